@@ -1,0 +1,104 @@
+"""The counting rules of each model family: numbers, each beside the evidence for it.
+
+A provider wraps every message in tokens of its own; how many depends on the family alone. A model points at one
+``Rules``; ``counting`` does the arithmetic.
+"""
+
+import re
+from typing import Literal
+
+import msgspec
+
+Dialect = Literal["2023", "2024", "gpt-5"]
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
+class TileRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Images billed by 512-pixel tiles: a base, and so much a tile."""
+
+    base: int
+    tile: int
+
+
+class PatchRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Images billed by 32-pixel patches, shrunk to a budget, times a factor."""
+
+    factor: float
+    budget: int = 1536
+    original_budget: int = 1536
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a family adds around text; all figures are tokens."""
+
+    family: str
+    message: int = 3
+    name: int = 1
+    priming: int = 3
+    assistant_text: int = 0
+    dialect: Dialect = "2024"
+    tools_overhead: int = 9
+    tools_join_system: int = -4
+    single_call: int = 13
+    tool_choice_free: bool = False
+    images: TileRules | PatchRules = TileRules(base=85, tile=170)
+    role_costs: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Work out, once, the tokens around a message of each role: every role's name is one token."""
+        costs = (self.message + 1 + (self.assistant_text if role == "assistant" else 0) for role in ROLES)
+        msgspec.structs.force_setattr(self, "role_costs", tuple(costs))
+
+
+_GPT5 = Rules(
+    family="gpt-5",
+    priming=2,
+    assistant_text=2,
+    dialect="gpt-5",
+    tools_overhead=91,
+    tools_join_system=0,
+    single_call=19,
+    tool_choice_free=True,
+    images=TileRules(base=70, tile=140),
+)
+_GPT4O = Rules(family="gpt-4o")
+_REASONING = Rules(family="o", priming=2, images=TileRules(base=75, tile=150))
+
+FAMILIES: dict[str, Rules] = {
+    rules.family: rules
+    for rules in (
+        Rules(family="gpt-3.5-0301", message=4, name=-1, dialect="2023"),
+        Rules(family="gpt-2023", dialect="2023"),
+        Rules(family="gpt-4-turbo"),
+        Rules(family="gpt-4o-search", priming=14),
+        _GPT4O,
+        msgspec.structs.replace(_GPT4O, family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),
+        msgspec.structs.replace(_GPT4O, family="gpt-4.1-mini", images=PatchRules(factor=1.62)),
+        msgspec.structs.replace(_GPT4O, family="gpt-4.1-nano", images=PatchRules(factor=2.46)),
+        _REASONING,
+        msgspec.structs.replace(_REASONING, family="o4-mini", images=PatchRules(factor=1.72)),
+        msgspec.structs.replace(_REASONING, family="computer-use", images=TileRules(base=65, tile=129)),
+        _GPT5,
+        msgspec.structs.replace(_GPT5, family="gpt-5-mini", images=PatchRules(factor=1.2)),
+        msgspec.structs.replace(_GPT5, family="gpt-5-nano", images=PatchRules(factor=1.5)),
+        msgspec.structs.replace(_GPT5, family="gpt-5.2", images=PatchRules(factor=1.2)),
+        msgspec.structs.replace(
+            _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
+        ),
+        # other providers' wrapping is not published: more than any that was seen, and Claude's tool preamble
+        Rules(family="other", message=5, priming=10, tools_overhead=120, tools_join_system=0, single_call=25),
+        Rules(family="claude", message=5, priming=10, tools_overhead=550, tools_join_system=0, single_call=25),
+    )
+}
+
+# Estimates: o200k_base times a margin that errs high. Which name, whose rules, how much margin; the last takes all.
+ESTIMATES: tuple[tuple[re.Pattern[str], str, float], ...] = (
+    (re.compile(r"claude|anthropic"), "claude", 1.5),
+    (re.compile(r"gemini|gemma|google"), "other", 1.3),
+    (re.compile(r"gpt-oss"), "other", 1.1),
+    (re.compile(r"deepseek"), "other", 1.3),
+    (re.compile(r"qwen|qwq"), "other", 1.3),
+    (re.compile(r"mistral|mixtral|codestral|devstral|magistral|ministral|pixtral"), "other", 1.4),
+    (re.compile(r"llama|meta"), "other", 1.35),
+    (re.compile(r""), "other", 1.6),
+)

@@ -1,0 +1,105 @@
+"""Image parts to tokens: sizes from headers, and the two ways that providers bill pixels."""
+
+import base64
+import binascii
+import math
+from io import BytesIO
+from typing import Any
+
+from PIL.GifImagePlugin import GifImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+
+from service.core.families import PatchRules, TileRules
+
+AUTO, LOW, ORIGINAL = 0, 1, 2
+DETAILS = {"auto": AUTO, "high": AUTO, "low": LOW, "original": ORIGINAL}
+Image = tuple[int, int, int]  # width and height in pixels (0, 0: unknown), and detail
+_READERS: dict[bytes, Any] = {b"\x89PNG": PngImageFile, b"\xff\xd8\xff": JpegImageFile, b"GIF8": GifImageFile}
+_LONG_SIDE, _SHORT_SIDE, _TILE, _PATCH = 2048, 768, 512, 32
+
+
+def image_size(url: str) -> tuple[int, int] | None:
+    """Return the width and height, in pixels, that the header of a data URL states; None for anything else."""
+    if not url.startswith("data:"):
+        return None
+    head, _, payload = url.partition(",")
+    if not head.endswith(";base64"):
+        return None
+    try:
+        data = base64.b64decode(payload)
+    except (binascii.Error, ValueError):
+        return None
+    return _header_size(data)
+
+
+def _header_size(data: bytes) -> tuple[int, int] | None:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return _webp_size(data)
+    for magic, reader in _READERS.items():
+        if data.startswith(magic):
+            try:
+                # the format's own class: Image.open would also judge the size, and warn of large ones
+                with reader(BytesIO(data)) as image:
+                    width, height = image.size
+            except Exception:  # noqa: BLE001 - a broken header raises whatever it meets first; the size is unknown then
+                return None
+            return (width, height) if width > 0 and height > 0 else None
+    return None
+
+
+def _webp_size(data: bytes) -> tuple[int, int] | None:
+    """Read the RFC 9649 headers: the library would set up a decoder for the whole picture."""
+    kind, body = data[12:16], data[20:30]
+    if len(body) < 10:
+        return None
+    if kind == b"VP8X":
+        return 1 + int.from_bytes(body[4:7], "little"), 1 + int.from_bytes(body[7:10], "little")
+    if kind == b"VP8L":
+        bits = int.from_bytes(body[1:5], "little")
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    if kind == b"VP8 ":
+        width, height = int.from_bytes(body[6:8], "little"), int.from_bytes(body[8:10], "little")
+        return width & 0x3FFF, height & 0x3FFF
+    return None
+
+
+def image_tokens(image: Image, rules: TileRules | PatchRules) -> int:
+    """Return what one image costs; an unknown size costs the most that any size can."""
+    width, height, detail = image
+    if isinstance(rules, TileRules):
+        if detail == LOW:
+            return rules.base
+        return rules.base + rules.tile * (_tiles(width, height) if width else _MOST_TILES)
+    budget = rules.original_budget if detail == ORIGINAL else rules.budget
+    patches = _patches(width, height, budget) if width else budget
+    return math.ceil(patches * rules.factor)
+
+
+_MOST_TILES = 8  # 768 by 2048
+
+
+def _tiles(width: int, height: int) -> int:
+    """Count 512-pixel tiles after fitting into 2048 by 2048 and then the short side to 768, each rounded to a pixel."""
+    width, height = _fit(width, height, _LONG_SIDE / max(width, height))
+    width, height = _fit(width, height, _SHORT_SIDE / min(width, height))
+    return math.ceil(width / _TILE) * math.ceil(height / _TILE)
+
+
+def _fit(width: int, height: int, scale: float) -> tuple[int, int]:
+    if scale >= 1:
+        return width, height
+    return max(1, math.floor(width * scale + 0.5)), max(1, math.floor(height * scale + 0.5))
+
+
+def _patches(width: int, height: int, budget: int) -> int:
+    """Count 32-pixel patches, the picture shrunk until they are within the budget."""
+    width, height = _fit(width, height, _LONG_SIDE / max(width, height))
+    patches = math.ceil(width / _PATCH) * math.ceil(height / _PATCH)
+    if patches <= budget:
+        return patches
+    scale = math.sqrt(budget * _PATCH**2 / (width * height))
+    across, down = width * scale / _PATCH, height * scale / _PATCH
+    # shrink a little more, so that one side is a whole number of patches
+    scale *= min(max(1, math.floor(across)) / across, max(1, math.floor(down)) / down)
+    return min(budget, math.ceil(width * scale / _PATCH) * math.ceil(height * scale / _PATCH))

@@ -1,0 +1,194 @@
+"""Model names to what a window needs: encoding, limits, counting rules, and whether counts are exact.
+
+::
+
+    name asked for ── a deployment's own models ── our table (OpenAI) ── genai-prices ── UnknownModel, with near names
+
+Names come dated (``gpt-4o-2024-08-06``), fine-tuned (``ft:gpt-4o-mini-2024-07-18:org::id``), in Azure's spelling
+(``gpt-35-turbo``) and behind providers (``openai/gpt-4o``): all find the model they stand for. A new ``gpt-`` or ``o``
+name is never an error.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from service.core import registry
+from service.core.families import ESTIMATES, FAMILIES, Rules
+from service.core.text import Encoding
+from service.problems import UnknownModel
+
+_NONE: Mapping[str, "Model"] = MappingProxyType({})
+_LONGEST_NAME = 256
+# What a listed model without a published window is taken to hold.
+_SMALL_WINDOW = 8_192
+# An unknown model's only limit is the one that the caller gave.
+_NO_WINDOW = 100_000_000
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    """A model as counting and windows see it; windows in tokens, prices in dollars a million tokens."""
+
+    id: str
+    provider: str
+    encoding: Encoding
+    exact: bool
+    context_window: int
+    max_input_tokens: int
+    max_output_tokens: int | None
+    rules: Rules
+    margin: float = 1.0
+    input_price: float | None = None
+    cached_input_price: float | None = None
+
+
+def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
+    """Return the model that ``name`` stands for, its ``id`` the name as asked for.
+
+    ``extra`` holds a deployment's own models, which win.
+
+    Raises:
+        UnknownModel: nobody knows the name; ``members["near"]`` lists names that look like it.
+    """
+    found = extra.get(name) or _find(name[:_LONGEST_NAME])
+    if found is None:
+        near = [*difflib.get_close_matches(name[:_LONGEST_NAME], list(extra), n=3), *_near(name[:_LONGEST_NAME])]
+        raise UnknownModel(f"No model is called {name[:_LONGEST_NAME]!r}.", members={"near": near})
+    return found
+
+
+def unknown_model(name: str) -> Model:
+    """Return an estimate that errs high, for a name that nobody knows and whose window the caller states."""
+    return _estimate(name, "unknown", registry.Listed(name, "unknown", _NO_WINDOW, None, None))
+
+
+def list_models(extra: Mapping[str, Model] = _NONE) -> list[Model]:
+    """Return every model known by name: a deployment's own, our table's, the makers' in genai-prices."""
+    return list({**_known(), **extra}.values())
+
+
+@lru_cache(maxsize=1)
+def _known() -> Mapping[str, Model]:
+    names = [name for line in registry.TABLE for name in line.names]
+    names += [listed.id for listed in registry.listed_models()]
+    models = {name: _find(name) for name in dict.fromkeys(names)}
+    return MappingProxyType({name: model for name, model in models.items() if model is not None})
+
+
+@lru_cache(maxsize=1_024)
+def _near(name: str) -> tuple[str, ...]:
+    return tuple(difflib.get_close_matches(name.lower(), list(_known()), n=5, cutoff=0.5))
+
+
+@lru_cache(maxsize=4_096)
+def _find(name: str) -> Model | None:
+    lowered = name.strip().lower()
+    if not lowered:
+        return None
+    bare = _bare(lowered)
+    listed = registry.find_listed(bare) or registry.find_listed(lowered)
+    for line in registry.TABLE:
+        if line.pattern.fullmatch(bare):
+            return _from_table(name, line, listed)
+    if listed is None:
+        return None
+    return _estimate(name, listed.provider, listed)
+
+
+_FINE_TUNED = re.compile(r"ft:([^:]+).*|(.+)\.ft-.*")
+
+
+def _bare(name: str) -> str:
+    """Return the model's own name without provider, fine-tuning and Azure's spelling."""
+    bare = name.rsplit("/", 1)[-1]
+    if tuned := _FINE_TUNED.fullmatch(bare):
+        bare = tuned.group(1) or tuned.group(2)
+    bare = re.sub(r"^gpt-35\b", "gpt-3.5", bare)
+    bare = re.sub(r"^(openai|azure)[.:]", "", bare)
+    return bare.split(":", 1)[0]
+
+
+def _from_table(name: str, line: registry.Line, listed: registry.Listed | None) -> Model:
+    is_openai = listed is not None and listed.provider == "openai"
+    return Model(
+        id=name,
+        provider="openai",
+        encoding="cl100k_base" if line.encoding == "cl100k_base" else "o200k_base",
+        exact=line.exact,
+        context_window=line.context_window,
+        max_input_tokens=line.max_input_tokens,
+        max_output_tokens=line.max_output_tokens,
+        rules=FAMILIES[line.family],
+        input_price=listed.input_price if listed and is_openai else None,
+        cached_input_price=listed.cached_input_price if listed and is_openai else None,
+    )
+
+
+def _estimate(name: str, provider: str, listed: registry.Listed) -> Model:
+    family, margin = next(
+        (f, m) for pattern, f, m in ESTIMATES if pattern.search(f"{provider}/{listed.id}/{name}".lower())
+    )
+    window = listed.context_window or _SMALL_WINDOW
+    return Model(
+        id=name,
+        provider=provider,
+        encoding="o200k_base",
+        exact=False,
+        context_window=window,
+        max_input_tokens=window,
+        max_output_tokens=None,
+        rules=FAMILIES[family],
+        margin=margin,
+        input_price=listed.input_price,
+        cached_input_price=listed.cached_input_price,
+    )
+
+
+class _Own(msgspec.Struct, forbid_unknown_fields=True):
+    """One model of a deployment, as its TOML file writes it."""
+
+    context_window: int
+    like: str | None = None
+    provider: str | None = None
+    encoding: Encoding | None = None
+    exact: bool | None = None
+    max_input_tokens: int | None = None
+    max_output_tokens: int | None = None
+    margin: float | None = None
+    input_price: float | None = None
+    cached_input_price: float | None = None
+
+
+def load_models_toml(text: str) -> dict[str, Model]:
+    """Return a deployment's own models from TOML.
+
+    Each is a table ``[models."name"]`` with at least ``context_window``; ``like`` names the known model whose counting
+    rules it shares, and anything else overrides that model.
+
+    Raises:
+        ValueError: the text is not TOML, or a model's fields are wrong; the message names the model.
+    """
+    document = tomllib.loads(text)
+    models = document.get("models", {})
+    if set(document) - {"models"} or not isinstance(models, dict):
+        raise ValueError('a models file holds tables called [models."name"] and nothing else')
+    return {name: _own(name, fields) for name, fields in models.items()}
+
+
+def _own(name: str, fields: Any) -> Model:
+    try:
+        own = msgspec.convert(fields, _Own)
+        base = find_model(own.like) if own.like else unknown_model(name)
+    except (msgspec.ValidationError, UnknownModel) as error:
+        raise ValueError(f"model {name!r}: {error}") from error
+    if own.context_window < 1 or (own.margin or 1) < 1:
+        raise ValueError(f"model {name!r}: context_window and margin are at least 1")
+    given = {f: v for f in own.__struct_fields__ if f != "like" and (v := getattr(own, f)) is not None}
+    defaults = {"id": name, "max_input_tokens": own.context_window, "max_output_tokens": base.max_output_tokens}
+    return msgspec.structs.replace(base, **{**defaults, **given})

@@ -1,0 +1,164 @@
+"""What is known of models: OpenAI's by our own table, everybody else's from genai-prices.
+
+Windows as published mix two meanings, the total and the input alone; the table states both. genai-prices supplies
+prices, and the windows of models whose counts are estimates.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+K = 1_000
+# Known names end here or go on with a date, a build number or a flavour of the same model.
+_DATED = r"(-\d{4}-\d{2}-\d{2}|-\d{4}|-\d{8}|-latest|-preview|-\d{4}-preview|-high)*"
+
+
+class Line(NamedTuple):
+    """One line of the table: names matched, their family, and windows in tokens."""
+
+    pattern: re.Pattern[str]
+    family: str
+    encoding: str
+    exact: bool
+    context_window: int
+    max_input_tokens: int
+    max_output_tokens: int | None
+    names: tuple[str, ...]
+
+
+def _line(
+    names: str,
+    family: str,
+    context_window: int,
+    *,
+    max_input: int | None = None,
+    max_output: int | None = None,
+    encoding: str = "o200k_base",
+    exact: bool = True,
+    pattern: str | None = None,
+) -> Line:
+    listed = tuple(names.split())
+    source = pattern or "(" + "|".join(map(re.escape, listed)) + ")" + _DATED
+    return Line(
+        re.compile(source), family, encoding, exact, context_window, max_input or context_window, max_output, listed
+    )
+
+
+# The first line that matches wins.
+TABLE: tuple[Line, ...] = (
+    _line("gpt-3.5-turbo-0301", "gpt-3.5-0301", 4_096, max_output=4_096, encoding="cl100k_base"),
+    _line("gpt-3.5-turbo-0613", "gpt-2023", 4_096, max_output=4_096, encoding="cl100k_base"),
+    _line("gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613", "gpt-2023", 16_385, max_output=4_096, encoding="cl100k_base"),
+    _line("gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-1106", "gpt-4-turbo", 16_385, max_output=4_096,
+          encoding="cl100k_base"),
+    _line("gpt-4-32k gpt-4-32k-0314 gpt-4-32k-0613", "gpt-2023", 32_768, max_output=32_768, encoding="cl100k_base"),
+    _line("gpt-4-turbo gpt-4-turbo-2024-04-09 gpt-4-1106-preview gpt-4-0125-preview gpt-4-turbo-preview "
+          "gpt-4-vision-preview gpt-4-1106-vision-preview", "gpt-4-turbo", 128 * K, max_output=4_096,
+          encoding="cl100k_base"),
+    _line("gpt-4 gpt-4-0314 gpt-4-0613", "gpt-2023", 8_192, max_output=8_192, encoding="cl100k_base"),
+    _line("gpt-4o-search-preview gpt-4o-mini-search-preview", "gpt-4o-search", 128 * K, max_output=16_384),
+    _line("gpt-4o-audio-preview gpt-4o-mini-audio-preview gpt-audio gpt-audio-mini", "gpt-4o", 128 * K,
+          max_output=16_384, exact=False),
+    _line("gpt-4o-mini", "gpt-4o-mini", 128 * K, max_output=16_384),
+    _line("gpt-4o chatgpt-4o-latest gpt-4o-2024-05-13 gpt-4o-2024-08-06 gpt-4o-2024-11-20", "gpt-4o", 128 * K,
+          max_output=16_384),
+    _line("gpt-4.1-mini", "gpt-4.1-mini", 1_047_576, max_output=32_768),
+    _line("gpt-4.1-nano", "gpt-4.1-nano", 1_047_576, max_output=32_768),
+    _line("gpt-4.1", "gpt-4o", 1_047_576, max_output=32_768),
+    _line("gpt-4.5-preview gpt-4.5", "gpt-4o", 128 * K, max_output=16_384),
+    _line("o1-mini o1-preview", "o", 128 * K, max_output=65_536),
+    _line("o1 o1-pro o3 o3-pro o3-mini o3-deep-research", "o", 200 * K, max_output=100 * K),
+    _line("o4-mini o4-mini-deep-research", "o4-mini", 200 * K, max_output=100 * K),
+    _line("computer-use-preview", "computer-use", 8_192, max_output=1_024, exact=False),
+    _line("gpt-5-chat-latest gpt-5.1-chat-latest gpt-5.2-chat-latest gpt-5.3-chat-latest gpt-5-chat gpt-5.1-chat "
+          "gpt-5.2-chat gpt-5.3-chat", "gpt-5", 128 * K, max_output=16_384, exact=False),
+    _line("gpt-5-mini gpt-5.1-codex-mini gpt-5.1-mini", "gpt-5-mini", 400 * K, max_input=272 * K, max_output=128 * K),
+    _line("gpt-5-nano", "gpt-5-nano", 400 * K, max_input=272 * K, max_output=128 * K),
+    _line("gpt-5 gpt-5-pro gpt-5-codex gpt-5.1 gpt-5.1-codex gpt-5.1-codex-max", "gpt-5", 400 * K, max_input=272 * K,
+          max_output=128 * K),
+    _line("gpt-5.2 gpt-5.2-pro gpt-5.2-codex gpt-5.3-codex", "gpt-5.2", 400 * K, max_input=272 * K,
+          max_output=128 * K),
+    _line("gpt-5.4-mini gpt-5.4-nano", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K),
+    _line("gpt-5.4 gpt-5.4-pro gpt-5.5 gpt-5.5-pro", "gpt-5.4", 1_050 * K, max_output=128 * K),
+    _line("gpt-5.6 gpt-5.6-sol gpt-5.6-luna gpt-5.6-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
+          max_output=128 * K),
+    _line("gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
+          max_output=128 * K, exact=False),
+    # names that we have not met: the newest family's rules, windows that every sibling has, and an honest "estimate"
+    _line("", "gpt-2023", 8_192, encoding="cl100k_base", exact=False, pattern=r"gpt-(3\.5|4)(?![.\w])(?!-omni).*"),
+    _line("", "gpt-4o", 128 * K, max_output=16_384, exact=False, pattern=r"(gpt-4o|chatgpt-4o).*"),
+    _line("", "gpt-4o", 1_047_576, max_output=32_768, exact=False, pattern=r"gpt-4\.1.*"),
+    _line("", "o", 200 * K, max_output=100 * K, exact=False, pattern=r"o[134](-.*)?"),
+    _line("", "gpt-5.4", 128 * K, max_output=16_384, exact=False, pattern=r"gpt-\d.*-chat.*"),
+    _line("", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K, exact=False,
+          pattern=r"(gpt-[5-9]|gpt-\d\d|gpt-4|gpt-[a-z]|o\d+($|-)|chatgpt-).*"),
+)  # fmt: skip
+
+
+class Listed(NamedTuple):
+    """What genai-prices says of a model: provider, window in tokens, and dollars a million tokens."""
+
+    id: str
+    provider: str
+    context_window: int | None
+    input_price: float | None
+    cached_input_price: float | None
+
+
+# First-party providers first: a name that several sell is described by who made it.
+_MAKERS = ("openai", "anthropic", "google", "mistral", "deepseek", "meta", "x-ai", "cohere", "moonshotai", "minimax",
+           "zhipuai", "zai", "perplexity")  # fmt: skip
+_RESELLERS = ("openrouter", "aws", "azure", "groq", "together", "fireworks", "cerebras", "novita", "huggingface_novita",
+              "ovhcloud", "databricks", "cloudflare")  # fmt: skip
+_NOT_CHAT = re.compile(
+    r"embed|whisper|tts|transcri|moderation|image|dall|realtime|instruct-0914|davinci|curie|babbage|^ada|live|ocr|rerank"
+    r"|voxtral|guard|translate|imagen|veo|lyria|search-api|aqa|speech"
+)
+
+
+@lru_cache(maxsize=1)
+def _providers() -> Mapping[str, Any]:
+    """Load genai-prices' own snapshot: 0.3 s, so at the first question and not at import."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - slow to import
+
+    return MappingProxyType({provider.id: provider for provider in get_snapshot().providers})
+
+
+def find_listed(name: str) -> Listed | None:
+    """Return what genai-prices knows of ``name`` (lower case), asking makers before resellers."""
+    bare = name.rsplit("/", 1)[-1]
+    for provider_id in (*_MAKERS, *_RESELLERS):
+        provider = _providers().get(provider_id)
+        for candidate in dict.fromkeys((name, bare)):
+            found = provider.find_model(candidate) if provider else None
+            if found is not None:
+                return _listed(provider_id, found)
+    return None
+
+
+def listed_models() -> Iterator[Listed]:
+    """Yield the chat models of the makers."""
+    for provider_id in _MAKERS:
+        provider = _providers().get(provider_id)
+        for model in provider.models if provider else ():
+            if not _NOT_CHAT.search(model.id):
+                yield _listed(provider_id, model)
+
+
+def _listed(provider_id: str, model: Any) -> Listed:
+    prices = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
+    return Listed(
+        model.id,
+        provider_id,
+        model.context_window,
+        _dollars(getattr(prices, "input_mtok", None)),
+        _dollars(getattr(prices, "cache_read_mtok", None)),
+    )
+
+
+def _dollars(price: Any) -> float | None:
+    """Return the price of the first tier as a number."""
+    base = getattr(price, "base", price)
+    return None if base is None else float(base)
