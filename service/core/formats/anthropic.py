@@ -1,0 +1,155 @@
+"""Anthropic's Messages: turns that alternate and begin with the user, results first in the turn after their calls.
+
+Its server refuses, each with a 400 for the whole request: a text block without a visible character, white space at the
+end of a last assistant turn, a call id outside ``[a-zA-Z0-9_-]+`` or used twice, a schema that is no object, and a
+schema with ``oneOf``, ``allOf`` or ``anyOf`` at its top.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from service.core.formats.history import (
+    NOTHING_SAID,
+    Block,
+    Outgoing,
+    Part,
+    Refusals,
+    Result,
+    Said,
+    alternate,
+    only_text,
+    read,
+)
+from service.core.formats.media import Media, is_web, read_data_url, read_file
+from service.core.formats.tools import Choice, Function, read_choice, read_functions
+
+_IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_EMPTY: Final = {"type": "text", "text": NOTHING_SAID}
+_FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def render(
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+) -> dict[str, Any]:
+    """``messages``, and ``system``, ``tools`` and ``tool_choice`` when there is something in them."""
+    history = list(read(messages, refusals, tidy=_fit))
+    system = [step for step in history if isinstance(step, Said) and step.is_system]
+    turns = [_turn(step, refusals) for step in history if isinstance(step, Result) or not step.is_system]
+    merged = alternate(turns, dict(_EMPTY))
+    request: dict[str, Any] = {"messages": [{"role": role, "content": blocks} for role, blocks in merged]}
+    if text := _system(system, refusals):
+        request["system"] = text
+    _end_cleanly(request["messages"])
+    return request | _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)
+
+
+def _fit(call_id: str) -> str:
+    return _FOREIGN.sub("_", call_id)
+
+
+def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
+    """One string, unless a part asks for the prompt cache to end there, which needs blocks."""
+    texts = [list(only_text(said.parts, refusals, "system")) for said in messages]
+    blocks = [block for parts in texts for part in parts for block in _text(part)]
+    if any("cache_control" in block for block in blocks):
+        return blocks
+    joined = ("".join(part.text or "" for part in parts) for parts in texts)
+    return "\n\n".join(text for text in joined if text.strip())
+
+
+def _turn(step: Said | Result, refusals: Refusals) -> tuple[str, list[Block]]:
+    match step:
+        case Result():
+            result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
+            if blocks := list(_blocks(step.parts, refusals)):
+                result["content"] = blocks
+            return "user", [result]
+        case Said(role="assistant"):
+            texts = [block for part in only_text(step.parts, refusals, "assistant") for block in _text(part)]
+            uses = [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments_object()} for c in step.calls]
+            return "assistant", texts + uses
+        case _:
+            return "user", list(_blocks(step.parts, refusals)) or [dict(_EMPTY)]
+
+
+def _text(part: Part) -> Iterator[Block]:
+    if (part.text or "").strip():
+        yield {"type": "text", "text": part.text} | _cache(part.body)
+
+
+def _cache(body: dict[str, Any]) -> Block:
+    """Where the prompt cache ends, as clients of Claude mark it in chat messages and tools."""
+    return {"cache_control": body["cache_control"]} if body.get("cache_control") else {}
+
+
+def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
+    for part in parts:
+        match part.body:
+            case {"type": "text"}:
+                yield from _text(part)
+            case {"type": "image_url", "image_url": {"url": str(url)}}:
+                if is_web(url):
+                    yield {"type": "image", "source": {"type": "url", "url": url}} | _cache(part.body)
+                elif media := read_data_url(url, part.place, refusals):
+                    yield from _image(media, part, refusals)
+            case {"type": "file", "file": {"file_id": str(file_id)}} if file_id.startswith("file_"):  # OpenAI: file-
+                yield {"type": "document", "source": {"type": "file", "file_id": file_id}} | _cache(part.body)
+            case {"type": "file", "file": dict(file)}:
+                if media := read_file(file, part.place, refusals):
+                    yield from _document(media, file.get("filename"), part, refusals)
+            case _:
+                refusals.add(part.place, "has no place in the Messages API, which takes text, images and files")
+
+
+def _image(media: Media, part: Part, refusals: Refusals) -> Iterator[Block]:
+    if media.media_type not in _IMAGES:
+        refusals.add(part.place, "must be a JPEG, PNG, GIF or WebP image")
+        return
+    source = {"type": "base64", "media_type": media.media_type, "data": media.data}
+    yield {"type": "image", "source": source} | _cache(part.body)
+
+
+def _document(media: Media, title: str | None, part: Part, refusals: Refusals) -> Iterator[Block]:
+    if media.media_type.startswith("image/"):
+        yield from _image(media, part, refusals)
+        return
+    if media.media_type == "application/pdf":
+        source = {"type": "base64", "media_type": "application/pdf", "data": media.data}
+    elif media.media_type.startswith("text/") and (text := media.text()):
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+    else:
+        refusals.add(part.place, "must be a PDF, a text in UTF-8 or an image")
+        return
+    yield {"type": "document", "source": source} | ({"title": title} if title else {}) | _cache(part.body)
+
+
+def _end_cleanly(messages: list[dict[str, Any]]) -> None:
+    match messages:
+        case [*_, {"role": "assistant", "content": [*_, {"type": "text", "text": str(text)} as last]}]:
+            last["text"] = text.rstrip()
+
+
+def _tools(functions: list[Function], choice: Choice | None, refusals: Refusals) -> dict[str, Any]:
+    """``tools`` and ``tool_choice``; of a choice of several, which has no form here, the others are left out."""
+    tools = [_tool(function, refusals) for function in functions]
+    match choice:
+        case None:
+            request: dict[str, Any] = {"tools": tools}
+        case Choice(mode="required", names=[name]):
+            request = {"tools": tools, "tool_choice": {"type": "tool", "name": name}}
+        case Choice(mode=mode, names=names):
+            allowed = [tool for tool in tools if names is None or tool["name"] in names]
+            request = {"tools": allowed, "tool_choice": {"type": "any" if mode == "required" else mode}}
+    return request if request["tools"] else {}
+
+
+def _tool(function: Function, refusals: Refusals) -> Block:
+    if any(word in function.schema for word in ("oneOf", "allOf", "anyOf")):
+        refusals.add(f"{function.place}/function/parameters", "must not be oneOf, allOf or anyOf at its top")
+    tool: Block = {"name": function.name, "input_schema": function.schema}
+    if function.description:
+        tool["description"] = function.description
+    if function.extra.get("strict"):
+        tool["strict"] = True
+    return tool | _cache(function.extra)

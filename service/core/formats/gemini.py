@@ -1,0 +1,130 @@
+"""Gemini's contents: user and model turns of parts; as many function responses as calls in the turn after the calls.
+
+Keys are in snake case, the SDK's own, which the server reads as well as camel case. Parameters go as JSON Schema: the
+older ``parameters`` takes a dialect of OpenAPI that refuses what ordinary schemas hold.
+
+Gemini 3 wants its ``thought_signature`` back with each call of the running turn. A client that keeps tool calls as
+Google's OpenAI endpoint gives them, with ``extra_content.google.thought_signature``, has it sent on. None is made up:
+what Google accepts in its stead depends on the model, which this module does not know.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from service.core.formats.history import (
+    NOTHING_SAID,
+    Block,
+    Call,
+    Outgoing,
+    Part,
+    Refusals,
+    Result,
+    Said,
+    alternate,
+    only_text,
+    read,
+    words,
+)
+from service.core.formats.media import Media, guess_type, is_web, read_data_url, read_file
+from service.core.formats.tools import Choice, Function, read_choice, read_functions
+
+_MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
+
+
+def render(
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+) -> dict[str, Any]:
+    """``contents``, and ``config`` with the system text and the tools, which the caller's own settings may join."""
+    history = list(read(messages, refusals))
+    system = [step for step in history if isinstance(step, Said) and step.is_system]
+    order = {step.call.id: step.call.order for step in history if isinstance(step, Result)}
+    turns = [_turn(step, refusals) for step in history if isinstance(step, Result) or not step.is_system]
+    config: dict[str, Any] = {}
+    if text := "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system))):
+        config["system_instruction"] = text
+    if functions := list(read_functions(tools, refusals)):
+        config["tools"] = [{"function_declarations": [_declaration(function) for function in functions]}]
+    if choice := read_choice(tool_choice, refusals):
+        config["tool_config"] = {"function_calling_config": _calling(choice)}
+    contents = [
+        {"role": role, "parts": _responses_first(parts, order)}
+        for role, parts in alternate(turns, {"text": NOTHING_SAID})
+    ]
+    return {"contents": contents, "config": config}
+
+
+def _turn(step: Said | Result, refusals: Refusals) -> tuple[str, list[Block]]:
+    match step:
+        case Result():
+            return "user", _result(step, refusals)
+        case Said(role="assistant"):
+            texts = [{"text": part.text} for part in only_text(step.parts, refusals, "assistant")]
+            return "model", texts + [_call(call) for call in step.calls]
+        case _:
+            return "user", list(_parts(step.parts, refusals)) or [{"text": NOTHING_SAID}]
+
+
+def _call(call: Call) -> Block:
+    part: Block = {"function_call": {"id": call.id, "name": call.name, "args": call.arguments_object()}}
+    return part | ({"thought_signature": call.signature} if call.signature else {})
+
+
+def _result(result: Result, refusals: Refusals) -> list[Block]:
+    """The words under ``output``, the key that Gemini looks for; images beside it, as models before Gemini 3 want."""
+    output = "".join(part.text or "" for part in result.parts)
+    beside = [part for part in result.parts if part.text is None]
+    answer = {"id": result.call.id, "name": result.call.name, "response": {"output": output}}
+    return [{"function_response": answer}, *_parts(beside, refusals)]
+
+
+def _responses_first(parts: list[Block], order: dict[str, int]) -> list[Block]:
+    """Responses in the order of their calls, since models before Gemini 3 pair them by it; then the rest."""
+    responses = [part for part in parts if "function_response" in part]
+    responses.sort(key=lambda part: order[part["function_response"]["id"]])
+    return responses + [part for part in parts if "function_response" not in part]
+
+
+def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
+    for part in parts:
+        match part.body:
+            case {"type": "text"}:
+                yield {"text": part.text}
+            case {"type": "image_url", "image_url": {"url": str(url)}}:
+                yield from _located(url, part, refusals)
+            case {"type": "file", "file": {"file_id": str(uri)}} if "://" in uri:  # as Google's Files API names them
+                yield _by_uri(uri)
+            case {"type": "file", "file": dict(file)}:
+                yield from _inline(read_file(file, part.place, refusals))
+            case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
+                yield from _inline(read_data_url(f"data:audio/{form};base64,{data}", part.place, refusals))
+            case _:
+                refusals.add(part.place, "has no place in Gemini's contents, which take text, images, files and audio")
+
+
+def _located(url: str, part: Part, refusals: Refusals) -> Iterator[Block]:
+    if is_web(url) or url.startswith("gs://"):
+        yield _by_uri(url)
+    else:
+        yield from _inline(read_data_url(url, part.place, refusals))
+
+
+def _by_uri(uri: str) -> Block:
+    media_type = guess_type(uri)
+    return {"file_data": {"file_uri": uri} | ({"mime_type": media_type} if media_type else {})}
+
+
+def _inline(media: Media | None) -> Iterator[Block]:
+    if media:
+        yield {"inline_data": {"mime_type": media.media_type, "data": media.data}}
+
+
+def _declaration(function: Function) -> Block:
+    declaration: Block = {"name": function.name, "parameters_json_schema": function.schema}
+    return declaration | ({"description": function.description} if function.description else {})
+
+
+def _calling(choice: Choice) -> Block:
+    """Names need ``ANY``, or ``VALIDATED`` where the model may also answer in words."""
+    if choice.names is None:
+        return {"mode": _MODES[choice.mode]}
+    return {"mode": "ANY" if choice.mode == "required" else "VALIDATED", "allowed_function_names": choice.names}

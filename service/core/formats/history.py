@@ -1,0 +1,268 @@
+"""A kept history as what was said and what was called: the one reading that every other form is written from."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from service.problems import FormatCannotCarry, Pointer
+
+Block = dict[str, Any]
+
+NOTHING_SAID: Final = "…"
+"""What stands for a user's turn that has no words, where a form insists on one."""
+
+_ID_LIMIT: Final = 64  # Responses' call_id and Bedrock's toolUseId; Anthropic itself names none
+_DEPTH_LIMIT: Final = 64  # an object deeper than protobuf's JSON reader takes (100) would be no object to Gemini
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """One kept chat message; ``seq`` is 0 for the fixed parts: system text, few-shots, summary, note."""
+
+    seq: int
+    message: dict[str, Any]
+
+
+class Refusals:
+    """What a form could not carry, gathered over the whole request, so that one answer names every place."""
+
+    def __init__(self, format_name: str) -> None:
+        self.format_name = format_name
+        self.errors: list[Pointer] = []
+
+    def add(self, place: str, detail: str) -> None:
+        self.errors.append(Pointer(f"#/{place}", detail))
+
+    def check(self) -> None:
+        if self.errors:
+            places = ", ".join(error.pointer for error in self.errors[:3]) + (", …" if len(self.errors) > 3 else "")
+            raise FormatCannotCarry(f"The {self.format_name} format cannot carry {places}.", errors=self.errors)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One content part and the pointer to where it stood; refusals have become text."""
+
+    place: str
+    body: dict[str, Any]
+
+    @property
+    def text(self) -> str | None:
+        """The words of a text part; None of any other."""
+        return self.body.get("text") if self.body.get("type") == "text" else None
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A tool call; ``id`` fits and is unique in the request, ``order`` counts calls from its beginning."""
+
+    place: str
+    id: str
+    name: str
+    arguments: str
+    custom: bool
+    signature: str | None
+    order: int
+
+    def arguments_object(self) -> dict[str, Any]:
+        """The arguments as the object that Anthropic and Gemini insist on; never raises."""
+        if self.custom:
+            return {"input": self.arguments}
+        if not self.arguments.strip():
+            return {}
+        try:
+            value = msgspec.json.decode(self.arguments)
+        except (msgspec.DecodeError, RecursionError):
+            value = None
+        if isinstance(value, dict) and not _deeper_than(value, _DEPTH_LIMIT):
+            return value
+        return {"INVALID_JSON": self.arguments}
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a system, developer, user or assistant message says, and what an assistant's calls."""
+
+    place: str
+    role: str
+    parts: list[Part]
+    calls: list[Call]
+
+    @property
+    def is_system(self) -> bool:
+        return self.role in ("system", "developer")
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A tool result with the call that it answers."""
+
+    place: str
+    call: Call
+    parts: list[Part]
+
+
+def read(
+    messages: Sequence[Outgoing], refusals: Refusals, *, tidy: Callable[[str], str] = str
+) -> Iterator[Said | Result]:
+    """The history in order; a result knows its call. ``tidy`` makes an id fit a form's alphabet."""
+    calls = _Calls(refusals, tidy)
+    for outgoing in messages:
+        message, place = outgoing.message, f"messages/{outgoing.seq}"
+        match role := message.get("role"):
+            case "tool" | "function":
+                key = message.get("tool_call_id") if role == "tool" else message.get("name")
+                if (call := calls.answered(str(role), str(key))) is None:
+                    refusals.add(place, "is a result without a call before it")
+                else:
+                    yield Result(place, call, _parts(message, place))
+            case "assistant":
+                calls.close()
+                yield Said(place, role, _assistant_parts(message, place, refusals), calls.opened(outgoing))
+            case "user":
+                calls.close()
+                yield Said(place, role, _named(message, _parts(message, place)), [])
+            case "system" | "developer":  # may stand between a call and its result
+                yield Said(place, role, _named(message, _parts(message, place)), [])
+            case _:
+                refusals.add(f"{place}/role", "is not a role of chat messages")
+
+
+def words(parts: Iterable[Part], refusals: Refusals, whose: str) -> str:
+    """The parts' text as one string; anything but text is refused."""
+    return "".join(part.text or "" for part in only_text(parts, refusals, whose))
+
+
+def only_text(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator[Part]:
+    """The text parts; the others are refused, since ``whose`` content takes text alone."""
+    for part in parts:
+        if part.text is None:
+            refusals.add(part.place, f"{whose} content is text alone")
+        else:
+            yield part
+
+
+def alternate(turns: Iterable[tuple[str, list[Block]]], opening: Block) -> list[tuple[str, list[Block]]]:
+    """Turns of one role in a row as one turn, empty ones left out, a user's turn first: ``opening`` if need be."""
+    merged: list[tuple[str, list[Block]]] = []
+    for role, blocks in turns:
+        if merged and merged[-1][0] == role:
+            merged[-1][1].extend(blocks)
+        elif blocks:
+            merged.append((role, list(blocks)))
+    if merged and merged[0][0] != "user":
+        merged.insert(0, ("user", [opening]))
+    return merged
+
+
+class _Calls:
+    """Which calls are open. Ids may repeat, in one message even, so each id has a queue."""
+
+    def __init__(self, refusals: Refusals, tidy: Callable[[str], str]) -> None:
+        self._refusals = refusals
+        self._tidy = tidy
+        self._open: dict[tuple[str, str], list[Call]] = {}
+        self._ids: set[str] = set()
+
+    def opened(self, outgoing: Outgoing) -> list[Call]:
+        place = f"messages/{outgoing.seq}"
+        calls = []
+        for index, tool_call in enumerate(outgoing.message.get("tool_calls") or ()):
+            custom = tool_call.get("type") == "custom"
+            body = tool_call.get("custom" if custom else "function") or {}
+            call = Call(
+                place=f"{place}/tool_calls/{index}",
+                id=self._unique(str(tool_call.get("id", "")), outgoing.seq),
+                name=str(body.get("name", "")),
+                arguments=str(body.get("input" if custom else "arguments") or ""),
+                custom=custom,
+                signature=_signature(tool_call),
+                order=len(self._ids),
+            )
+            self._open.setdefault(("tool", str(tool_call.get("id"))), []).append(call)
+            calls.append(call)
+        if legacy := outgoing.message.get("function_call"):
+            call = Call(
+                place=f"{place}/function_call",
+                id=self._unique(f"function_{outgoing.seq}", outgoing.seq),
+                name=str(legacy.get("name", "")),
+                arguments=str(legacy.get("arguments") or ""),
+                custom=False,
+                signature=None,
+                order=len(self._ids),
+            )
+            self._open.setdefault(("function", call.name), []).append(call)
+            calls.append(call)
+        return calls
+
+    def answered(self, role: str, key: str) -> Call | None:
+        queue = self._open.get((role, key))
+        if not queue:
+            return None
+        call = queue.pop(0)
+        if not queue:
+            del self._open[role, key]
+        return call
+
+    def close(self) -> None:
+        for queue in self._open.values():
+            for call in queue:
+                self._refusals.add(call.place, "has no result before the next message")
+        self._open.clear()
+
+    def _unique(self, given: str, seq: int) -> str:
+        """``given`` if it fits and is new, else told apart by the message's seq, which is the same in every window."""
+        found, again = given, 0
+        while not self._takes(found):
+            found = f"{self._tidy(given)[:40] or 'call'}_{seq}" + (f"_{again}" if again else "")
+            again += 1
+        self._ids.add(found)
+        return found
+
+    def _takes(self, call_id: str) -> bool:
+        fits = 0 < len(call_id) <= _ID_LIMIT and self._tidy(call_id) == call_id
+        return fits and call_id not in self._ids
+
+
+def _parts(message: dict[str, Any], place: str) -> list[Part]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [Part(f"{place}/content", {"type": "text", "text": content})] if content else []
+    parts = [Part(f"{place}/content/{i}", _without_refusal(part)) for i, part in enumerate(content or ())]
+    return [part for part in parts if part.text != ""]
+
+
+def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) -> list[Part]:
+    parts = _parts(message, place)
+    if refusal := message.get("refusal"):
+        parts.append(Part(f"{place}/refusal", {"type": "text", "text": refusal}))
+    if (audio := message.get("audio")) and not parts:
+        if transcript := audio.get("transcript"):  # in the provider's reply, though not in what it takes
+            return [Part(f"{place}/audio", {"type": "text", "text": transcript})]
+        refusals.add(f"{place}/audio", "is a spoken reply of which only OpenAI has the words")
+    return parts
+
+
+def _without_refusal(part: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "text", "text": part.get("refusal", "")} if part.get("type") == "refusal" else part
+
+
+def _named(message: dict[str, Any], parts: list[Part]) -> list[Part]:
+    """The speaker before the words, in a part of its own, so that the words stay byte for byte."""
+    name = message.get("name")
+    if not name or not parts:
+        return parts
+    return [Part(parts[0].place, {"type": "text", "text": f"{name}: "}), *parts]
+
+
+def _signature(tool_call: dict[str, Any]) -> str | None:
+    """Gemini 3's proof of its own thinking, from where Google's OpenAI endpoint puts it."""
+    google = (tool_call.get("extra_content") or {}).get("google") or {}
+    signature = google.get("thought_signature")
+    return signature if isinstance(signature, str) else None
+
+
+def _deeper_than(value: Any, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit):
+        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        if not inner:
+            return False
+        level = [item for items in inner for item in items]
+    return True

@@ -1,0 +1,99 @@
+"""OpenAI's Responses: a flat list of items, calls and results beside the messages, joined by ``call_id``.
+
+Two rules are its server's and not in its schema: an assistant's content list takes ``output_text`` alone, whose type
+wants the id of a stored reply, so an assistant's words go as a plain string; and ``strict`` defaults to true, unlike
+in chat completions, so it is always said.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from service.core.formats.history import Block, Call, Outgoing, Part, Refusals, Result, Said, only_text, read, words
+
+
+def render(
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+) -> dict[str, Any]:
+    """``instructions`` and ``input``, with ``tools`` and ``tool_choice`` when there are any."""
+    history = list(read(messages, refusals))
+    request: dict[str, Any] = {}
+    match history:
+        case [Said(role="system" | "developer") as first, *rest]:
+            request["instructions"] = words(first.parts, refusals, "system")
+            history = rest
+    request["input"] = [item for step in history for item in _items(step, refusals)]
+    if tools:
+        request["tools"] = [_tool(tool) for tool in tools]
+    if tool_choice:
+        request["tool_choice"] = _choice(tool_choice)
+    return request
+
+
+def _items(step: Said | Result, refusals: Refusals) -> Iterator[Block]:
+    match step:
+        case Result():
+            yield {
+                "type": "custom_tool_call_output" if step.call.custom else "function_call_output",
+                "call_id": step.call.id,
+                "output": _content(step.parts, refusals),
+            }
+        case Said(role="assistant"):
+            if text := words(step.parts, refusals, "assistant"):
+                yield {"role": "assistant", "content": text}
+            yield from map(_call, step.calls)
+        case Said(role="user"):
+            yield {"role": "user", "content": _content(step.parts, refusals)}
+        case _:
+            yield {"role": step.role, "content": _content(list(only_text(step.parts, refusals, "system")), refusals)}
+
+
+def _call(call: Call) -> Block:
+    if call.custom:
+        return {"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": call.arguments}
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _content(parts: Sequence[Part], refusals: Refusals) -> str | list[Block]:
+    """A string while one is enough."""
+    if not parts or (len(parts) == 1 and parts[0].text is not None):
+        return parts[0].text or "" if parts else ""
+    return list(_blocks(parts, refusals))
+
+
+def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
+    for part in parts:
+        match part.body:
+            case {"type": "text"}:
+                yield {"type": "input_text", "text": part.text}
+            case {"type": "image_url", "image_url": {"url": str(url), **rest}}:
+                yield {"type": "input_image", "image_url": url, "detail": rest.get("detail") or "auto"}
+            case {"type": "file", "file": dict(file)}:
+                known = {key: file[key] for key in ("file_id", "file_data", "filename") if file.get(key)}
+                yield {"type": "input_file", **known}
+            case _:
+                refusals.add(part.place, "has no place in the Responses API, which takes text, images and files")
+
+
+def _tool(tool: dict[str, Any]) -> Block:
+    """A function or custom tool laid flat; the API's own tools, such as web search, are in its form already."""
+    kind = tool.get("type")
+    body = tool.get(kind) if kind in ("function", "custom") else None
+    if not isinstance(body, dict):
+        return tool
+    flat = {"type": kind, **body}
+    if kind == "function":
+        flat["parameters"] = body.get("parameters") or {"type": "object", "properties": {}}
+        flat["strict"] = bool(body.get("strict"))
+    elif isinstance(grammar := (body.get("format") or {}).get("grammar"), dict):
+        flat["format"] = {"type": "grammar", **grammar}
+    return flat
+
+
+def _choice(tool_choice: Any) -> Any:
+    match tool_choice:
+        case {"type": "function" | "custom" as kind, **rest} if isinstance(named := rest.get(kind), dict):
+            return {"type": kind, "name": named.get("name")}
+        case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(allowed)}}:
+            return {"type": "allowed_tools", "mode": mode, "tools": [_choice(tool) for tool in allowed]}
+        case _:
+            return tool_choice

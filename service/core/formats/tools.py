@@ -1,0 +1,78 @@
+"""Tool definitions and the choice among them, for the forms that know functions alone."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from service.core.formats.history import Refusals
+
+_NO_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
+_FREE_TEXT: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+
+
+class Function(msgspec.Struct, frozen=True):
+    """A function tool; ``schema`` describes an object, ``extra`` is the definition with whatever else it says."""
+
+    place: str
+    name: str
+    description: str | None
+    schema: dict[str, Any]
+    extra: dict[str, Any]
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """``mode`` is ``none``, ``auto`` or ``required``; ``names`` are the tools allowed, None for all."""
+
+    mode: str
+    names: list[str] | None = None
+
+
+def read_functions(tools: list[dict[str, Any]], refusals: Refusals) -> Iterator[Function]:
+    """Each tool as a function; a custom tool takes its free text as ``input``."""
+    for index, tool in enumerate(tools):
+        kind, place = tool.get("type"), f"tools/{index}"
+        if kind not in ("function", "custom"):
+            refusals.add(f"{place}/type", "this format knows function and custom tools")
+            continue
+        body = tool.get(kind) or {}
+        if kind == "custom":
+            if (body.get("format") or {"type": "text"}).get("type") != "text":
+                refusals.add(f"{place}/custom/format", "this format cannot hold a tool's input to a grammar")
+            schema = _FREE_TEXT
+        else:
+            schema = _object_schema(body.get("parameters"), f"{place}/function/parameters", refusals)
+        yield Function(place, str(body.get("name", "")), body.get("description"), schema, {**tool, **body})
+
+
+def read_choice(tool_choice: Any, refusals: Refusals) -> Choice | None:
+    """What `tool_choice` asks for; None when it is absent or not understood, which is refused."""
+    match tool_choice:
+        case None:
+            return None
+        case "none" | "auto" | "required":
+            return Choice(tool_choice)
+        case {"type": "function" | "custom" as kind, **rest} if isinstance(named := rest.get(kind), dict):
+            return Choice("required", [str(named.get("name"))])
+        case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(allowed)}}:
+            return Choice(mode, [_name(tool) for tool in allowed])
+        case _:
+            refusals.add("tool_choice", "is none, auto, required, a named tool or allowed tools")
+            return None
+
+
+def _name(tool: dict[str, Any]) -> str:
+    return str((tool.get(str(tool.get("type"))) or tool).get("name"))
+
+
+def _object_schema(parameters: dict[str, Any] | None, place: str, refusals: Refusals) -> dict[str, Any]:
+    """The schema with ``type: object``, which Anthropic demands and OpenAI takes for granted."""
+    if not parameters:
+        return _NO_PARAMETERS
+    if parameters.get("type", "object") != "object":
+        refusals.add(f"{place}/type", "must be object")
+    return {"type": "object", **parameters}
