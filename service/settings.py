@@ -1,0 +1,391 @@
+"""What an operator may set: ``SASH_…`` variables, read once from a mapping that a test can pass in.
+
+A command-line option is the same variable: ``Settings.read({**os.environ, "SASH_PORT": "9000"})``. ``VARIABLES`` names
+each one, for help texts too. All that is wrong is reported together, a line each, so that a start fails once.
+
+Two things are deliberately not errors: an empty value counts as absent (``SASH_REDIS_URL=`` in a compose file), and so
+do the variables that Kubernetes injects for a service called ``sash``, such as ``SASH_PORT=tcp://10.0.0.7:80``.
+"""
+
+import base64
+import binascii
+import difflib
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+_TEN_YEARS_SECONDS = 10 * 365 * 24 * 3600
+_REDIS_URLS = {
+    "redis": "redis://host:6379/0",
+    "rediss": "rediss://host:6379/0",
+    "redis+cluster": "redis+cluster://host:6379",
+    "rediss+cluster": "rediss+cluster://host:6379",
+    "redis+sentinel": "redis+sentinel://host:26379/master",
+    "unix": "unix:///path/to/socket",
+}
+_DATABASE = {  # what may follow the host
+    "redis": re.compile(r"(?:\d{1,4})?"),
+    "rediss": re.compile(r"(?:\d{1,4})?"),
+    "redis+cluster": re.compile(r"0?"),  # a cluster has one database
+    "rediss+cluster": re.compile(r"0?"),
+    "redis+sentinel": re.compile(r"[^/]+(?:/\d{1,4})?"),
+}
+_ENDPOINT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,253}")
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # as every id
+_KEY = re.compile(r"[!-+\--~]{1,256}")  # what a header carries and a list can separate: visible ASCII but the comma
+_KUBERNETES_NAME = re.compile(
+    r"SASH_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
+)
+_KUBERNETES_PORT = re.compile(r"(?:tcp|udp|sctp)://.*")
+_FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def _read_text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+class SettingsError(Exception):
+    """Settings that cannot be used; ``lines`` says what is wrong and what to write instead, one line each."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+class ApiKey(msgspec.Struct, frozen=True):
+    """A key and the one tenant that it opens. A tenant may have several, so that keys can be changed without a gap."""
+
+    tenant: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"{self.tenant}:***"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Every setting, with its default. Its repr shows no secret, so it may be logged.
+
+    >>> Settings.read({"SASH_REDIS_URL": "redis://:hunter2@cache:6379"}).redis_url
+    'redis://:hunter2@cache:6379'
+    >>> "hunter2" in repr(Settings.read({"SASH_REDIS_URL": "redis://:hunter2@cache:6379"}))
+    False
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    data_dir: Path = Path("sash-data")
+    redis_url: str | None = None
+    api_keys: tuple[ApiKey, ...] = ()
+    allow_anonymous: bool = False
+    retention_seconds: int | None = None
+    durability: Literal["fast", "durable", "replicated"] = "durable"
+    max_body_bytes: int = 4 * 1024 * 1024
+    max_entries: int = 100
+    log_format: Literal["json", "console"] = "json"
+    log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
+    models_file: Path | None = None
+    request_timeout_seconds: float = 10.0
+    store_timeout_seconds: float = 5.0
+    store_connections: int = 8
+    summarizer_url: str | None = None
+    summarizer_key: str | None = None
+    summarizer_model: str | None = None
+    summarizer_prompt: str | None = None
+    encryption_key: bytes | None = None
+    rate_limit: float | None = None
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str], *, read_text: Callable[[Path], str] = _read_text) -> Self:
+        """The settings that ``environ`` asks for. ``read_text`` gives a file's text, for values written ``@file``.
+
+        Raises:
+            SettingsError: with one line for each thing that is wrong.
+        """
+        given = {name: value.strip() for name, value in environ.items() if name.startswith("SASH_") and value.strip()}
+        given = {name: value for name, value in given.items() if not _injected(name, value)}
+        known = {variable.name: variable for variable in VARIABLES}
+        lines = [_unknown(name, known) for name in given if name not in known]
+        values: dict[str, Any] = {}
+        failed: set[str] = set()
+        for name in known.keys() & given.keys():
+            try:
+                values[known[name].field] = known[name].value(given[name], read_text)
+            except ValueError as error:
+                lines.append(str(error))
+                failed.add(known[name].field)
+        if "request_timeout_seconds" in values:
+            values.setdefault(
+                "store_timeout_seconds", min(cls().store_timeout_seconds, values["request_timeout_seconds"])
+            )
+        settings = cls(**values)
+        lines.extend(line for line, fields in _conflicts(settings) if not fields & failed)
+        if lines:
+            raise SettingsError(tuple(sorted(lines)))
+        return settings
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the service."""
+        return self.host == "localhost" or (_is_address(self.host) and ipaddress.ip_address(self.host).is_loopback)
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        shown = []
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is not None and name in {"summarizer_key", "encryption_key"}:
+                value = "***"
+            shown.append((name, mask_url(value) if name.endswith("_url") and value else value))
+        return shown
+
+
+def mask_url(url: str) -> str:
+    """The URL without its user, its password, and secrets among its parameters."""
+    url = re.sub(r"//.*@", "//***@", url)  # to the last @: a password may hold what a URL may not
+    return re.sub(r"([?&][^=&]*(?:password|secret|token|key)[^=&]*=)[^&#]*", r"\1***", url, flags=re.IGNORECASE)
+
+
+class Variable(msgspec.Struct, frozen=True):
+    """One variable: where its value goes, how it is read, and what it is for.
+
+    ``parse`` raises ValueError with what to write instead. The value of a ``secret`` is never shown, and may be
+    ``@file``, the path of a file that holds it.
+    """
+
+    name: str
+    field: str
+    parse: Callable[[str], Any]
+    meaning: str
+    secret: bool = False
+
+    def value(self, given: str, read_text: Callable[[Path], str]) -> Any:
+        """What ``given`` means; ValueError with the whole line to show when it means nothing."""
+        text = given
+        if self.secret and given.startswith("@"):
+            try:
+                text = read_text(Path(given[1:])).strip()
+            except (OSError, UnicodeDecodeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+                raise ValueError(f"{self.name} names the file {given[1:]}, which cannot be read: {reason}") from None
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            shown = "" if self.secret else f" is {mask_url(given)!r}"
+            raise ValueError(f"{self.name}{shown}: write {error}") from None
+
+
+def _integer(low: int, high: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,18}", value) or not low <= int(value) <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return int(value)
+
+    return parse
+
+
+def _number(low: float, high: float) -> Callable[[str], float]:
+    def parse(value: str) -> float:
+        if not re.fullmatch(r"[0-9]{1,18}(?:\.[0-9]{1,18})?", value) or not low <= float(value) <= high:
+            raise ValueError(f"a number from {low:g} to {high:g}")
+        return float(value)
+
+    return parse
+
+
+def _choice(*words: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value.lower() not in words:
+            raise ValueError(" or ".join((", ".join(words[:-1]), words[-1])))
+        return value.lower()
+
+    return parse
+
+
+def _flag(value: str) -> bool:
+    if value.lower() not in _FLAGS:
+        raise ValueError("1 or 0")
+    return _FLAGS[value.lower()]
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _host(value: str) -> str:
+    if not _HOST.fullmatch(value) and not _is_address(value):
+        raise ValueError("an address such as 127.0.0.1, 0.0.0.0 or ::, without port and brackets")
+    return value
+
+
+def _is_address(value: str) -> bool:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _http_url(value: str) -> str:
+    try:
+        url = urlsplit(value)
+        right = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:  # a broken IPv6 address or port
+        right = False
+    if not right:
+        raise ValueError("a URL like https://host/v1/chat/completions")
+    return value
+
+
+def _redis_url(value: str) -> str:
+    scheme, mark, rest = value.partition("://")
+    if not mark or scheme not in _REDIS_URLS:
+        raise ValueError("a URL like " + ", ".join(_REDIS_URLS.values()))
+    if not _is_redis_url(scheme, rest.partition("?")[0]):
+        several = ", several hosts with commas between" if "+" in scheme else ""
+        raise ValueError(f"a URL like {_REDIS_URLS[scheme]}{several}")
+    return value
+
+
+def _is_redis_url(scheme: str, rest: str) -> bool:
+    authority, _, path = rest.partition("/")
+    hosts = authority.rpartition("@")[2].split(",")
+    if scheme == "unix":
+        return hosts == [""] and path != ""
+    if len(hosts) > 1 and "+" not in scheme:
+        return False
+    endpoints = [_ENDPOINT.fullmatch(host) for host in hosts]
+    return _DATABASE[scheme].fullmatch(path) is not None and all(
+        match is not None and 1 <= int(match["port"] or 6379) <= 65535 for match in endpoints
+    )
+
+
+def _api_keys(value: str) -> tuple[ApiKey, ...]:
+    """Pairs ``tenant:key`` with commas or line ends between; in a file, lines that begin with # are remarks."""
+    lines = [line for line in value.splitlines() if not line.lstrip().startswith("#")]
+    pairs = [pair.strip() for line in lines for pair in line.split(",") if pair.strip()]
+    keys: dict[str, ApiKey] = {}
+    for place, pair in enumerate(pairs, 1):
+        tenant, _, key = pair.partition(":")
+        if not _TENANT.fullmatch(tenant) or not _KEY.fullmatch(key):
+            raise ValueError(
+                f"tenant:key,tenant:key,… or @file; entry {place} is not a tenant (letters, digits, . _ -, at most "
+                "128), a colon and a key (at most 256 visible ASCII characters)"
+            )
+        if keys.setdefault(key, ApiKey(tenant, key)).tenant != tenant:
+            raise ValueError(f"each key for one tenant only; entry {place} repeats the key of another tenant")
+    if not keys:
+        raise ValueError("tenant:key,tenant:key,… or @file; there is no key in it")
+    return tuple(keys.values())
+
+
+def _encryption_key(value: str) -> bytes:
+    try:
+        key = (
+            bytes.fromhex(value)
+            if len(value) == 64
+            else base64.b64decode(value.translate({45: 43, 95: 47}), validate=True)
+        )
+    except (ValueError, binascii.Error):
+        key = b""
+    if len(key) != 32:
+        raise ValueError("32 random bytes in base64 or hex, as `openssl rand -base64 32` prints them")
+    return key
+
+
+def _path(value: str) -> Path:
+    return Path(value)
+
+
+def _injected(name: str, value: str) -> bool:
+    return bool(_KUBERNETES_NAME.fullmatch(name) or (name.endswith("_PORT") and _KUBERNETES_PORT.fullmatch(value)))
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    short = {other.removeprefix("SASH_"): other for other in known}
+    near = difflib.get_close_matches(name.removeprefix("SASH_"), short, n=1, cutoff=0.5)
+    return f"{name} is not a setting: " + (f"did you mean {short[near[0]]}?" if near else "unset it")
+
+
+def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
+    """What is wrong between settings that are each right: a line, and the fields that it is about."""
+    if not (settings.loopback or settings.api_keys or settings.allow_anonymous):
+        line = (
+            f"SASH_HOST is {settings.host!r}, which others can reach, and nobody needs a key: set SASH_API_KEYS "
+            "(sash keys create --tenant T makes one), or SASH_ALLOW_ANONYMOUS=1 to serve everyone"
+        )
+        yield line, {"host", "api_keys", "allow_anonymous"}
+    if settings.durability == "replicated" and settings.redis_url is None:
+        line = (
+            "SASH_DURABILITY is 'replicated', but the embedded store has no replica: "
+            "set SASH_REDIS_URL, or write durable"
+        )
+        yield line, {"durability", "redis_url"}
+    if settings.store_timeout_seconds > settings.request_timeout_seconds:
+        line = (
+            f"SASH_STORE_TIMEOUT_SECONDS is {settings.store_timeout_seconds:g}, longer than a request may last: "
+            f"write at most SASH_REQUEST_TIMEOUT_SECONDS ({settings.request_timeout_seconds:g})"
+        )
+        yield line, {"store_timeout_seconds", "request_timeout_seconds"}
+    url, model, key = settings.summarizer_url, settings.summarizer_model, settings.summarizer_key
+    if (url is None or model is None) and (url, model, key) != (None, None, None):
+        line = (
+            "SASH_SUMMARIZER_URL and SASH_SUMMARIZER_MODEL belong together: set both, or no SASH_SUMMARIZER_ variable"
+        )
+        yield line, {"summarizer_url", "summarizer_model", "summarizer_key"}
+
+
+VARIABLES = (
+    Variable("SASH_HOST", "host", _host, "address to listen on"),
+    Variable("SASH_PORT", "port", _integer(1, 65535), "port to listen on"),
+    Variable("SASH_WORKERS", "workers", _integer(1, 256), "server processes"),
+    Variable("SASH_DATA_DIR", "data_dir", _path, "where the embedded store keeps its data"),
+    Variable("SASH_REDIS_URL", "redis_url", _redis_url, "a Redis or Valkey to use in place of the embedded store"),
+    Variable("SASH_API_KEYS", "api_keys", _api_keys, "tenant:key pairs with commas between, or @file", secret=True),
+    Variable("SASH_ALLOW_ANONYMOUS", "allow_anonymous", _flag, "1 to listen beyond this machine without keys"),
+    Variable(
+        "SASH_RETENTION_SECONDS",
+        "retention_seconds",
+        _integer(1, _TEN_YEARS_SECONDS),
+        "how long a conversation is kept after its last change; unset, for ever",
+    ),
+    Variable(
+        "SASH_DURABILITY",
+        "durability",
+        _choice("fast", "durable", "replicated"),
+        "when an append is acknowledged: in memory, on disk, or on a replica",
+    ),
+    Variable("SASH_MAX_BODY_BYTES", "max_body_bytes", _integer(1024, 256 * 1024 * 1024), "largest request body"),
+    Variable("SASH_MAX_ENTRIES", "max_entries", _integer(1, 10_000), "most entries in one append"),
+    Variable("SASH_LOG_FORMAT", "log_format", _choice("json", "console"), "json, or console for people"),
+    Variable(
+        "SASH_LOG_LEVEL",
+        "log_level",
+        _choice("debug", "info", "warning", "error", "critical"),
+        "the least level that is logged",
+    ),
+    Variable("SASH_MODELS_FILE", "models_file", _path, "models of your own, added to those that are built in"),
+    Variable(
+        "SASH_REQUEST_TIMEOUT_SECONDS", "request_timeout_seconds", _number(0.1, 600), "longest a request may last"
+    ),
+    Variable("SASH_STORE_TIMEOUT_SECONDS", "store_timeout_seconds", _number(0.05, 600), "longest wait for the store"),
+    Variable("SASH_STORE_CONNECTIONS", "store_connections", _integer(1, 1024), "connections to the store, a process"),
+    Variable("SASH_SUMMARIZER_URL", "summarizer_url", _http_url, "chat completions endpoint that writes summaries"),
+    Variable("SASH_SUMMARIZER_KEY", "summarizer_key", _text, "its API key, or @file", secret=True),
+    Variable("SASH_SUMMARIZER_MODEL", "summarizer_model", _text, "its model"),
+    Variable("SASH_SUMMARIZER_PROMPT", "summarizer_prompt", _text, "what it is asked, or @file", secret=True),
+    Variable(
+        "SASH_ENCRYPTION_KEY", "encryption_key", _encryption_key, "encrypts messages at rest; or @file", secret=True
+    ),
+    Variable(
+        "SASH_RATE_LIMIT", "rate_limit", _number(0.01, 1_000_000), "requests a second for each tenant; unset, any"
+    ),
+)
