@@ -62,15 +62,20 @@ def _turn(step: Said | Result, refusals: Refusals) -> tuple[str, list[Block]]:
     match step:
         case Result():
             result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
-            if blocks := list(_blocks(step.parts, refusals)):
-                result["content"] = blocks
+            if texts := list(_texts(step.parts, refusals, "tool")):
+                result["content"] = texts
             return "user", [result]
         case Said(role="assistant"):
-            texts = [block for part in only_text(step.parts, refusals, "assistant") for block in _text(part)]
+            texts = list(_texts(step.parts, refusals, "assistant"))
             uses = [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments_object()} for c in step.calls]
             return "assistant", texts + uses
         case _:
             return "user", list(_blocks(step.parts, refusals)) or [dict(_EMPTY)]
+
+
+def _texts(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator[Block]:
+    for part in only_text(parts, refusals, whose):
+        yield from _text(part)
 
 
 def _text(part: Part) -> Iterator[Block]:

@@ -56,7 +56,7 @@ def render(
 def _turn(step: Said | Result, refusals: Refusals) -> tuple[str, list[Block]]:
     match step:
         case Result():
-            return "user", _result(step, refusals)
+            return "user", [_result(step, refusals)]
         case Said(role="assistant"):
             texts = [{"text": part.text} for part in only_text(step.parts, refusals, "assistant")]
             return "model", texts + [_call(call) for call in step.calls]
@@ -69,12 +69,10 @@ def _call(call: Call) -> Block:
     return part | ({"thought_signature": call.signature} if call.signature else {})
 
 
-def _result(result: Result, refusals: Refusals) -> list[Block]:
-    """The words under ``output``, the key that Gemini looks for; images beside it, as models before Gemini 3 want."""
-    output = "".join(part.text or "" for part in result.parts)
-    beside = [part for part in result.parts if part.text is None]
-    answer = {"id": result.call.id, "name": result.call.name, "response": {"output": output}}
-    return [{"function_response": answer}, *_parts(beside, refusals)]
+def _result(result: Result, refusals: Refusals) -> Block:
+    """The words as they are under ``output``, the key that Gemini looks for."""
+    response = {"output": words(result.parts, refusals, "tool")}
+    return {"function_response": {"id": result.call.id, "name": result.call.name, "response": response}}
 
 
 def _responses_first(parts: list[Block], order: dict[str, int]) -> list[Block]:

@@ -232,10 +232,11 @@ def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) ->
     parts = _parts(message, place)
     if refusal := message.get("refusal"):
         parts.append(Part(f"{place}/refusal", {"type": "text", "text": refusal}))
-    if (audio := message.get("audio")) and not parts:
-        if transcript := audio.get("transcript"):  # in the provider's reply, though not in what it takes
-            return [Part(f"{place}/audio", {"type": "text", "text": transcript})]
-        refusals.add(f"{place}/audio", "is a spoken reply of which only OpenAI has the words")
+    match message.get("audio"):
+        case dict(audio) if not parts:
+            if isinstance(transcript := audio.get("transcript"), str):  # in the reply, though not in what OpenAI takes
+                return [Part(f"{place}/audio", {"type": "text", "text": transcript})]
+            refusals.add(f"{place}/audio", "is a spoken reply of which only OpenAI has the words")
     return parts
 
 
@@ -253,9 +254,10 @@ def _named(message: dict[str, Any], parts: list[Part]) -> list[Part]:
 
 def _signature(tool_call: dict[str, Any]) -> str | None:
     """Gemini 3's proof of its own thinking, from where Google's OpenAI endpoint puts it."""
-    google = (tool_call.get("extra_content") or {}).get("google") or {}
-    signature = google.get("thought_signature")
-    return signature if isinstance(signature, str) else None
+    match tool_call.get("extra_content"):
+        case {"google": {"thought_signature": str(signature)}}:
+            return signature
+    return None
 
 
 def _deeper_than(value: Any, limit: int) -> bool:

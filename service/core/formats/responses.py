@@ -35,7 +35,7 @@ def _items(step: Said | Result, refusals: Refusals) -> Iterator[Block]:
             yield {
                 "type": "custom_tool_call_output" if step.call.custom else "function_call_output",
                 "call_id": step.call.id,
-                "output": _content(step.parts, refusals),
+                "output": words(step.parts, refusals, "tool"),
             }
         case Said(role="assistant"):
             if text := words(step.parts, refusals, "assistant"):
@@ -84,8 +84,9 @@ def _tool(tool: dict[str, Any]) -> Block:
     if kind == "function":
         flat["parameters"] = body.get("parameters") or {"type": "object", "properties": {}}
         flat["strict"] = bool(body.get("strict"))
-    elif isinstance(grammar := (body.get("format") or {}).get("grammar"), dict):
-        flat["format"] = {"type": "grammar", **grammar}
+    match body.get("format"):
+        case {"type": "grammar", "grammar": dict(grammar)}:
+            flat["format"] = {"type": "grammar", **grammar}
     return flat
 
 

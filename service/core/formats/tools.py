@@ -39,9 +39,12 @@ def read_functions(tools: list[dict[str, Any]], refusals: Refusals) -> Iterator[
         if kind not in ("function", "custom"):
             refusals.add(f"{place}/type", "this format knows function and custom tools")
             continue
-        body = tool.get(kind) or {}
+        body = tool.get(kind)
+        if not isinstance(body, dict):
+            refusals.add(f"{place}/{kind}", "is missing")
+            continue
         if kind == "custom":
-            if (body.get("format") or {"type": "text"}).get("type") != "text":
+            if body.get("format") not in (None, {"type": "text"}):
                 refusals.add(f"{place}/custom/format", "this format cannot hold a tool's input to a grammar")
             schema = _FREE_TEXT
         else:
@@ -58,21 +61,26 @@ def read_choice(tool_choice: Any, refusals: Refusals) -> Choice | None:
             return Choice(tool_choice)
         case {"type": "function" | "custom" as kind, **rest} if isinstance(named := rest.get(kind), dict):
             return Choice("required", [str(named.get("name"))])
-        case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(allowed)}}:
-            return Choice(mode, [_name(tool) for tool in allowed])
+        case {
+            "type": "allowed_tools",
+            "allowed_tools": {"mode": "auto" | "required" as mode, "tools": list(allowed)},
+        }:
+            return Choice(mode, [_name(tool) for tool in allowed if isinstance(tool, dict)])
         case _:
             refusals.add("tool_choice", "is none, auto, required, a named tool or allowed tools")
             return None
 
 
 def _name(tool: dict[str, Any]) -> str:
-    return str((tool.get(str(tool.get("type"))) or tool).get("name"))
+    body = tool.get(str(tool.get("type")))
+    return str((body if isinstance(body, dict) else tool).get("name"))
 
 
-def _object_schema(parameters: dict[str, Any] | None, place: str, refusals: Refusals) -> dict[str, Any]:
+def _object_schema(parameters: Any, place: str, refusals: Refusals) -> dict[str, Any]:
     """The schema with ``type: object``, which Anthropic demands and OpenAI takes for granted."""
     if not parameters:
         return _NO_PARAMETERS
-    if parameters.get("type", "object") != "object":
-        refusals.add(f"{place}/type", "must be object")
+    if not isinstance(parameters, dict) or parameters.get("type", "object") != "object":
+        refusals.add(place, "must be a schema of an object")
+        return _NO_PARAMETERS
     return {"type": "object", **parameters}

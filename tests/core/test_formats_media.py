@@ -1,0 +1,145 @@
+"""Images, files and sounds in each provider's form."""
+
+from typing import Any
+
+import pytest
+from format_histories import ELSEWHERE, PDF, PIXEL, PNG, pointers, rendered
+
+
+def sees(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "text", "text": "What is it?"}, *parts]}
+
+
+def image(url: str, **more: Any) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url, **more}}
+
+
+def file(**body: Any) -> dict[str, Any]:
+    return {"type": "file", "file": body}
+
+
+class TestMedia:
+    def test_responses_image(self):
+        """Any URL goes as it is, with its detail."""
+        request = rendered("responses", sees(image(PNG, detail="low", width=1)))
+
+        assert request["input"][0]["content"][1] == {"type": "input_image", "image_url": PNG, "detail": "low"}
+
+    @pytest.mark.parametrize(
+        ("url", "source"),
+        [
+            (PNG, {"type": "base64", "media_type": "image/png", "data": PIXEL}),
+            (f"DATA:image/JPG;x=1;base64,{PIXEL}", {"type": "base64", "media_type": "image/jpeg", "data": PIXEL}),
+            ("https://x.test/a.png", {"type": "url", "url": "https://x.test/a.png"}),
+        ],
+    )
+    def test_anthropic_image(self, url, source):
+        """A data URL is taken apart; a web address is left to be fetched."""
+        request = rendered("anthropic", sees(image(url)))
+
+        assert {"type": "image", "source": source} == request["messages"][0]["content"][1]
+
+    @pytest.mark.parametrize(
+        ("url", "part"),
+        [
+            (PNG, {"inline_data": {"mime_type": "image/png", "data": PIXEL}}),
+            (
+                "https://x.test/a.JPG?s=1.2",
+                {"file_data": {"file_uri": "https://x.test/a.JPG?s=1.2", "mime_type": "image/jpeg"}},
+            ),
+            ("gs://bucket/a", {"file_data": {"file_uri": "gs://bucket/a"}}),
+        ],
+    )
+    def test_gemini_image(self, url, part):
+        """A data URL goes inline; an address goes with the type that its ending tells."""
+        assert part == rendered("gemini", sees(image(url)))["contents"][0]["parts"][1]
+
+    def test_files(self):
+        """A PDF is a document to each."""
+        message = sees(file(file_data=PDF, filename="a.pdf"))
+
+        item = rendered("responses", message)["input"][0]["content"][1]
+        block = rendered("anthropic", message)["messages"][0]["content"][1]
+        part = rendered("gemini", message)["contents"][0]["parts"][1]
+
+        assert item == {"type": "input_file", "file_data": PDF, "filename": "a.pdf"}
+        source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK"}
+        assert {"type": "document", "source": source, "title": "a.pdf"} == block
+        assert part == {"inline_data": {"mime_type": "application/pdf", "data": "JVBERi0xLjQK"}}
+
+    @pytest.mark.parametrize(
+        ("body", "expected"),
+        [
+            ({"file_data": "YSxi", "filename": "a.csv"}, {"type": "text", "media_type": "text/plain", "data": "a,b"}),
+            ({"file_data": PNG}, {"type": "base64", "media_type": "image/png", "data": PIXEL}),
+            ({"file_id": "file_011"}, {"type": "file", "file_id": "file_011"}),
+        ],
+    )
+    def test_anthropic_other_files(self, body, expected):
+        """Text is decoded, images are images, and its own file ids are known by their form."""
+        assert expected == rendered("anthropic", sees(file(**body)))["messages"][0]["content"][1]["source"]
+
+    def test_gemini_file_by_its_own_uri(self):
+        """A file of Google's Files API is named by an address."""
+        uri = "https://generativelanguage.googleapis.com/v1beta/files/abc"
+
+        request = rendered("gemini", sees(file(file_id=uri)))
+
+        assert {"file_data": {"file_uri": uri}} == request["contents"][0]["parts"][1]
+
+    def test_audio(self):
+        """Gemini hears; the others cannot."""
+        message = sees({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}})
+
+        part = rendered("gemini", message)["contents"][0]["parts"][1]
+
+        assert part == {"inline_data": {"mime_type": "audio/wav", "data": "AAAA"}}
+        assert ["#/messages/1/content/1"] == pointers("anthropic", message) == pointers("responses", message)
+
+    @pytest.mark.parametrize(
+        ("form", "part"),
+        [
+            ("anthropic", {"type": "image_url", "image_url": {"url": "data:image/svg+xml;base64,AAAA"}}),
+            ("anthropic", {"type": "image_url", "image_url": {"url": "data:image/png,plain"}}),
+            ("anthropic", {"type": "image_url", "image_url": {"url": "data:image/png;base64,é"}}),
+            ("gemini", {"type": "image_url", "image_url": {"url": "data:image/png;base64,A"}}),
+            ("gemini", {"type": "image_url", "image_url": {"url": "ftp://x.test/a.png"}}),
+            ("anthropic", {"type": "file", "file": {"file_id": "file-openai"}}),
+            ("gemini", {"type": "file", "file": {"file_id": "file-openai"}}),
+            ("anthropic", {"type": "file", "file": {"file_data": "AAAA"}}),
+            ("anthropic", {"type": "file", "file": {"file_data": "data:application/zip;base64,AAAA"}}),
+            ("anthropic", {"type": "file", "file": {"file_data": "data:text/plain;base64,/w=="}}),
+            ("gemini", {"type": "hologram"}),
+        ],
+    )
+    def test_what_does_not_fit_is_named(self, form, part):
+        """The answer points to the part, below its message's seq."""
+        assert pointers(form, sees(part)) == ["#/messages/1/content/1"]
+
+    def test_every_place_is_named_at_once(self):
+        """One answer lists all that is wrong."""
+        audio = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+
+        found = pointers("anthropic", sees(audio, audio), sees(audio), sees(audio))
+
+        assert [
+            f"#/messages/{place}" for place in ("1/content/1", "1/content/2", "2/content/1", "3/content/1")
+        ] == found
+
+    @pytest.mark.parametrize("form", ELSEWHERE)
+    def test_a_spoken_reply_without_words_is_named(self, form):
+        """OpenAI alone has what the id stands for."""
+        assert pointers(form, {"role": "assistant", "content": None, "audio": {"id": "a"}}) == ["#/messages/1/audio"]
+
+    @pytest.mark.parametrize("form", ELSEWHERE)
+    @pytest.mark.parametrize("role", ["system", "assistant"])
+    def test_images_that_are_not_the_users_are_named(self, form, role):
+        """Only a user shows images."""
+        message = {"role": role, "content": [image(PNG)]}
+
+        assert pointers(form, message) == ["#/messages/1/content/0"]
+
+    @pytest.mark.parametrize("form", ELSEWHERE)
+    def test_an_unknown_role_is_named(self, form):
+        """A role that chat messages do not have fits nowhere."""
+        assert pointers(form, {"role": "critic", "content": "hm"}) == ["#/messages/1/role"]

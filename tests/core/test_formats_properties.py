@@ -1,0 +1,208 @@
+"""What holds in every form, whatever the history: turns alternate, calls and results meet, no word is lost."""
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from format_histories import PNG, calling, function, result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.formats import Outgoing, render_request
+
+WORD = re.compile(r"w\d+w")
+"""The texts of a generated history are numbered, so that each is found again, once and in order."""
+
+IDS = ("call_0", "functions.look:0", "x" * 100, "tool|é", "a-b_C")
+ARGUMENTS = ("", "{}", '{"day": 1}', "[1]", '{"day"')
+
+
+class Drawn(msgspec.Struct):
+    """A history, with its words in order: system text, what is said, and results, which have an order of their own."""
+
+    messages: list[Outgoing] = []
+    system: list[str] = []
+    said: list[str] = []
+    results: list[str] = []
+    words: int = 0
+
+    def add(self, message: dict[str, Any]) -> None:
+        self.messages.append(Outgoing(len(self.messages) + 1, message))
+
+    def word(self, heap: list[str]) -> str:
+        self.words += 1
+        heap.append(f"w{self.words}w")
+        return heap[-1]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> Drawn:
+    """Histories as providers allow them: each call has its result right after it, in any order."""
+    drawn = Drawn()
+    for kind in draw(st.lists(st.sampled_from(KINDS), max_size=12)):
+        kind(draw, drawn)
+    return drawn
+
+
+def system(draw: st.DrawFn, drawn: Drawn) -> None:
+    drawn.add({"role": draw(st.sampled_from(["system", "developer"])), "content": drawn.word(drawn.system)})
+
+
+def user(draw: st.DrawFn, drawn: Drawn) -> None:
+    name = draw(st.sampled_from([{}, {"name": "alice"}]))
+    drawn.add({"role": "user", "content": drawn.word(drawn.said), **name})
+
+
+def shown(draw: st.DrawFn, drawn: Drawn) -> None:
+    image = {"type": "image_url", "image_url": {"url": draw(st.sampled_from([PNG, "https://x.test/a.png"]))}}
+    text = {"type": "text", "text": drawn.word(drawn.said)}
+    drawn.add({"role": "user", "content": draw(st.permutations([text, image, {"type": "text", "text": ""}]))})
+
+
+def assistant(_: st.DrawFn, drawn: Drawn) -> None:
+    drawn.add({"role": "assistant", "content": drawn.word(drawn.said)})
+
+
+def blank(draw: st.DrawFn, drawn: Drawn) -> None:
+    messages = [{"role": "user", "content": ""}, {"role": "user", "content": " \n"}]
+    messages += [{"role": "assistant", "content": content} for content in (None, "", " ")]
+    drawn.add(draw(st.sampled_from(messages)))
+
+
+def group(draw: st.DrawFn, drawn: Drawn) -> None:
+    ids = draw(st.lists(st.sampled_from(IDS), min_size=1, max_size=4, unique=True))
+    content = drawn.word(drawn.said) if draw(st.booleans()) else None
+    drawn.add(calling(*((i, "look", draw(st.sampled_from(ARGUMENTS))) for i in ids), content=content))
+    for call_id in draw(st.permutations(ids)):
+        drawn.add(result(call_id, drawn.word(drawn.results) if draw(st.booleans()) else ""))
+
+
+def legacy(draw: st.DrawFn, drawn: Drawn) -> None:
+    call = {"name": "look", "arguments": draw(st.sampled_from(ARGUMENTS))}
+    drawn.add({"role": "assistant", "content": None, "function_call": call})
+    drawn.add({"role": "function", "name": "look", "content": drawn.word(drawn.results)})
+
+
+KINDS = (system, user, shown, assistant, blank, group, legacy)
+
+
+def render(form: str, drawn: Drawn) -> dict[str, Any]:
+    return render_request(form, drawn.messages, tools=[function("look")], tool_choice="auto")
+
+
+def words(value: Any) -> list[str]:
+    return WORD.findall(msgspec.json.encode(value).decode())
+
+
+def nothing_is_lost(drawn: Drawn, system: Any, turns: list[dict[str, Any]]) -> None:
+    found = words(turns)
+    assert words(system) == drawn.system
+    assert [word for word in found if word in drawn.said] == drawn.said
+    assert sorted(word for word in found if word in drawn.results) == sorted(drawn.results)
+    assert len(found) == len(drawn.said) + len(drawn.results)
+
+
+class TestAnthropic:
+    @given(histories())
+    def test_no_word_is_lost(self, drawn):
+        """Each text is there once, and what is said is in order."""
+        request = render("anthropic", drawn)
+
+        nothing_is_lost(drawn, request.get("system", ""), request["messages"])
+
+    @given(histories())
+    def test_turns_alternate_from_the_user(self, drawn):
+        """User, assistant, user, …: nothing else, and none without blocks."""
+        messages = render("anthropic", drawn)["messages"]
+
+        assert [m["role"] for m in messages] == [("user", "assistant")[i % 2] for i in range(len(messages))]
+        assert all(message["content"] for message in messages)
+
+    @given(histories())
+    def test_results_begin_the_turn_after_their_calls(self, drawn):
+        """Exactly the calls of one turn are answered by the first blocks of the next, and ids are unique and plain."""
+        messages = render("anthropic", drawn)["messages"]
+        ids = [block["id"] for message in messages for block in message["content"] if block["type"] == "tool_use"]
+
+        for before, after in pairwise([{"content": []}, *messages, {"content": []}]):
+            used = [block["id"] for block in before["content"] if block["type"] == "tool_use"]
+            answers = [block for block in after["content"] if block["type"] == "tool_result"]
+            assert after["content"][: len(answers)] == answers
+            assert sorted(used) == sorted(block["tool_use_id"] for block in answers)
+        assert len(set(ids)) == len(ids)
+        assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call_id) for call_id in ids)
+
+    @given(histories())
+    def test_no_text_block_is_blank(self, drawn):
+        """Nor does the last assistant's end with white space."""
+        messages = render("anthropic", drawn)["messages"]
+        texts = [b["text"] for m in messages for b in m["content"] if b["type"] == "text"]
+
+        assert all(text.strip() for text in texts)
+        if messages and messages[-1]["role"] == "assistant" and messages[-1]["content"][-1]["type"] == "text":
+            assert messages[-1]["content"][-1]["text"] == texts[-1].rstrip()
+
+
+class TestGemini:
+    @given(histories())
+    def test_no_word_is_lost(self, drawn):
+        """Each text is there once, and what is said is in order."""
+        request = render("gemini", drawn)
+
+        nothing_is_lost(drawn, request["config"].get("system_instruction", ""), request["contents"])
+
+    @given(histories())
+    def test_turns_alternate_from_the_user(self, drawn):
+        """User, model, user, …: nothing else, and none without parts."""
+        contents = render("gemini", drawn)["contents"]
+
+        assert [c["role"] for c in contents] == [("user", "model")[i % 2] for i in range(len(contents))]
+        assert all(content["parts"] for content in contents)
+
+    @given(histories())
+    def test_responses_answer_the_calls_before_them(self, drawn):
+        """As many as calls, with their ids and names, in their order, at the beginning of the next turn."""
+        contents = render("gemini", drawn)["contents"]
+
+        for before, after in pairwise([{"parts": []}, *contents, {"parts": []}]):
+            calls = [part["function_call"] for part in before["parts"] if "function_call" in part]
+            answers = [part["function_response"] for part in after["parts"] if "function_response" in part]
+            assert [(c["id"], c["name"]) for c in calls] == [(a["id"], a["name"]) for a in answers]
+            assert all("function_response" in part for part in after["parts"][: len(answers)])
+
+
+class TestResponses:
+    @given(histories())
+    def test_no_word_is_lost(self, drawn):
+        """Each text is there once, and all but the first system text is in its place."""
+        request = render("responses", drawn)
+        in_order = [word for m in drawn.messages for word in words(m.message)]
+
+        assert words(request.get("instructions", "")) + words(request["input"]) == in_order
+
+    @given(histories())
+    def test_each_output_follows_its_call(self, drawn):
+        """Every call id is used once by a call, and once by an output after it."""
+        items = [item for item in render("responses", drawn)["input"] if "call_id" in item]
+        places = {(item["type"], item["call_id"]): place for place, item in enumerate(items)}
+        calls = [call_id for kind, call_id in places if kind == "function_call"]
+
+        assert len(places) == len(items) == 2 * len(calls)
+        assert all(places["function_call", i] < places["function_call_output", i] for i in calls)
+
+
+class TestWindows:
+    @given(histories(), st.sampled_from(["responses", "anthropic", "gemini"]))
+    def test_kept_messages_are_not_changed(self, drawn, form):
+        """The same kept messages serve every form, so none may touch them."""
+        before = msgspec.json.encode(drawn.messages)
+
+        render(form, drawn)
+
+        assert msgspec.json.encode(drawn.messages) == before
+
+    @given(histories(), st.sampled_from(["responses", "anthropic", "gemini"]))
+    def test_the_same_messages_give_the_same_bytes(self, drawn, form):
+        """The provider's prompt cache compares bytes."""
+        assert msgspec.json.encode(render(form, drawn)) == msgspec.json.encode(render(form, drawn))
