@@ -143,9 +143,9 @@ def _tools(functions: list[Function], choice: Choice | None, refusals: Refusals)
             request: dict[str, Any] = {"tools": tools}
         case Choice(mode="required", names=[name]):
             request = {"tools": tools, "tool_choice": {"type": "tool", "name": name}}
-        case Choice(mode=mode, names=names):
-            allowed = [tool for tool in tools if names is None or tool["name"] in names]
-            request = {"tools": allowed, "tool_choice": {"type": "any" if mode == "required" else mode}}
+        case _:
+            allowed = [tool for tool in tools if choice.names is None or tool["name"] in choice.names]
+            request = {"tools": allowed, "tool_choice": {"type": "any" if choice.mode == "required" else choice.mode}}
     return request if request["tools"] else {}
 
 

@@ -152,12 +152,12 @@ def alternate(turns: Iterable[tuple[str, list[Block]]], opening: Block) -> list[
 
 
 class _Calls:
-    """Which calls are open. Ids may repeat, in one message even, so each id has a queue."""
+    """Which calls are open. Ids may repeat in a history, though not while the first is open."""
 
     def __init__(self, refusals: Refusals, tidy: Callable[[str], str]) -> None:
         self._refusals = refusals
         self._tidy = tidy
-        self._open: dict[tuple[str, str], list[Call]] = {}
+        self._open: dict[tuple[str, str], Call] = {}
         self._ids: set[str] = set()
 
     def opened(self, outgoing: Outgoing) -> list[Call]:
@@ -175,7 +175,7 @@ class _Calls:
                 signature=_signature(tool_call),
                 order=len(self._ids),
             )
-            self._open.setdefault(("tool", str(tool_call.get("id"))), []).append(call)
+            self._open["tool", str(tool_call.get("id"))] = call
             calls.append(call)
         if legacy := outgoing.message.get("function_call"):
             call = Call(
@@ -187,23 +187,16 @@ class _Calls:
                 signature=None,
                 order=len(self._ids),
             )
-            self._open.setdefault(("function", call.name), []).append(call)
+            self._open["function", call.name] = call
             calls.append(call)
         return calls
 
     def answered(self, role: str, key: str) -> Call | None:
-        queue = self._open.get((role, key))
-        if not queue:
-            return None
-        call = queue.pop(0)
-        if not queue:
-            del self._open[role, key]
-        return call
+        return self._open.pop((role, key), None)
 
     def close(self) -> None:
-        for queue in self._open.values():
-            for call in queue:
-                self._refusals.add(call.place, "has no result before the next message")
+        for call in self._open.values():
+            self._refusals.add(call.place, "has no result before the next message")
         self._open.clear()
 
     def _unique(self, given: str, seq: int) -> str:
