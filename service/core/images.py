@@ -64,6 +64,12 @@ def _webp_size(data: bytes) -> tuple[int, int] | None:
     return None
 
 
+def is_guess(image: Image, rules: TileRules | PatchRules) -> bool:
+    """Say whether an image's cost is a guess: its size is unknown and its family's price depends on it."""
+    width, _, detail = image
+    return not width and not (detail == LOW and isinstance(rules, TileRules))
+
+
 def image_tokens(image: Image, rules: TileRules | PatchRules) -> int:
     """Return what one image costs; an unknown size costs the most that any size can."""
     width, height, detail = image

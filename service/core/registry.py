@@ -28,7 +28,7 @@ class Line(NamedTuple):
     names: tuple[str, ...]
 
 
-def _line(
+def _line(  # noqa: PLR0913 - one line of a table
     names: str,
     family: str,
     context_window: int,
@@ -51,7 +51,8 @@ TABLE: tuple[Line, ...] = (
     _line("gpt-3.5-turbo-0301", "gpt-3.5-0301", 4_096, max_output=4_096, encoding="cl100k_base"),
     _line("gpt-3.5-turbo-0613", "gpt-2023", 4_096, max_output=4_096, encoding="cl100k_base"),
     _line("gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613", "gpt-2023", 16_385, max_output=4_096, encoding="cl100k_base"),
-    _line("gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-1106", "gpt-4-turbo", 16_385, max_output=4_096,
+    _line("gpt-3.5-turbo", "gpt-3.5", 16_385, max_output=4_096, encoding="cl100k_base", pattern=r"gpt-3\.5-turbo"),
+    _line("gpt-3.5-turbo-0125 gpt-3.5-turbo-1106", "gpt-4-turbo", 16_385, max_output=4_096,
           encoding="cl100k_base"),
     _line("gpt-4-32k gpt-4-32k-0314 gpt-4-32k-0613", "gpt-2023", 32_768, max_output=32_768, encoding="cl100k_base"),
     _line("gpt-4-turbo gpt-4-turbo-2024-04-09 gpt-4-1106-preview gpt-4-0125-preview gpt-4-turbo-preview "

@@ -7,13 +7,13 @@ provider that receives them in a message.
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Literal, NamedTuple
 
 import tiktoken
 
 try:
-    import toktok
+    import toktok  # type: ignore[import-untyped]
 except ImportError:  # no wheel for this platform: tiktoken takes over, slower and with the same numbers
     toktok = None
 
@@ -21,7 +21,7 @@ Encoding = Literal["o200k_base", "cl100k_base"]
 ENCODINGS: tuple[Encoding, ...] = ("o200k_base", "cl100k_base")
 
 _EVERYTHING = 1 << 62
-# tiktoken's regular expressions panic near a million whitespace characters in a row; far below that, we split ourselves.
+# tiktoken's regular expressions panic near a million whitespace characters in a row: from here on we split ourselves.
 _LONGEST_WHITESPACE = 100_000
 _WHITESPACE = re.compile(r"\s+")
 # A letter and then a space always end one piece and begin the next, in both encodings: counts on its sides add up.
@@ -32,7 +32,7 @@ _SEAM_SEARCH_CHARACTERS = 4_096
 class Tokeniser(NamedTuple):
     """Two pure functions: tokens of a text, and the characters of a text that its first n tokens cover entirely."""
 
-    count: Callable[[str, Encoding], int]
+    tokens: Callable[[str, Encoding], int]
     covered: Callable[[str, Encoding, int], int]
 
 
@@ -49,7 +49,7 @@ def _toktok_covered(text: str, encoding: Encoding, max_tokens: int) -> int:
 TOKTOK = Tokeniser(_toktok_count, _toktok_covered)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _tiktoken_encoding(encoding: Encoding) -> tiktoken.Encoding:
     return tiktoken.get_encoding(encoding)
 
@@ -58,7 +58,7 @@ def _tiktoken_ids(text: str, encoding: Encoding) -> list[int]:
     codec = _tiktoken_encoding(encoding)
     if len(text) < _LONGEST_WHITESPACE or not _has_long_whitespace(text):
         return codec.encode_ordinary(text)
-    import regex  # noqa: PLC0415 - tiktoken's own dependency, needed for this rare input alone
+    import regex  # type: ignore[import-untyped]  # noqa: PLC0415 - tiktoken's own dependency, for rare input alone
 
     pieces: list[str] = regex.findall(codec._pat_str, text)  # noqa: SLF001 - the pattern has no public name
     return [i for piece in pieces for i in codec._encode_single_piece(piece)]  # noqa: SLF001
@@ -84,11 +84,11 @@ _TOKENISER = TOKTOK if toktok is not None else TIKTOKEN
 
 def count_text(text: str, encoding: Encoding) -> int:
     """Return the tokens of ``text``, special tokens as ordinary text."""
-    return _TOKENISER.count(text, encoding)
+    return _TOKENISER.tokens(text, encoding)
 
 
 def cut_text(text: str, encoding: Encoding, max_tokens: int, *, tokeniser: Tokeniser = _TOKENISER) -> str:
-    """Return the prefix of ``text`` whose own count is at most ``max_tokens`` and to which one more character would not fit.
+    """Return the prefix of ``text`` whose own count is within ``max_tokens``, and to which no character can be added.
 
     The cut falls between characters, and the prefix is counted again as the text it now is: a prefix of n tokens of a
     longer text can be n + 1 tokens by itself, because what follows decides how letters and spaces are grouped.
@@ -98,7 +98,7 @@ def cut_text(text: str, encoding: Encoding, max_tokens: int, *, tokeniser: Token
     length = tokeniser.covered(text, encoding, max_tokens)
     if length == len(text):
         return text
-    while tokeniser.count(text[:length], encoding) > max_tokens:
+    while tokeniser.tokens(text[:length], encoding) > max_tokens:
         length = min(length - 1, tokeniser.covered(text[:length], encoding, max_tokens))
     return text[: _extend(text, encoding, max_tokens, length, tokeniser)]
 
@@ -106,8 +106,8 @@ def cut_text(text: str, encoding: Encoding, max_tokens: int, *, tokeniser: Token
 def _extend(text: str, encoding: Encoding, max_tokens: int, length: int, tokeniser: Tokeniser) -> int:
     """Return the greatest length reached from ``length`` by adding characters while the count allows."""
     seam = _last_seam(text, length)
-    left = max_tokens - tokeniser.count(text[:seam], encoding)
-    while length < len(text) and tokeniser.count(text[seam : length + 1], encoding) <= left:
+    left = max_tokens - tokeniser.tokens(text[:seam], encoding)
+    while length < len(text) and tokeniser.tokens(text[seam : length + 1], encoding) <= left:
         length += 1
     return length
 

@@ -1,0 +1,87 @@
+"""Tool definitions, their choice, and response formats to tokens.
+
+The text that definitions become is rendered and counted once per distinct content, however often it is asked for.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from service.core.families import Dialect
+from service.core.models import Model
+from service.core.text import Encoding, count_text
+from service.core.typescript import render_functions
+
+_CACHED_TEXTS = 1_024
+
+
+def declared_functions(
+    tools: Sequence[Mapping[str, Any]] | None, functions: Sequence[Mapping[str, Any]] | None
+) -> list[Mapping[str, Any]]:
+    """Return what a request declares, new style and old, as one list of functions."""
+    return [*(tool.get("function") or tool.get("custom") or {} for tool in tools or ()), *(functions or ())]
+
+
+def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:
+    """Return the tokens of the namespace that declares ``functions``, without what a family adds around it."""
+    canonical = msgspec.json.encode(functions)
+    return max(_rendered_tokens(canonical, dialect, model.encoding) for dialect in model.rules.dialects)
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def _rendered_tokens(canonical: bytes, dialect: Dialect, encoding: Encoding) -> int:
+    return count_text(render_functions(msgspec.json.decode(canonical), dialect), encoding)
+
+
+def choice_tokens(choice: Any, model: Model, *, named: int) -> int:
+    """Return what a choice costs: nothing when the model is free, ``named`` and the name when it names a function."""
+    if choice == "none":
+        return 1
+    if not isinstance(choice, Mapping):
+        return 0
+    function = choice.get("function", choice)
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return named + count_text(name, model.encoding) if isinstance(name, str) else 0
+
+
+def format_tokens(response_format: Mapping[str, Any] | None, model: Model) -> int:
+    """Return the tokens of a response format's own section; only JSON schemas have one (``json_object`` is free)."""
+    if not response_format or response_format.get("type") != "json_schema":
+        return 0
+    return _format_tokens(msgspec.json.encode(response_format.get("json_schema") or {}), model.encoding)
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def _format_tokens(canonical: bytes, encoding: Encoding) -> int:
+    return count_text(render_format(msgspec.json.decode(canonical)), encoding)
+
+
+def render_format(json_schema: Mapping[str, Any]) -> str:
+    """Return the section that describes a response's JSON schema.
+
+    The schema is there as compact JSON without ``required`` and ``additionalProperties``, its own description above it
+    as a comment: 8 of 8 recorded requests, with and without tools.
+    """
+    schema = _without_constraints(json_schema.get("schema") or {})
+    described = schema.pop("description", None) if isinstance(schema, dict) else None
+    described = json_schema.get("description") or described
+    comment = f"// {described}\n" if isinstance(described, str) else ""
+    body = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    return f"# Response Formats\n\n## {json_schema.get('name')}\n\n{comment}{body}"
+
+
+def _without_constraints(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_constraints(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: value for key, value in schema.items() if key not in ("required", "additionalProperties")}
+    return {
+        key: {name: _without_constraints(member) for name, member in value.items()}
+        if key == "properties" and isinstance(value, dict)  # a property may itself be called "required"
+        else _without_constraints(value)
+        for key, value in kept.items()
+    }

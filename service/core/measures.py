@@ -1,0 +1,204 @@
+"""A message to its measure: what its cost depends on, for every model at once.
+
+Done once, when a message is appended. The measure is stored instead of being worked out again, so it is small: a plain
+text message is its role and two counts.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL
+from service.core.images import DETAILS, Image, image_size
+from service.core.text import count_text
+
+Pair = tuple[int, int]  # tokens in o200k_base and in cl100k_base
+ZERO: Pair = (0, 0)
+
+_WRAPPING = 50
+# An uploaded file is not here to be looked at; one-page documents were billed 219 and 953.
+_UPLOADED_FILE = 2_000
+# Base64 characters a token: audio is billed by time, about 10 tokens a second, and no codec in use is below 4 kB/s.
+_AUDIO_CHARACTERS = 400
+_FILE_CHARACTERS = 4
+
+
+class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """Everything beside plain text that costs tokens, for both encodings."""
+
+    name: Pair | None = None
+    calls: int = 0
+    call_names: Pair = ZERO
+    call_arguments: Pair = ZERO
+    together: Pair = ZERO  # several calls as the one call that carries them
+    legacy_call: bool = False
+    has_text: bool = True
+    listed: Pair = ZERO  # a tool result as an item of the list that answers several calls
+    padding: Pair | None = None  # what a newline after a system text adds, where that is not 1
+    images: tuple[Image, ...] = ()
+    estimated: int = 0  # audio, files: a guess
+
+
+class Measure(msgspec.Struct, array_like=True, frozen=True):
+    """What a message is, for counting: its role, the tokens of its text, and what costs besides."""
+
+    role: int
+    o200k: int
+    cl100k: int
+    extra: Extra | None = None
+
+
+def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]] = ()) -> Measure:
+    """Return the measure of one chat message.
+
+    ``image_sizes`` are what the client says of its images, width and height in pixels, in their order; an image's own
+    header is believed first.
+    """
+    role = ROLE_INDEX[message["role"]]
+    text, images, estimated = _content(message.get("content"), image_sizes)
+    text += _string(message.get("refusal"))
+    counted = both(text)
+    fields: dict[str, Any] = _named(message, role)
+    if images:
+        fields["images"] = images
+    if estimated:
+        fields["estimated"] = estimated
+    if role == ASSISTANT:
+        fields |= _calls(message, has_text=bool(text))
+    elif role == TOOL:
+        listed = both(f"[{_listed(text)}]")
+        if listed != counted:
+            fields["listed"] = listed
+    elif role in (SYSTEM, DEVELOPER):
+        padding = _difference(both(text + "\n"), counted)
+        if padding != (1, 1):
+            fields["padding"] = padding
+    return Measure(role, *counted, Extra(**fields) if fields else None)
+
+
+def both(text: str) -> Pair:
+    """Return the tokens of ``text`` in both encodings."""
+    return (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) if text else ZERO
+
+
+def _difference(a: Pair, b: Pair) -> Pair:
+    return a[0] - b[0], a[1] - b[1]
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
+    """A tool's result is billed without its name; a name that only repeats the role costs one token less (5 of 5)."""
+    name = _string(message.get("name"))
+    if not name or role == TOOL:
+        return {}
+    counted = both(name)
+    return {"name": _difference(counted, (1, 1)) if name == message["role"] else counted}
+
+
+# ---- content
+
+
+def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple[Image, ...], int]:
+    """Return the text of string or part-list content, its images, and a guess at the rest."""
+    if isinstance(content, str):
+        return content, (), 0
+    texts: list[str] = []
+    images: list[Image] = []
+    estimated = 0
+    for part in content or ():
+        match part.get("type"):
+            case "text" | "refusal" as kind:
+                texts.append(_string(part.get(kind)))
+            case "image_url":
+                given = sizes[len(images)] if len(images) < len(sizes) else None
+                images.append(_image(part.get("image_url"), given))
+            case _:
+                estimated += _guess(part)
+    return "".join(texts), tuple(images), estimated
+
+
+def _image(value: Any, given: tuple[int, int] | None) -> Image:
+    fields = value if isinstance(value, Mapping) else {"url": value}
+    size = image_size(_string(fields.get("url"))) or given or _stated_size(fields) or (0, 0)
+    return *size, DETAILS.get(_string(fields.get("detail")), 0)
+
+
+def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
+    width, height = fields.get("width"), fields.get("height")
+    is_size = isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0
+    return (int(width or 0), int(height or 0)) if is_size else None
+
+
+def _guess(part: Mapping[str, Any]) -> int:
+    """Return a guess, on the high side, at audio, files, and kinds of part that came after us."""
+    size = len(msgspec.json.encode(part))
+    if part.get("type") == "input_audio":
+        return _WRAPPING + size // _AUDIO_CHARACTERS
+    file = part.get("file")
+    if isinstance(file, Mapping) and not file.get("file_data"):
+        return _UPLOADED_FILE
+    return _WRAPPING + size // _FILE_CHARACTERS
+
+
+# ---- tool calls and results
+
+
+def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
+    calls: list[Mapping[str, Any]] = [
+        call.get("function") or call.get("custom") or {} for call in message.get("tool_calls") or ()
+    ]
+    legacy = message.get("function_call")
+    if isinstance(legacy, Mapping):
+        calls.append(legacy)
+    if not calls:
+        return {}
+    names = [_string(call.get("name")) for call in calls]
+    arguments = [_arguments(call) if call is legacy else _compact(_arguments(call)) for call in calls]
+    fields: dict[str, Any] = {"calls": len(calls), "call_names": _sum(names), "call_arguments": _sum(arguments)}
+    if len(calls) > 1:
+        fields["together"] = both(_together(names, arguments))
+    return fields | {"legacy_call": isinstance(legacy, Mapping), "has_text": has_text}
+
+
+def _sum(texts: Sequence[str]) -> Pair:
+    counts = [both(text) for text in texts]
+    return sum(o200k for o200k, _ in counts), sum(cl100k for _, cl100k in counts)
+
+
+def _arguments(call: Mapping[str, Any]) -> str:
+    arguments = call.get("arguments", call.get("input", ""))
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+def _compact(text: str) -> str:
+    """Return JSON arguments without the spaces between tokens: what was parsed is billed, not what was sent.
+
+    The old ``function_call`` alone is billed as it was sent.
+    """
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _together(names: Sequence[str], arguments: Sequence[str]) -> str:
+    """Return the arguments of ``multi_tool_use.parallel``, the one call that several calls are billed as."""
+    uses = (
+        f'{{"recipient_name":"functions.{name}","parameters":{argument}}}'
+        for name, argument in zip(names, arguments, strict=True)
+    )
+    return f'{{"tool_uses":[{",".join(uses)}]}}'
+
+
+def _listed(text: str) -> str:
+    """Return a result as an item of the JSON list that answers several calls: ASCII, objects and lists spelled out."""
+    try:
+        value = json.loads(text)
+        return json.dumps(value if isinstance(value, dict | list) else text)
+    except (ValueError, RecursionError):
+        return json.dumps(text)
