@@ -1,0 +1,96 @@
+"""All that keeps the project honest, as people and CI run it: ``python -m tests``.
+
+First the checks that need no server, then the tests on both cores under coverage. Everything runs, whatever failed
+before it; what failed is named at the end, and pytest's own closing line comes last. For a part, use pytest itself.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = sys.executable
+CHECKS = {
+    "dependencies agree": [PYTHON, "-m", "pip", "check"],
+    "lint": [PYTHON, "-m", "ruff", "check", "."],
+    "format": [PYTHON, "-m", "ruff", "format", "--check", "."],
+    "types": [PYTHON, "-m", "mypy"],
+    "arrows": [str(Path(PYTHON).with_name("lint-imports")), "--no-cache"],
+}
+OPENAPI = [PYTHON, "-m", "service", "openapi"]
+TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "2"]
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("SASH_")},
+    "COVERAGE_FILE": str(ROOT / ".coverage"),  # one place, also for a process that changes its directory
+    "PYTHONUNBUFFERED": "1",
+}
+
+
+def run(command: list[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+
+
+def report(name: str, started: float, output: bytes, *, passed: bool) -> bool:
+    """Print one line, and what the check said when it failed; whether it passed."""
+    print(f"{'ok    ' if passed else 'FAILED'} {name} ({time.monotonic() - started:.1f} s)", flush=True)
+    if not passed:
+        print(output.decode(errors="replace"), flush=True)
+    return passed
+
+
+def check(name: str, command: list[str]) -> bool:
+    started = time.monotonic()
+    result = run(command)
+    return report(name, started, result.stdout + result.stderr, passed=result.returncode == 0)
+
+
+def check_openapi() -> bool:
+    """Whether openapi.json is, byte for byte, what the service says of itself."""
+    started = time.monotonic()
+    result = run(OPENAPI)
+    stored = ROOT / "openapi.json"
+    passed = result.returncode == 0 and stored.exists() and stored.read_bytes() == result.stdout
+    hint = b"openapi.json is not what the service is: python -m service openapi > openapi.json\n"
+    return report("openapi.json", started, hint + result.stderr, passed=passed)
+
+
+def run_tests() -> tuple[bool, str]:
+    """Run pytest, its output passed on but for the closing line: whether all passed, and that line."""
+    closing = ""
+    with subprocess.Popen(
+        TESTS, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
+    ) as process:
+        for line in process.stdout or ():
+            if closing:
+                print(closing, end="", flush=True)
+            closing = line
+    return process.returncode == 0, closing
+
+
+def check_coverage() -> bool:
+    """Print the coverage of every file that is not covered whole; whether the total is over the gate."""
+    combined = run([PYTHON, "-m", "coverage", "combine", "-q"])
+    result = run([PYTHON, "-m", "coverage", "report"])
+    print((combined.stderr + result.stdout + result.stderr).decode(errors="replace"), flush=True)
+    return result.returncode == 0
+
+
+def main() -> int:
+    run([PYTHON, "-m", "coverage", "erase"])
+    passed = {name: check(name, command) for name, command in CHECKS.items()}
+    passed["openapi.json"] = check_openapi()
+    passed["tests"], closing = run_tests()
+    passed["coverage"] = check_coverage()
+    failed = [name for name, good in passed.items() if not good]
+    if failed:
+        print(f"FAILED: {', '.join(failed)}")
+    print(closing, end="", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
