@@ -1,0 +1,154 @@
+"""Log lines: one JSON object each, on standard output, and never what people wrote.
+
+A line has ``timestamp`` (UTC), ``level``, ``event`` and the fields it was given. What a field may hold is guarded here,
+in one place, because a log lives longer than a conversation and more people read it: texts under a name that speaks of
+content or of secrets are withheld, long ones are cut, and an exception is its type and where it came from. Its message
+is left out unless it is one of ours or the system's, since others quote what they choked on (msgspec the wrong value,
+redis-py the whole command).
+
+What libraries log through the standard library takes the same way, its first line only.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Literal, cast
+
+import msgspec
+import structlog
+
+from service.problems import Problem
+
+_LONGEST_TEXT = 500  # characters: more than any name, path or sentence of ours
+_DEEPEST = 4
+_FRAMES_SHOWN = 20
+_WITHHELD = "[withheld]"
+
+# The last word of a field's name. Numbers under such a name are figures (messages=7) and pass.
+_GUARDED_WORDS = frozenset(
+    word
+    for line in (
+        "argument arguments body content contents document documents grounding input message messages metadata note",
+        "output payload prompt query request response shots summary system template text texts tool tools",
+        "authorization cookie cookies credential credentials header headers key keys passwd password secret token",
+    )
+    for word in line.split()
+)
+
+
+def configure_logging(format: Literal["json", "console"] = "json", level: str = "info") -> None:  # noqa: A002 - its name
+    """Send every log line of this process to standard output, those of libraries included. May be called again."""
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            _describe_exception,
+            guard,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *([_to_json] if format == "json" else [structlog.dev.ConsoleRenderer(colors=sys.stdout.isatty())]),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.BytesLoggerFactory(_stdout()) if format == "json" else structlog.PrintLoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(handlers=[_FromStandardLibrary()], level=threshold, force=True)
+
+
+def _stdout() -> BinaryIO:
+    """Standard output without a buffer: a line is one write, so that worker processes do not cut into each other's."""
+    return cast("BinaryIO", os.fdopen(1, "wb", buffering=0, closefd=False))
+
+
+def get_logger() -> structlog.typing.FilteringBoundLogger:
+    """A logger for the shell; the core has nothing to log."""
+    return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
+
+
+def guard(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Withhold what may be content or a secret, and cut what is long; a structlog processor.
+
+    >>> guard(None, "info", {"event": "appended", "messages": 2, "content": "hello", "api_key": "k1"})
+    {'event': 'appended', 'messages': 2, 'content': '[withheld]', 'api_key': '[withheld]'}
+    """
+    return {name: _guarded(name, value, _DEEPEST) for name, value in event.items()}
+
+
+def _guarded(name: str, value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if name.rpartition("_")[2].lower() in _GUARDED_WORDS or isinstance(value, bytes | bytearray | memoryview):
+        return _WITHHELD
+    if isinstance(value, str | Path):
+        return _printable(value)
+    if isinstance(value, Mapping) and depth:
+        return {_printable(inner): _guarded(str(inner), item, depth - 1) for inner, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset) and depth:
+        return [_guarded(name, item, depth - 1) for item in value]
+    return f"[{type(value).__name__}]"
+
+
+def _printable(value: object) -> str:
+    """The text, cut, with half surrogate pairs escaped: a path that is not UTF-8 has them, and no output takes them."""
+    text = str(value)
+    text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
+def _describe_exception(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    info = event.pop("exc_info", None)
+    if info:
+        error = info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else sys.exc_info()[1]
+        if error is not None:
+            event["exception"] = describe(error)
+    return event
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """An exception without what it quotes: types, from the last to the first cause, and the way of the last."""
+    causes: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(causes) < _FRAMES_SHOWN:
+        causes.append(f"{type(cause).__module__}.{type(cause).__qualname__}")
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    described: dict[str, Any] = {"type": causes[0], "at": _frames(error.__traceback__)}
+    if causes[1:]:
+        described["causes"] = causes[1:]
+    if isinstance(error, Problem | OSError):
+        described["detail"] = str(error)
+    return described
+
+
+def _frames(at: TracebackType | None) -> list[str]:
+    frames = []
+    while at is not None:
+        code = at.tb_frame.f_code
+        frames.append(f"{at.tb_frame.f_globals.get('__name__', '?')}:{at.tb_lineno} {code.co_qualname}")
+        at = at.tb_next
+    return frames[-_FRAMES_SHOWN:]
+
+
+def _to_json(_logger: object, _method: str, event: MutableMapping[str, Any]) -> bytes:
+    ordered = {
+        "timestamp": event.pop("timestamp"),
+        "level": event.pop("level"),
+        "event": event.pop("event", ""),
+        **event,
+    }
+    return msgspec.json.encode(ordered)
+
+
+class _FromStandardLibrary(logging.Handler):
+    """Passes on what libraries log, its first line: asyncio puts the repr of a task, and of its error, after that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._log = get_logger()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = min(max(record.levelno // 10 * 10, logging.DEBUG), logging.CRITICAL)
+        event = record.getMessage().partition("\n")[0]
+        self._log.log(level, event, logger=record.name, exc_info=record.exc_info)

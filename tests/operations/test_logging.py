@@ -1,0 +1,202 @@
+"""Log lines: their shape, and what is never in them."""
+
+import logging
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+import pytest
+import structlog
+
+from service.operations.logging import configure_logging, describe, get_logger, guard
+from service.problems import NotFound
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Puts the process-wide logging back that each of these tests configures."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def lines(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[[], list[dict[str, Any]]]:
+    """Reads the JSON lines written so far."""
+    return lambda: [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
+
+
+def guarded(**fields: object) -> dict[str, Any]:
+    return dict(guard(None, "info", fields))
+
+
+def fail(error: Exception, cause: Exception | None = None) -> NoReturn:
+    raise error from cause
+
+
+def raised(error: Exception, cause: Exception | None = None) -> Exception:
+    """The error after it was raised, so that it knows the way."""
+    try:
+        fail(error, cause)
+    except Exception as caught:  # noqa: BLE001
+        return caught
+
+
+def test_a_line_is_one_json_object(lines: Callable[[], list[dict[str, Any]]]):
+    """Timestamp in UTC, level and event come first, then the fields as they were given."""
+    configure_logging("json", "info")
+
+    get_logger().info("appended", conversation="c-1", messages=2, seconds=0.25, duplicate=False, owner=None)
+
+    (line,) = lines()
+    assert list(line)[:3] == ["timestamp", "level", "event"]
+    assert datetime.now(UTC) - datetime.fromisoformat(line.pop("timestamp")) < timedelta(minutes=1)
+    assert line == {
+        "level": "info",
+        "event": "appended",
+        "conversation": "c-1",
+        "messages": 2,
+        "seconds": 0.25,
+        "duplicate": False,
+        "owner": None,
+    }
+
+
+def test_the_level_is_a_threshold(lines: Callable[[], list[dict[str, Any]]]):
+    """Below the level nothing is written, by us or by a library."""
+    configure_logging("json", "warning")
+
+    get_logger().info("quiet")
+    logging.getLogger("library").info("quiet")
+    get_logger().warning("loud")
+
+    assert [line["event"] for line in lines()] == ["loud"]
+
+
+def test_console_lines_are_for_people(capsys: pytest.CaptureFixture[str]):
+    """The other format is plain text with the same fields, and the same guard."""
+    configure_logging("console", "info")
+
+    get_logger().info("started", port=8000, content="hello", path="\udcff")
+
+    written = capsys.readouterr().out
+    assert "started" in written
+    assert "8000" in written
+    assert "hello" not in written
+
+
+@pytest.mark.parametrize("name", ["content", "text", "message", "messages", "body", "Authorization", "key", "api_key"])
+def test_texts_under_a_telling_name_are_withheld(name: str):
+    """A field whose name speaks of content or secrets shows none, whatever kind of text or collection it is."""
+    assert guarded(**{name: "hello"}) == {name: "[withheld]"}
+    assert guarded(**{name: ["hello"]}) == {name: "[withheld]"}
+    assert guarded(nested={name: "hello"}) == {"nested": {name: "[withheld]"}}
+
+
+def test_figures_under_a_telling_name_pass():
+    """messages=7 is a count."""
+    figures = {"messages": 7, "grounding": 0, "body": 1.5, "summary": None, "tools": True}
+
+    assert guarded(**figures) == figures
+
+
+def test_other_values_are_made_plain():
+    """Bytes are withheld, long texts cut, odd characters escaped, and an unknown object is only its type's name."""
+    assert guarded(data=b"hello") == {"data": "[withheld]"}
+    assert guarded(name="n" * 501) == {"name": "n" * 500 + "…"}
+    assert guarded(path=Path("/a/b")) == {"path": "/a/b"}
+    assert guarded(path="\udcff ü") == {"path": "\\udcff ü"}
+    assert guarded(thing=object()) == {"thing": "[object]"}
+    assert guarded(ids=("a", {"text": "hello"})) == {"ids": ["a", {"text": "[withheld]"}]}
+
+
+def test_nesting_is_bounded():
+    """A structure that contains itself does not end the process."""
+    endless: list[object] = []
+    endless.append(endless)
+
+    assert guarded(endless=endless) == {"endless": [[[["[list]"]]]]}
+
+
+def test_an_exception_is_its_type_and_where_it_came_from(lines: Callable[[], list[dict[str, Any]]]):
+    """A library's message may quote a conversation, so only types and places are logged, causes included."""
+    configure_logging("json", "info")
+    error = raised(ValueError("hello"), raised(KeyError("hello")))
+
+    get_logger().error("it failed", exc_info=error)
+
+    (line,) = lines()
+    assert "hello" not in repr(line)
+    assert line["exception"]["type"] == "builtins.ValueError"
+    assert line["exception"]["causes"] == ["builtins.KeyError"]
+    assert [place.split()[-1] for place in line["exception"]["at"]] == ["raised", "fail"]
+
+
+def test_the_exception_at_hand_is_logged(lines: Callable[[], list[dict[str, Any]]]):
+    """log.exception needs no argument inside an except block, and does no harm outside."""
+    configure_logging("json", "info")
+    try:
+        fail(TimeoutError("the store did not answer"))
+    except TimeoutError:
+        get_logger().exception("it failed")
+    get_logger().error("nothing at hand", exc_info=True)
+
+    first, second = lines()
+    assert first["level"] == "error"
+    assert first["exception"]["detail"] == "the store did not answer"
+    assert "exception" not in second
+
+
+def test_messages_of_ours_and_of_the_system_are_kept():
+    """A problem's detail never holds message text, nor does an operating system's error."""
+    assert describe(NotFound("there is no conversation here"))["detail"] == "there is no conversation here"
+    assert describe(FileNotFoundError(2, "No such file", "/a"))["detail"] == "[Errno 2] No such file: '/a'"
+    assert "detail" not in describe(UnicodeDecodeError("utf-8", b"hello", 0, 1, "bad"))
+
+
+def test_a_suppressed_context_is_not_a_cause():
+    """`raise … from None` is respected; an exception that broke out of an except block is a cause."""
+    errors = {}
+    for name, suppress in (("broke out", False), ("from None", True)):
+        try:
+            fail(KeyError("hello"))
+        except KeyError as first:
+            errors[name] = ValueError("hello")
+            errors[name].__context__, errors[name].__suppress_context__ = first, suppress
+
+    assert describe(errors["broke out"])["causes"] == ["builtins.KeyError"]
+    assert "causes" not in describe(errors["from None"])
+
+
+def test_what_libraries_log_takes_the_same_way(lines: Callable[[], list[dict[str, Any]]]):
+    """asyncio, granian and redis log through the standard library: same lines, first line of the message only."""
+    configure_logging("json", "info")
+
+    logging.getLogger("asyncio").error("Task exception was %s\nfuture: <Task hello>", "never retrieved")
+    logging.getLogger("odd").log(25, "between two levels")
+
+    first, second = lines()
+    assert (first["event"], first["level"], first["logger"]) == (
+        "Task exception was never retrieved",
+        "error",
+        "asyncio",
+    )
+    assert "hello" not in repr(first)
+    assert second["level"] == "info"
+
+
+def test_fields_bound_for_a_request_are_on_every_line(lines: Callable[[], list[dict[str, Any]]]):
+    """What is bound in the context, such as the request's id, is on lines of code that knows nothing of it."""
+    configure_logging("json", "info")
+    with structlog.contextvars.bound_contextvars(request_id="r-1"):
+        get_logger().info("inside")
+    get_logger().info("outside")
+
+    inside, outside = lines()
+    assert inside["request_id"] == "r-1"
+    assert "request_id" not in outside
