@@ -4,7 +4,8 @@
 
     Problem
     ├── BadRequest              400  the request cannot be read
-    │   └── InvalidCursor       400
+    │   ├── InvalidCursor       400
+    │   └── InvalidEntry        400  an entry is not a chat message
     ├── Unauthorized            401
     ├── NotFound                404  absent and foreign look the same
     ├── MethodNotAllowed        405
@@ -16,7 +17,6 @@
     ├── TooLarge                413
     ├── UnsupportedMediaType    415
     ├── Unprocessable           422  readable, but wrong
-    │   ├── InvalidEntry        422
     │   ├── OrphanToolResult    422
     │   ├── UnknownModel        422
     │   ├── WindowDoesNotFit    422
@@ -44,7 +44,7 @@ class Pointer(msgspec.Struct, frozen=True):
     detail: str
 
 
-class Problem(Exception):
+class Problem(Exception):  # noqa: N818 - RFC 9457's word
     """The root. ``slug`` ends the stable ``type`` URI reference ``/problems/{slug}``."""
 
     slug: ClassVar[str] = "problem"
@@ -87,6 +87,10 @@ class BadRequest(Problem):
 
 class InvalidCursor(BadRequest):
     slug, title = "invalid-cursor", "The cursor is not one of ours"
+
+
+class InvalidEntry(BadRequest):
+    slug, title = "invalid-entry", "An entry is not a chat message"
 
 
 class Unauthorized(Problem):
@@ -132,10 +136,6 @@ class UnsupportedMediaType(Problem):
 
 class Unprocessable(Problem):
     slug, title, status = "unprocessable", "The request is understood but wrong", 422
-
-
-class InvalidEntry(Unprocessable):
-    slug, title = "invalid-entry", "An entry is not a chat message"
 
 
 class OrphanToolResult(Unprocessable):

@@ -1,0 +1,306 @@
+"""Entries and chat messages: strict decode, canonical encode, tool groups.
+
+A chat message stays the mapping that the client sent, so that fields which a provider adds tomorrow are kept and sent on;
+it is validated against the declarations below, which name what the OpenAI chat completions reference names today. Our own
+envelopes (entries, grounding) refuse what they do not know.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer
+
+T = TypeVar("T")
+
+MAX_DEPTH = 100
+"""Levels of nesting that a body may have. Decoders recurse; a small thread stack must never be the limit."""
+
+_STRINGS = re.compile(
+    rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL
+)  # the closing quote optional: an open string must not be tried again and again
+_BLOCK = 128
+_NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+
+Id = Annotated[
+    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z", description="Letters, digits, '.', '_', '-'.")
+]
+"""Conversation, entry and owner ids."""
+IDS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+Side = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
+"""An image's width or height in pixels."""
+
+
+class TextPart(msgspec.Struct, tag_field="type", tag="text"):
+    text: str
+
+
+class ImageUrl(msgspec.Struct):
+    url: str
+    detail: str | None = None
+    width: Side | None = None
+    height: Side | None = None
+
+
+class ImagePart(msgspec.Struct, tag_field="type", tag="image_url"):
+    image_url: ImageUrl
+
+
+class InputAudio(msgspec.Struct):
+    data: str
+    format: str
+
+
+class AudioPart(msgspec.Struct, tag_field="type", tag="input_audio"):
+    input_audio: InputAudio
+
+
+class File(msgspec.Struct):
+    file_id: str | None = None
+    file_data: str | None = None
+    filename: str | None = None
+
+
+class FilePart(msgspec.Struct, tag_field="type", tag="file"):
+    file: File
+
+
+class RefusalPart(msgspec.Struct, tag_field="type", tag="refusal"):
+    refusal: str
+
+
+TextParts = Annotated[list[TextPart], msgspec.Meta(min_length=1)]
+
+
+class FunctionCall(msgspec.Struct):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    arguments: str
+
+
+class CustomCall(msgspec.Struct):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    input: str
+
+
+CallId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+
+
+class FunctionToolCall(msgspec.Struct, tag_field="type", tag="function"):
+    id: CallId
+    function: FunctionCall
+
+
+class CustomToolCall(msgspec.Struct, tag_field="type", tag="custom"):
+    id: CallId
+    custom: CustomCall
+
+
+class SystemMessage(msgspec.Struct, tag_field="role", tag="system"):
+    content: str | TextParts
+    name: str | None = None
+
+
+class DeveloperMessage(msgspec.Struct, tag_field="role", tag="developer"):
+    content: str | TextParts
+    name: str | None = None
+
+
+class UserMessage(msgspec.Struct, tag_field="role", tag="user"):
+    content: str | Annotated[list[TextPart | ImagePart | AudioPart | FilePart], msgspec.Meta(min_length=1)]
+    name: str | None = None
+
+
+class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant"):
+    content: str | list[TextPart | RefusalPart] | None = None
+    refusal: str | None = None
+    name: str | None = None
+    tool_calls: Annotated[list[FunctionToolCall | CustomToolCall], msgspec.Meta(max_length=128)] | None = None
+    function_call: FunctionCall | None = None
+
+
+class ToolMessage(msgspec.Struct, tag_field="role", tag="tool"):
+    tool_call_id: CallId
+    content: str | TextParts
+
+
+class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    content: str | None
+
+
+ChatMessage = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage
+
+
+class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A retrieved text; ``id`` tells the same document in two turns."""
+
+    text: str
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=512)] | None = None
+
+
+class Grounding(msgspec.Struct, forbid_unknown_fields=True):
+    """What retrieval found for a user message, most relevant first."""
+
+    documents: Annotated[list[Document], msgspec.Meta(max_length=1000)]
+
+
+class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A message with its envelope, as a client appends it."""
+
+    message: dict[str, Any]
+    id: Id | None = None
+    grounding: Grounding | None = None
+    pinned: bool = False
+    metadata: dict[str, Any] | None = None
+    image_sizes: Annotated[list[tuple[Side, Side]], msgspec.Meta(max_length=1000)] | None = None
+    """Width and height in pixels of the message's images, in their order, where no header tells."""
+
+
+def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """The body as the decoder's type.
+
+    Raises BadRequest for anything that is not JSON in UTF-8, nested deeper than MAX_DEPTH, or of the wrong shape.
+    """
+    if not body.strip():
+        raise BadRequest("The body is empty: send a JSON object.")
+    refuse_deep(body)
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise invalid(error, "", BadRequest) from None
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"The body is not UTF-8: byte {error.start} cannot be read.") from None
+    except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
+        raise BadRequest(f"The body is not JSON: {_plain(str(error))}.") from None
+
+
+def refuse_deep(body: bytes) -> None:
+    """Raise BadRequest when brackets nest deeper than MAX_DEPTH, give or take half a block.
+
+    Counts open brackets block by block on what is left once strings are gone: linear in the body, and no recursion,
+    whatever the input. Inside a block the depth can grow by its half and no more before the next check.
+    """
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return
+    brackets = _STRINGS.sub(b"", body).translate(None, _NOT_BRACKETS)
+    depth = 0
+    for start in range(0, len(brackets), _BLOCK):
+        block = brackets[start : start + _BLOCK]
+        depth += block.count(b"[") + block.count(b"{") - block.count(b"]") - block.count(b"}")
+        if depth > MAX_DEPTH:
+            raise BadRequest(f"The body nests deeper than {MAX_DEPTH} levels, or its brackets do not match.")
+
+
+_AT = re.compile(r" - at `(?:key in )?(.*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+
+
+def invalid(error: msgspec.ValidationError, prefix: str, kind: type[BadRequest] = InvalidEntry) -> BadRequest:
+    """A msgspec error as a problem that names the place; ``prefix`` is the pointer to what was validated."""
+    text = str(error)
+    found = _AT.search(text)
+    path = found.group(1) if found else ""
+    detail = _plain(text[: found.start()] if found else text)
+    steps = [(name or index).replace("~", "~0").replace("/", "~1") for name, index in _STEP.findall(path)]
+    pointer = "#" + prefix + "".join(f"/{step}" for step in steps if step != "...")
+    return kind(f"{detail} at {pointer}.", errors=[Pointer(pointer, detail)])
+
+
+def _plain(text: str) -> str:
+    """One line without backquotes, bounded: the library's words, never the client's text at length."""
+    return text.replace("`", "'").replace("\n", " ")[:300]
+
+
+def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
+    """The message as its declaration. Raises InvalidEntry naming the place below ``pointer``."""
+    try:
+        checked: ChatMessage = msgspec.convert(message, ChatMessage)
+    except msgspec.ValidationError as error:
+        raise invalid(error, pointer) from None
+    if isinstance(checked, AssistantMessage) and checked.tool_calls:
+        ids = [call.id for call in checked.tool_calls]
+        if len(set(ids)) < len(ids):
+            detail = "Two tool calls of one message have the same id"
+            raise InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_calls", detail)])
+    return checked
+
+
+def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
+    """Canonical JSON of a message, with the offsets of its content's value (0, 0 where there is none).
+
+    The bytes are those of ``msgspec.json.encode(message)``; the offsets let documents be spliced into the content later
+    without opening the body. Raises InvalidEntry for numbers that JSON libraries do not carry.
+    """
+    parts: list[bytes] = []
+    length = 1
+    start = end = 0
+    for key, value in message.items():
+        name = msgspec.json.encode(key)
+        try:
+            encoded = msgspec.json.encode(value)
+        except (OverflowError, ValueError, RecursionError):
+            raise InvalidEntry("A number of the message is out of range (64 bits).") from None
+        if key == "content":
+            start = length + len(name) + 1
+            end = start + len(encoded)
+        parts.append(name + b":" + encoded)
+        length += len(parts[-1]) + 1
+    return b"{" + b",".join(parts) + b"}", start, end
+
+
+def digest(value: Any, size_bytes: int) -> bytes:
+    """A short hash of a JSON value's meaning: keys sorted, so that order does not matter."""
+    return blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=size_bytes).digest()
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """What a message does to its tool group: opens it with calls, answers one of them, or neither."""
+
+    opens: tuple[str, ...] = ()
+    answers: str = ""
+    legacy: bool = False
+
+
+def calls_of(message: Mapping[str, Any]) -> Calls:
+    """The calls that a validated message makes or answers."""
+    if message["role"] == "assistant":
+        if calls := message.get("tool_calls"):
+            return Calls(opens=tuple(call["id"] for call in calls))
+        return Calls(legacy=bool(message.get("function_call")))
+    if message["role"] == "tool":
+        return Calls(answers=message["tool_call_id"])
+    return Calls()
+
+
+def parallel_flags(
+    sequence: Sequence[Calls], pointers: Sequence[str], *, pending: tuple[str, ...] = (), parallel: bool = False
+) -> list[bool]:
+    """For each message, whether it answers one of several parallel calls.
+
+    ``pending`` and ``parallel`` describe the group that is open before the first message. Raises OrphanToolResult for a
+    result without its call, answered already, or overtaken by another message: providers want results right after the
+    call, and answer 400 otherwise.
+    """
+    flags = []
+    open_ids = set(pending)
+    for calls, pointer in zip(sequence, pointers, strict=True):
+        if calls.answers:
+            if calls.answers not in open_ids:
+                raise orphan(pointer)
+            open_ids.discard(calls.answers)
+            flags.append(parallel)
+        else:
+            open_ids = set(calls.opens)
+            parallel = len(calls.opens) > 1
+            flags.append(False)
+    return flags
+
+
+def orphan(pointer: str) -> OrphanToolResult:
+    """The problem of a tool result that no open call waits for; ``pointer`` leads to the message."""
+    detail = "No open tool call has this id: never made, answered already, or overtaken by other messages"
+    return OrphanToolResult(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_call_id", detail)])

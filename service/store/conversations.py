@@ -1,0 +1,361 @@
+"""Conversations in the store: create, append, read a tail, page, change, erase.
+
+Each method is one script or one round trip; what it gives is still stored records, never a window.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from service.core.messages import orphan
+from service.core.records import Record, StoredGrounding, Summary
+from service.problems import ConversationExists, EntryConflict, Internal, NotFound, Pointer, PreconditionFailed
+from service.store.client import Client, Script
+from service.store.layout import (
+    Keys,
+    conversation_name,
+    decode_grounding,
+    decode_record,
+    decode_records,
+    decode_summary,
+    keys_of,
+)
+
+SCRIPTS = tuple(
+    Script.load(name) for name in ("append", "create", "change", "read_window", "read_range", "read_page", "erase")
+)
+_TOTALS = ("t0", "t1")
+
+
+class NewEntry(msgspec.Struct, frozen=True):
+    """An entry ready to be stored; everything that costs time was done before."""
+
+    id: str
+    record: bytes
+    body: bytes
+    grounding: bytes
+    metadata: bytes
+    makes: bytes
+    answers: str
+    always: bool
+    tokens: tuple[int, int]
+    tokens_parallel: tuple[int, int]
+    grounding_tokens: tuple[int, int]
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """Where an entry is: its seq, whether it was there before, whether it answers one of several parallel calls."""
+
+    seq: int
+    duplicate: bool
+    parallel: bool
+
+
+class AppendReply(msgspec.Struct, frozen=True):
+    version: int
+    settings: bytes
+    entries: list[Appended]
+
+
+class State(msgspec.Struct, frozen=True):
+    """A conversation without its messages. Times in milliseconds since 1970; tokens as (o200k_base, cl100k_base)."""
+
+    version: int
+    settings: bytes
+    created_ms: int
+    updated_ms: int
+    length: int
+    tokens: tuple[int, int]
+    grounding_messages: int
+    grounding_tokens: tuple[int, int]
+    question: int
+    """Seq of the newest user message, 0 when there is none."""
+    summary: Summary | None
+    ttl_ms: int | None
+    expires_ms: int | None = None
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A stored message: its place, its record, its body as JSON."""
+
+    seq: int
+    record: Record
+    body: bytes
+
+
+class Tail(msgspec.Struct, frozen=True):
+    """The end of a conversation as one read gave it; ``bodies`` are joined with commas."""
+
+    state: State
+    first_seq: int
+    records: list[Record]
+    bodies: bytes
+    documents: StoredGrounding | None
+    """Of the newest user message."""
+    outside: tuple[Message, ...]
+    """Messages of every window that lie before the tail, and the newest user message when it does; ascending."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A stretch of history, ascending; grounding and metadata by seq."""
+
+    version: int
+    length: int
+    messages: list[Message]
+    grounding: Mapping[int, StoredGrounding]
+    metadata: Mapping[int, bytes]
+
+
+class Conversations:
+    """All conversations of a deployment; a tenant is named in every call, and sees no other's."""
+
+    def __init__(self, client: Client, *, retention_ms: int | None = None) -> None:
+        self._client = client
+        self._retention_ms = retention_ms
+
+    async def create(
+        self, tenant: str, conversation: str, settings: bytes, *, ttl_ms: int | None, now_ms: int, token: str
+    ) -> None:
+        """Raises ConversationExists. ``token`` makes a repeated call of the same request succeed."""
+        name = conversation_name(tenant, conversation)
+        keys = keys_of(name)
+        ttl = ttl_ms or self._retention_ms
+        made = await self._client.call("create", keys[:1], name, settings, now_ms, ttl or "", token)
+        if not made:
+            raise ConversationExists("A conversation with this id exists: append to it, or choose another id.")
+
+    async def append(
+        self,
+        tenant: str,
+        conversation: str,
+        entries: Sequence[NewEntry],
+        *,
+        settings: bytes,
+        if_match: str,
+        now_ms: int,
+    ) -> AppendReply:
+        """Store entries, all or none, each id once; create the conversation if it is not there.
+
+        Raises:
+            PreconditionFailed, EntryConflict, OrphanToolResult, StoreUnavailable, StoreFull.
+        """
+        call = self._append_call(conversation_name(tenant, conversation), entries, settings, if_match, now_ms)
+        return _appended(await self._client.call(call[0], call[1], *call[2]))
+
+    async def append_and_read(
+        self,
+        tenant: str,
+        conversation: str,
+        entries: Sequence[NewEntry],
+        *,
+        settings: bytes,
+        if_match: str,
+        now_ms: int,
+        budget: int,
+        column: int,
+        most: int,
+    ) -> tuple[AppendReply, Tail]:
+        """Append, and read the tail that a window needs, in one round trip."""
+        name = conversation_name(tenant, conversation)
+        append = self._append_call(name, entries, settings, if_match, now_ms)
+        appended, read = await self._client.calls((append, _read_call(name, "", budget, column, most)))
+        reply = _appended(appended)
+        tail = _tail(name, read)
+        if tail is None:
+            raise NotFound("There is no such conversation.")
+        return reply, tail
+
+    def _append_call(
+        self, name: str, entries: Sequence[NewEntry], settings: bytes, if_match: str, now_ms: int
+    ) -> tuple[str, Keys, list[Any]]:
+        arguments: list[Any] = [now_ms, if_match, name, self._retention_ms or "", settings, len(entries)]
+        for entry in entries:
+            arguments += (
+                entry.id,
+                entry.record,
+                entry.body,
+                entry.grounding,
+                entry.metadata,
+                entry.makes,
+                entry.answers,
+                "1" if entry.always else "",
+                *entry.tokens,
+                *entry.tokens_parallel,
+                *entry.grounding_tokens,
+            )
+        return "append", keys_of(name), arguments
+
+    async def read_window(
+        self, tenant: str, conversation: str, *, known_version: str, budget: int, column: int, most: int
+    ) -> Tail | None:
+        """The tail that a window of ``budget`` tokens likely needs; None when the caller has the version already.
+
+        ``budget`` 0 asks for a modest tail, ``most`` 0 for no limit of messages; ``column`` is the encoding's place.
+        Raises NotFound.
+        """
+        name = conversation_name(tenant, conversation)
+        script, keys, arguments = _read_call(name, known_version, budget, column, most)
+        return _tail(name, await self._client.call(script, keys, *arguments))
+
+    async def read_range(
+        self, tenant: str, conversation: str, first_seq: int, last_seq: int
+    ) -> tuple[list[Record], bytes]:
+        """Records and joined bodies of ``first_seq`` to ``last_seq``, both included."""
+        keys = keys_of(conversation_name(tenant, conversation))
+        count, records, bodies = await self._client.call("read_range", (keys.log, keys.counts), first_seq, last_seq)
+        return decode_records(count, records), bodies
+
+    async def read_grounding(self, tenant: str, conversation: str, seqs: Sequence[int]) -> dict[int, StoredGrounding]:
+        """Documents of the messages that have any."""
+        keys = keys_of(conversation_name(tenant, conversation))
+        if not seqs:
+            return {}
+        (found,) = await self._client.commands([("HMGET", keys.grounding, *seqs)])
+        return {seq: decode_grounding(value) for seq, value in zip(seqs, found, strict=True) if value}
+
+    async def get(self, tenant: str, conversation: str) -> State:
+        """Raises NotFound."""
+        name = conversation_name(tenant, conversation)
+        keys = keys_of(name)
+        fields, length, ttl = await self._client.commands(
+            [("HGETALL", keys.conversation), ("LLEN", keys.counts), ("PEXPIRETIME", keys.conversation)]
+        )
+        if not fields:
+            raise NotFound("There is no such conversation.")
+        return _state(name, fields, length, expires_ms=ttl if ttl > 0 else None)
+
+    async def change(
+        self, tenant: str, conversation: str, *, settings: bytes, ttl_ms: int | None, expected: str, now_ms: int
+    ) -> int:
+        """Put other settings, when the version is still ``expected``; gives the new version.
+
+        Raises:
+            NotFound, PreconditionFailed.
+        """
+        keys = keys_of(conversation_name(tenant, conversation))
+        reply = await self._client.call("change", keys, expected, settings, ttl_ms or self._retention_ms or "", now_ms)
+        return _version(reply)
+
+    async def erase(self, tenant: str, conversation: str, *, if_match: str) -> None:
+        """Forget a conversation wholly. Raises NotFound, PreconditionFailed."""
+        keys = keys_of(conversation_name(tenant, conversation))
+        _version(await self._client.call("erase", keys, if_match))
+
+    async def page(self, tenant: str, conversation: str, first_seq: int, last_seq: int) -> Page:
+        """Messages ``first_seq`` to ``last_seq`` with all that is kept about them; clipped to what exists.
+
+        Negative figures count from the end, as in Redis: -1 is the newest. Raises NotFound.
+        """
+        name = conversation_name(tenant, conversation)
+        keys = keys_of(name)
+        reply = await self._client.call("read_page", keys, first_seq, last_seq)
+        if not reply:
+            raise NotFound("There is no such conversation.")
+        identity, version, length, first, records, bodies, grounding, metadata = reply
+        _check_identity(identity, name)
+        return Page(
+            version=int(version),
+            length=length,
+            messages=[
+                Message(seq=first + index, record=decode_record(record), body=body)
+                for index, (record, body) in enumerate(zip(records, bodies, strict=True))
+            ],
+            grounding={first + index: decode_grounding(value) for index, value in enumerate(grounding) if value},
+            metadata={first + index: value for index, value in enumerate(metadata) if value},
+        )
+
+
+def _read_call(name: str, known_version: str, budget: int, column: int, most: int) -> tuple[str, list[str], list[Any]]:
+    keys = keys_of(name)
+    wanted = [keys.conversation, keys.log, keys.counts, keys.grounding, keys.pinned]
+    return "read_window", wanted, [known_version, budget, _TOTALS[column], most]
+
+
+def _check_identity(found: bytes, name: str) -> None:
+    """Every read says whose it is. A reply in the wrong place must become an error, never somebody else's chat."""
+    if found != name.encode():
+        raise Internal("The store answered for another conversation; nothing of it is shown.")
+
+
+def _version(reply: list[Any]) -> int:
+    match reply:
+        case [b"ok", version]:
+            return int(version)
+        case [b"moved", version]:
+            raise _moved(int(version))
+        case _:
+            raise NotFound("There is no such conversation.")
+
+
+def _moved(version: int) -> PreconditionFailed:
+    return PreconditionFailed(
+        f"The conversation is at version {version} now: read it again and decide anew.", members={"version": version}
+    )
+
+
+def _appended(reply: list[Any]) -> AppendReply:
+    match reply:
+        case [b"ok", version, settings, *steps]:
+            entries = [
+                Appended(seq=int(steps[i]), duplicate=steps[i + 1] == 1, parallel=steps[i + 2] == 1)
+                for i in range(0, len(steps), 3)
+            ]
+            return AppendReply(version=version, settings=settings, entries=entries)
+        case [b"moved", version]:
+            raise _moved(version)
+        case [b"conflict", index]:
+            detail = "This id is stored with other content"
+            raise EntryConflict(
+                f"{detail}: an id names one entry for good.", errors=[Pointer(f"#/messages/{index}/id", detail)]
+            )
+        case [b"orphan", index]:
+            raise orphan(f"/messages/{index}/message")
+        case _:
+            raise Internal("The store holds another conversation under this name.")
+
+
+def _state(name: str, flat: Sequence[bytes], length: int, *, expires_ms: int | None = None) -> State:
+    fields = dict(zip(flat[::2], flat[1::2], strict=True))
+    _check_identity(fields[b"id"], name)
+    summary = fields.get(b"summary")
+    ttl = fields.get(b"ttl")
+    return State(
+        version=int(fields[b"v"]),
+        settings=fields[b"s"],
+        created_ms=int(fields[b"created"]),
+        updated_ms=int(fields[b"updated"]),
+        length=length,
+        tokens=(int(fields.get(b"t0", 0)), int(fields.get(b"t1", 0))),
+        grounding_messages=int(fields.get(b"gn", 0)),
+        grounding_tokens=(int(fields.get(b"g0", 0)), int(fields.get(b"g1", 0))),
+        question=int(fields.get(b"user", 0)),
+        summary=decode_summary(summary) if summary else None,
+        ttl_ms=int(ttl) if ttl else None,
+        expires_ms=expires_ms,
+    )
+
+
+def _tail(name: str, reply: list[Any]) -> Tail | None:
+    if not reply:
+        raise NotFound("There is no such conversation.")
+    if len(reply) == 1:
+        return None
+    _, fields, length, first, records, bodies, documents, before, question = reply
+    state = _state(name, fields, length)
+    outside = {int(before[i]): _split(int(before[i]), before[i + 1]) for i in range(0, len(before), 2)}
+    if question:
+        outside[state.question] = Message(seq=state.question, record=decode_record(question[0]), body=question[1])
+    return Tail(
+        state=state,
+        first_seq=first,
+        records=decode_records(length - first + 1, records),
+        bodies=bodies,
+        documents=decode_grounding(documents) if documents else None,
+        outside=tuple(outside[seq] for seq in sorted(outside)),
+    )
+
+
+def _split(seq: int, value: bytes) -> Message:
+    end = 4 + int.from_bytes(value[:4], "big")
+    return Message(seq=seq, record=decode_record(value[4:end]), body=value[end:])

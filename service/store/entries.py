@@ -1,0 +1,90 @@
+"""Entries to what is stored: canonical bytes, measures, digests. All that costs time happens here, before the script."""
+
+import secrets
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from service.core.counting import measure, reference_tokens
+from service.core.grounding import Template, added_tokens, content_text
+from service.core.messages import Entry, calls_of, digest, encode_message, validate_message
+from service.core.records import Flags, Record, StoredGrounding
+from service.core.units import DEVELOPER
+from service.store.conversations import NewEntry
+from service.store.layout import encode_grounding, encode_json, encode_record
+
+_ENCODINGS = ("o200k_base", "cl100k_base")
+
+
+def new_id(now_ms: int | None = None) -> str:
+    """A UUID of version 7 (RFC 9562): sorts by the time it was made, to the millisecond."""
+    milliseconds = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    random = secrets.randbits(74)
+    value = (
+        (milliseconds & (1 << 48) - 1) << 80 | 0x7 << 76 | (random >> 62) << 64 | 0b10 << 62 | random & (1 << 62) - 1
+    )
+    return str(UUID(int=value))
+
+
+def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
+    """Raise InvalidEntry for what is not a chat message, naming its place below ``prefix``."""
+    for index, entry in enumerate(entries):
+        validate_message(entry.message, f"{prefix}/messages/{index}/message")
+
+
+def prepare(entries: Sequence[Entry], template: Template, now_ms: int) -> list[NewEntry]:
+    """Checked entries, measured and encoded; those without an id get one."""
+    return [_prepare(entry, template, now_ms) for entry in entries]
+
+
+def _prepare(entry: Entry, template: Template, now_ms: int) -> NewEntry:
+    body, start, end = encode_message(entry.message)
+    measured = measure(entry.message, image_sizes=entry.image_sizes or ())
+    calls = calls_of(entry.message)
+    grounding, added = _grounding(entry, body[start:end], start, end, template)
+    flags = (
+        (Flags.PINNED if entry.pinned else 0)
+        | (Flags.GROUNDED if grounding else 0)
+        | (Flags.NOTED if entry.metadata else 0)
+        | (Flags.LEGACY_CALL if calls.legacy else 0)
+    )
+    identity = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
+    record = Record(
+        flags=int(flags),
+        digest=digest(identity, 16),
+        measure=measured,
+        size=len(body),
+        id=entry.id or new_id(now_ms),
+        created_ms=now_ms,
+        calls=len(calls.opens),
+        content_digest=digest([entry.message["role"], entry.message.get("content")], 8),
+        grounding=added if grounding else None,
+    )
+    return NewEntry(
+        id=record.id,
+        record=encode_record(record),
+        body=body,
+        grounding=grounding,
+        metadata=encode_json(entry.metadata) if entry.metadata else b"",
+        makes=encode_json(calls.opens) if calls.opens else b"",
+        answers=calls.answers,
+        always=entry.pinned or measured.role <= DEVELOPER,
+        tokens=reference_tokens(measured),
+        tokens_parallel=reference_tokens(measured, parallel=True),
+        grounding_tokens=added,
+    )
+
+
+def _grounding(entry: Entry, content: bytes, start: int, end: int, template: Template) -> tuple[bytes, tuple[int, int]]:
+    if entry.grounding is None or not entry.grounding.documents:
+        return b"", (0, 0)
+    text = content_text(content)
+    texts = [document.text for document in entry.grounding.documents]
+    stored = StoredGrounding(
+        template=template.digest,
+        start=start,
+        end=end,
+        documents=[(document.id, document.text) for document in entry.grounding.documents],
+    )
+    o200k, cl100k = (added_tokens(template, text, texts, encoding) for encoding in _ENCODINGS)  # type: ignore[arg-type]
+    return encode_grounding(stored), (o200k, cl100k)

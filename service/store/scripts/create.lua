@@ -1,0 +1,15 @@
+#!lua
+-- Create a conversation without messages.
+--
+-- KEYS  conversation
+-- ARGV  1 tenant/conversation   2 settings   3 now (ms)   4 ttl (ms) or ''   5 token of this request
+-- Gives 1, or 0 when the conversation exists and was not made by this very request
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  return redis.call('HGET', KEYS[1], 'token') == ARGV[5] and 1 or 0
+end
+redis.call('HSET', KEYS[1], 'id', ARGV[1], 's', ARGV[2], 'created', ARGV[3], 'updated', ARGV[3], 'v', 1, 'token', ARGV[5])
+if ARGV[4] ~= '' then
+  redis.call('HSET', KEYS[1], 'ttl', ARGV[4])
+  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+end
+return 1
