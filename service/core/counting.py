@@ -134,7 +134,7 @@ def priming_tokens(model: Model) -> int:
     return math.ceil(model.rules.priming * model.margin)
 
 
-def tools_tokens(  # noqa: PLR0913 - what a request has
+def tools_tokens(
     model: Model,
     *,
     tools: Sequence[Mapping[str, Any]] | None = None,
@@ -191,7 +191,7 @@ def _format_wrapping(rules: Rules, *, beside_tools: bool, beside_system: bool) -
 # ---- whole requests
 
 
-def count_request(  # noqa: PLR0913 - what a request has
+def count_request(
     model: Model,
     *,
     messages: Sequence[Mapping[str, Any]],

@@ -44,7 +44,9 @@ def choice_tokens(choice: Any, model: Model, *, named: int) -> int:
         return 0
     function = choice.get("function", choice)
     name = function.get("name") if isinstance(function, Mapping) else None
-    return named + count_text(name, model.encoding) if isinstance(name, str) else 0
+    if not isinstance(name, str):
+        return 0
+    return named + count_text(f"functions.{name}", model.encoding) - 1
 
 
 def format_tokens(response_format: Mapping[str, Any] | None, model: Model) -> int:

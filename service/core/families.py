@@ -5,7 +5,7 @@ A provider wraps every message in tokens of its own; how many depends on the fam
 """
 
 import re
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -81,7 +81,17 @@ _GPT5 = Rules(
     images=TileRules(base=70, tile=140),
 )
 _GPT4O = Rules(family="gpt-4o")
-_REASONING = Rules(family="o", priming=2, images=TileRules(base=75, tile=150))
+# No recording of theirs has definitions: charged like gpt-5's, which are dearer.
+_REASONING = Rules(
+    family="o",
+    priming=2,
+    tools_overhead=91,
+    tools_join_system=0,
+    pads_system=False,
+    single_call=19,
+    parallel_unknown=True,
+    images=TileRules(base=75, tile=150),
+)
 
 FAMILIES: dict[str, Rules] = {
     rules.family: rules
@@ -91,7 +101,6 @@ FAMILIES: dict[str, Rules] = {
         # the alias has pointed at both
         Rules(family="gpt-3.5", dialects=("2023", "2024")),
         Rules(family="gpt-4-turbo"),
-        Rules(family="gpt-4o-search", priming=14),
         _GPT4O,
         msgspec.structs.replace(_GPT4O, family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),
         msgspec.structs.replace(_GPT4O, family="gpt-4.1-mini", images=PatchRules(factor=1.62)),
@@ -128,14 +137,28 @@ FAMILIES: dict[str, Rules] = {
     )
 }
 
-# Estimates: o200k_base times a margin that errs high. Which name, whose rules, how much margin; the last takes all.
-ESTIMATES: tuple[tuple[re.Pattern[str], str, float], ...] = (
-    (re.compile(r"claude|anthropic"), "claude", 1.5),
-    (re.compile(r"gemini|gemma|google"), "other", 1.3),
-    (re.compile(r"gpt-oss"), "other", 1.1),
-    (re.compile(r"deepseek"), "other", 1.3),
-    (re.compile(r"qwen|qwq"), "other", 1.3),
-    (re.compile(r"mistral|mixtral|codestral|devstral|magistral|ministral|pixtral"), "other", 1.4),
-    (re.compile(r"llama|meta"), "other", 1.35),
-    (re.compile(r""), "other", 1.6),
+
+class Estimate(NamedTuple):
+    """How names of one maker are counted without its tokeniser: o200k_base, a family's rules, and a margin on top.
+
+    ``context_window`` is what a model is taken to hold when nobody states it.
+    """
+
+    pattern: re.Pattern[str]
+    maker: str | None
+    family: str
+    margin: float
+    context_window: int
+
+
+# The first that matches wins; the last takes all. The margins err high for prose, code and JSON in Latin script.
+ESTIMATES: tuple[Estimate, ...] = (
+    Estimate(re.compile(r"claude|anthropic"), "anthropic", "claude", 1.5, 200_000),
+    Estimate(re.compile(r"gemini|gemma"), "google", "other", 1.3, 32_768),
+    Estimate(re.compile(r"gpt-oss"), "openai", "gpt-5", 1.1, 131_072),
+    Estimate(re.compile(r"deepseek"), "deepseek", "other", 1.3, 64_000),
+    Estimate(re.compile(r"qwen|qwq"), "qwen", "other", 1.3, 32_768),
+    Estimate(re.compile(r"mi[sx]tral|codestral|devstral|magistral|ministral|pixtral"), "mistral", "other", 1.4, 32_768),
+    Estimate(re.compile(r"llama"), "meta", "other", 1.35, 8_192),
+    Estimate(re.compile(r""), None, "other", 1.6, 8_192),
 )

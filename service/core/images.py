@@ -108,4 +108,9 @@ def _patches(width: int, height: int, budget: int) -> int:
     across, down = width * scale / _PATCH, height * scale / _PATCH
     # shrink a little more, so that one side is a whole number of patches
     scale *= min(max(1, math.floor(across)) / across, max(1, math.floor(down)) / down)
-    return min(budget, math.ceil(width * scale / _PATCH) * math.ceil(height * scale / _PATCH))
+    return min(budget, _whole(width * scale / _PATCH) * _whole(height * scale / _PATCH))
+
+
+def _whole(patches: float) -> int:
+    """Round up, but not for the sake of a rounding error."""
+    return math.ceil(round(patches, 6))

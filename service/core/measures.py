@@ -159,10 +159,19 @@ def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
         return {}
     names = [_string(call.get("name")) for call in calls]
     arguments = [_arguments(call) if call is legacy else _compact(_arguments(call)) for call in calls]
-    fields: dict[str, Any] = {"calls": len(calls), "call_names": _sum(names), "call_arguments": _sum(arguments)}
+    fields: dict[str, Any] = {
+        "calls": len(calls),
+        "call_names": tuple(map(sum, zip(*map(recipient, names), strict=True))),
+        "call_arguments": _sum(arguments),
+    }
     if len(calls) > 1:
         fields["together"] = both(_together(names, arguments))
     return fields | {"legacy_call": isinstance(legacy, Mapping), "has_text": has_text}
+
+
+def recipient(name: str) -> Pair:
+    """Return the tokens of a function's name where it is called, behind ``functions.``: the point may not join it."""
+    return _difference(both(f"functions.{name}"), (1, 1))
 
 
 def _sum(texts: Sequence[str]) -> Pair:

@@ -26,8 +26,6 @@ from service.problems import UnknownModel
 
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
 _LONGEST_NAME = 256
-# What a listed model without a published window is taken to hold.
-_SMALL_WINDOW = 8_192
 # An unknown model's only limit is the one that the caller gave.
 _NO_WINDOW = 100_000_000
 
@@ -65,7 +63,7 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
 
 def unknown_model(name: str) -> Model:
     """Return an estimate that errs high, for a name that nobody knows and whose window the caller states."""
-    return _estimate(name, "unknown", registry.Listed(name, "unknown", _NO_WINDOW, None, None))
+    return _estimate(name, registry.Listed(name, "unknown", _NO_WINDOW, None, None))
 
 
 def list_models(extra: Mapping[str, Model] = _NONE) -> list[Model]:
@@ -98,7 +96,7 @@ def _find(name: str) -> Model | None:
             return _from_table(name, line, listed)
     if listed is None:
         return None
-    return _estimate(name, listed.provider, listed)
+    return _estimate(name, listed)
 
 
 _FINE_TUNED = re.compile(r"ft:([^:]+).*|(.+)\.ft-.*")
@@ -130,21 +128,19 @@ def _from_table(name: str, line: registry.Line, listed: registry.Listed | None) 
     )
 
 
-def _estimate(name: str, provider: str, listed: registry.Listed) -> Model:
-    family, margin = next(
-        (f, m) for pattern, f, m in ESTIMATES if pattern.search(f"{provider}/{listed.id}/{name}".lower())
-    )
-    window = listed.context_window or _SMALL_WINDOW
+def _estimate(name: str, listed: registry.Listed) -> Model:
+    estimate = next(e for e in ESTIMATES if e.pattern.search(f"{listed.id}/{name}".lower()))
+    window = listed.context_window or estimate.context_window
     return Model(
         id=name,
-        provider=provider,
+        provider=estimate.maker or listed.provider,
         encoding="o200k_base",
         exact=False,
         context_window=window,
         max_input_tokens=window,
         max_output_tokens=None,
-        rules=FAMILIES[family],
-        margin=margin,
+        rules=FAMILIES[estimate.family],
+        margin=estimate.margin,
         input_price=listed.input_price,
         cached_input_price=listed.cached_input_price,
     )

@@ -28,7 +28,7 @@ class Line(NamedTuple):
     names: tuple[str, ...]
 
 
-def _line(  # noqa: PLR0913 - one line of a table
+def _line(
     names: str,
     family: str,
     context_window: int,
@@ -59,7 +59,7 @@ TABLE: tuple[Line, ...] = (
           "gpt-4-vision-preview gpt-4-1106-vision-preview", "gpt-4-turbo", 128 * K, max_output=4_096,
           encoding="cl100k_base"),
     _line("gpt-4 gpt-4-0314 gpt-4-0613", "gpt-2023", 8_192, max_output=8_192, encoding="cl100k_base"),
-    _line("gpt-4o-search-preview gpt-4o-mini-search-preview", "gpt-4o-search", 128 * K, max_output=16_384),
+    _line("gpt-4o-search-preview gpt-4o-mini-search-preview", "gpt-4o", 128 * K, max_output=16_384),
     _line("gpt-4o-audio-preview gpt-4o-mini-audio-preview gpt-audio gpt-audio-mini", "gpt-4o", 128 * K,
           max_output=16_384, exact=False),
     _line("gpt-4o-mini", "gpt-4o-mini", 128 * K, max_output=16_384),
@@ -82,10 +82,11 @@ TABLE: tuple[Line, ...] = (
     _line("gpt-5.2 gpt-5.2-pro gpt-5.2-codex gpt-5.3-codex", "gpt-5.2", 400 * K, max_input=272 * K,
           max_output=128 * K),
     _line("gpt-5.4-mini gpt-5.4-nano", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K),
-    _line("gpt-5.4 gpt-5.4-pro gpt-5.5 gpt-5.5-pro", "gpt-5.4", 1_050 * K, max_output=128 * K),
+    _line("gpt-5.4 gpt-5.4-pro", "gpt-5.4", 1_050 * K, max_output=128 * K),
+    _line("gpt-5.5 gpt-5.5-pro", "gpt-5.4", 1_050 * K, max_output=128 * K, exact=False),
     _line("gpt-5.6 gpt-5.6-sol gpt-5.6-luna gpt-5.6-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
-          max_output=128 * K),
-    _line("gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
+          max_output=128 * K, exact=False),
+    _line("gpt-6 gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
           max_output=128 * K, exact=False),
     # names that we have not met: the newest family's rules, windows that every sibling has, and an honest "estimate"
     _line("", "gpt-2023", 8_192, encoding="cl100k_base", exact=False, pattern=r"gpt-(3\.5|4)(?![.\w])(?!-omni).*"),
@@ -94,7 +95,7 @@ TABLE: tuple[Line, ...] = (
     _line("", "o", 200 * K, max_output=100 * K, exact=False, pattern=r"o[134](-.*)?"),
     _line("", "gpt-5.4", 128 * K, max_output=16_384, exact=False, pattern=r"gpt-\d.*-chat.*"),
     _line("", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K, exact=False,
-          pattern=r"(gpt-[5-9]|gpt-\d\d|gpt-4|gpt-[a-z]|o\d+($|-)|chatgpt-).*"),
+          pattern=r"(gpt-[5-9]|gpt-\d\d|gpt-4|gpt-(?!oss)[a-z]|o\d+($|-)|chatgpt-).*"),
 )  # fmt: skip
 
 
@@ -115,7 +116,7 @@ _RESELLERS = ("openrouter", "aws", "azure", "groq", "together", "fireworks", "ce
               "ovhcloud", "databricks", "cloudflare")  # fmt: skip
 _NOT_CHAT = re.compile(
     r"embed|whisper|tts|transcri|moderation|image|dall|realtime|instruct-0914|davinci|curie|babbage|^ada|live|ocr|rerank"
-    r"|voxtral|guard|translate|imagen|veo|lyria|search-api|aqa|speech"
+    r"|voxtral|guard|translate|imagen|veo|lyria|search-api|aqa|speech|^ft:|\.ft-|:|-$"
 )
 
 
@@ -128,15 +129,22 @@ def _providers() -> Mapping[str, Any]:
 
 
 def find_listed(name: str) -> Listed | None:
-    """Return what genai-prices knows of ``name`` (lower case), asking makers before resellers."""
+    """Return what genai-prices knows of ``name`` (lower case), asking makers before resellers.
+
+    A maker may leave the window out; then it is the first that somebody states.
+    """
+    found: Listed | None = None
     bare = name.rsplit("/", 1)[-1]
     for provider_id in (*_MAKERS, *_RESELLERS):
-        provider = _providers().get(provider_id)
         for candidate in dict.fromkeys((name, bare)):
-            found = provider.find_model(candidate) if provider else None
-            if found is not None:
-                return _listed(provider_id, found)
-    return None
+            model = _providers()[provider_id].find_model(candidate) if provider_id in _providers() else None
+            if model is None:
+                continue
+            listed = _listed(provider_id, model)
+            found = found._replace(context_window=listed.context_window) if found else listed
+            if found.context_window is not None:
+                return found
+    return found
 
 
 def listed_models() -> Iterator[Listed]:

@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 
 import tiktoken
 
+from service.core.unicode17 import with_stand_ins
+
 try:
     import toktok  # type: ignore[import-untyped]
 except ImportError:  # no wheel for this platform: tiktoken takes over, slower and with the same numbers
@@ -38,12 +40,12 @@ class Tokeniser(NamedTuple):
 
 def _toktok_count(text: str, encoding: Encoding) -> int:
     # truncate reports the whole text's count, and is 70 times cheaper a call than batch_count
-    total: int = toktok.truncate(text, _EVERYTHING, encoding)[1]
+    total: int = toktok.truncate(with_stand_ins(text), _EVERYTHING, encoding)[1]
     return total
 
 
 def _toktok_covered(text: str, encoding: Encoding, max_tokens: int) -> int:
-    return len(toktok.truncate(text, max_tokens, encoding)[0])
+    return len(toktok.truncate(with_stand_ins(text), max_tokens, encoding)[0])
 
 
 TOKTOK = Tokeniser(_toktok_count, _toktok_covered)

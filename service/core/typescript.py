@@ -235,7 +235,7 @@ class _Spelling:
             return " | ".join(self._type({**schema, "type": k}, depth + 1, open_references, noted=noted) for k in kinds)
         return self._structure(kind, schema, depth, open_references, noted=noted)
 
-    def _structure(  # noqa: PLR0913 - where it stands
+    def _structure(
         self, kind: Any, schema: Schema, depth: int, open_references: tuple[str, ...], *, noted: bool
     ) -> str:
         if kind == "object" or (kind is None and _properties(schema)):

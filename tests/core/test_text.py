@@ -1,0 +1,233 @@
+"""Counting and cutting text: toktok and tiktoken give the same numbers, and a cut is always a safe prefix."""
+
+import gzip
+import hashlib
+import importlib.util
+import inspect
+import random
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tiktoken_ext.openai_public
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.core import text as core_text
+from service.core.text import ENCODINGS, TIKTOKEN, TOKTOK, Encoding, Tokeniser, count_text, cut_text
+
+ALPHABETS = (
+    "abcdefghijklmnopqrstuvwxyz",
+    "ABCdefÄÖÜßéèñçÆøŁ",
+    "0123456789\uff10\uff11٣٤५",
+    " \t\n\r\v\f\u00a0\u2003\u3000\u2028",
+    ".,;:!?'\"()[]{}<>/\\|@#$%^&*-_=+~`",
+    "漢字仮名交じり文のかなカナ한국어조선말",
+    "שלוםעולםمرحبابالعالمہندی",
+    "हिन्दीবাংলাதமிழ்ไทยລາວမြန်မာ",
+    "\u0300\u0301\u0302\u0323\u0489\u20dd\u064b\u0e31",
+    "\u200d\ufe0f\U0001f468\U0001f469\U0001f467\U0001f3fd\U0001f9d1\u2764\U0001f1e9\U0001f1ea",
+    "".join(map(chr, (*range(32), *range(127, 160)))),
+    "\U00010330\U0001d54f\U00020000\U000e0041\U0010fffd\ue000\ufffd\uffff",
+)
+PIECES = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "'s",
+    "'LL",
+    "\r\n\r\n",
+    "  \n ",
+    "// ",
+    "don't",
+    "HTTPServer",
+    "x" * 40,
+    "=" * 80,
+    "\n" * 9,
+)
+
+
+def nasty_text(source: random.Random, characters: int) -> str:
+    """Text of runs: of one alphabet, of one character, of pieces that tokenisers treat apart."""
+    parts: list[str] = []
+    size = 0
+    while size < characters:
+        alphabet = source.choice(ALPHABETS)
+        match source.randrange(6):
+            case 0:
+                part = source.choice(PIECES)
+            case 1:
+                part = source.choice(alphabet) * source.randrange(1, 60)
+            case 2:
+                part = "".join(chr(_scalar(source)) for _ in range(source.randrange(1, 20)))
+            case _:
+                part = "".join(source.choices(alphabet, k=source.randrange(1, 25))) + source.choice(("", " ", "\n"))
+        parts.append(part)
+        size += len(part)
+    return "".join(parts)
+
+
+def _scalar(source: random.Random) -> int:
+    """A character of any plane, surrogates left out."""
+    point = source.randrange(0x110000 - 0x800)
+    return point if point < 0xD800 else point + 0x800
+
+
+@pytest.fixture(scope="session")
+def tiktoken_ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """tiktoken with its official rank files out of bpe-openai's wheel: it would download them otherwise."""
+    folder = tmp_path_factory.mktemp("ranks")
+    package = importlib.util.find_spec("bpe_openai")  # found, not imported: its import warns
+    assert package is not None
+    assert package.origin is not None
+    data = Path(package.origin).parent / "data"
+    for url, name in re.findall(r'"(https://\S+/(\w+)\.tiktoken)"', inspect.getsource(tiktoken_ext.openai_public)):
+        if name in ENCODINGS:
+            ranks = gzip.decompress((data / f"{name}.tiktoken.gz").read_bytes())
+            (Path(folder) / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()).write_bytes(ranks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+        yield
+    core_text._tiktoken_encoding.cache_clear()
+
+
+BOTH_TOKENISERS = pytest.mark.parametrize("tokeniser", [TOKTOK, TIKTOKEN], ids=["toktok", "tiktoken"])
+BOTH_ENCODINGS = pytest.mark.parametrize("encoding", ENCODINGS)
+
+
+@pytest.mark.parametrize(
+    ("text", "o200k", "cl100k"),
+    [("", 0, 0), ("hello world", 2, 2), ("Привет, мир", 4, 6), ("<|endoftext|>", 7, 7), ("\U0001f9e0", 3, 3)],
+)
+@pytest.mark.usefixtures("tiktoken_ready")
+def test_counts_known_strings(text: str, o200k: int, cl100k: int) -> None:
+    """Known strings have known counts, special tokens counted as the characters they are."""
+    for tokeniser in (TOKTOK, TIKTOKEN):
+        assert (o200k, cl100k) == tuple(tokeniser.tokens(text, encoding) for encoding in ENCODINGS)
+
+
+@pytest.mark.parametrize(
+    "text", ["\U0001e6c0's", "\U00032426\u094d\u0926", "1\U00011de82", "\u088f'll", "\u0c5c\u1ad8"], ids=ascii
+)
+@pytest.mark.usefixtures("tiktoken_ready")
+def test_characters_newer_than_tiktoken_are_grouped_as_it_groups_them(text: str) -> None:
+    """Letters, marks and digits of Unicode 17 are symbols to tiktoken, so they are to us."""
+    for encoding in ENCODINGS:
+        assert TIKTOKEN.tokens(text, encoding) == count_text(text, encoding)
+
+
+class Parity:
+    """Compares the two tokenisers and adds up what was compared."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+
+    def check(self, text: str) -> None:
+        for encoding in ENCODINGS:
+            expected = TIKTOKEN.tokens(text, encoding)
+            assert expected == TOKTOK.tokens(text, encoding)
+            self.tokens += expected
+
+
+def run_parity(examples: int, characters: int) -> int:
+    parity = Parity()
+
+    @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.randoms(use_true_random=False), st.text(max_size=200))
+    def compare(source: random.Random, text: str) -> None:
+        parity.check(nasty_text(random.Random(source.getrandbits(64)), characters) + text)
+
+    compare()
+    return parity.tokens
+
+
+@pytest.mark.usefixtures("tiktoken_ready")
+def test_toktok_counts_as_tiktoken_does() -> None:
+    """200,000 tokens of every kind of text, and not one count differs."""
+    assert run_parity(examples=60, characters=2_000) >= 200_000
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("tiktoken_ready")
+def test_toktok_counts_as_tiktoken_does_at_length() -> None:
+    """Ten million tokens of every kind of text, and not one count differs."""
+    assert run_parity(examples=1_500, characters=5_000) >= 10_000_000
+
+
+@BOTH_ENCODINGS
+@BOTH_TOKENISERS
+@pytest.mark.usefixtures("tiktoken_ready")
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(source=st.randoms(use_true_random=False), max_tokens=st.integers(0, 120))
+def test_cut_is_a_prefix_that_fits_and_cannot_grow(
+    tokeniser: Tokeniser, encoding: Encoding, source: random.Random, max_tokens: int
+) -> None:
+    """A cut is a prefix, is within its tokens when counted again, and one more character would be too much."""
+    text = nasty_text(random.Random(source.getrandbits(64)), 150)
+
+    cut = cut_text(text, encoding, max_tokens, tokeniser=tokeniser)
+
+    assert text.startswith(cut)
+    assert count_text(cut, encoding) <= max_tokens
+    if cut != text and max_tokens > 0:
+        assert count_text(text[: len(cut) + 1], encoding) > max_tokens
+
+
+@BOTH_ENCODINGS
+@pytest.mark.usefixtures("tiktoken_ready")
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(source=st.randoms(use_true_random=False), max_tokens=st.integers(1, 120))
+def test_both_tokenisers_cut_alike(encoding: Encoding, source: random.Random, max_tokens: int) -> None:
+    """toktok and tiktoken cut the same text at the same character."""
+    text = nasty_text(random.Random(source.getrandbits(64)), 150)
+
+    assert cut_text(text, encoding, max_tokens, tokeniser=TIKTOKEN) == cut_text(
+        text, encoding, max_tokens, tokeniser=TOKTOK
+    )
+
+
+@BOTH_ENCODINGS
+def test_text_that_fits_is_returned_as_it_is(encoding: Encoding) -> None:
+    """Nothing is cut from text within its tokens."""
+    text = "nothing to cut here"
+    assert cut_text(text, encoding, count_text(text, encoding)) is text
+
+
+@BOTH_ENCODINGS
+@pytest.mark.parametrize("max_tokens", [0, -5])
+def test_no_tokens_leave_no_text(encoding: Encoding, max_tokens: int) -> None:
+    """A cut to nothing is empty."""
+    assert cut_text("something", encoding, max_tokens) == ""
+
+
+@BOTH_ENCODINGS
+def test_a_character_of_several_tokens_is_never_halved(encoding: Encoding) -> None:
+    """A character that needs more tokens than are left goes away whole."""
+    assert cut_text("\U00013000", encoding, count_text("\U00013000", encoding) - 1) == ""
+
+
+@BOTH_ENCODINGS
+@pytest.mark.usefixtures("tiktoken_ready")
+def test_a_million_spaces_do_not_panic(encoding: Encoding) -> None:
+    """tiktoken panics on long whitespace; split by us, both count and cut it alike."""
+    text = "word!\n" + " " * 1_100_000 + "\n \t end"
+
+    assert TOKTOK.tokens(text, encoding) == TIKTOKEN.tokens(text, encoding)
+    assert cut_text(text, encoding, 500, tokeniser=TOKTOK) == cut_text(text, encoding, 500, tokeniser=TIKTOKEN)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", " ", "\n", "=", "-", "/", "*", "e\u0301", "漢", "\u200d\U0001f468", "aB", "1", " \t", "x y ", "\0", "'"],
+    ids=ascii,
+)
+def test_counting_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
+    """Both encodings of a megabyte of the worst text take under a second, whatever the text."""
+    text = unit * (1_000_000 // len(unit.encode()))
+    started = time.perf_counter()
+    counts = [count_text(text, encoding) for encoding in ENCODINGS]
+    seconds = time.perf_counter() - started
+
+    assert min(counts) > 0
+    assert seconds < 1.0
