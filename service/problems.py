@@ -9,6 +9,7 @@
     ├── Unauthorized            401
     ├── NotFound                404  absent and foreign look the same
     ├── MethodNotAllowed        405
+    ├── RequestTimeout          408  the body or the answer took too long
     ├── Conflict                409
     │   ├── ConversationExists  409
     │   ├── EntryConflict       409  an entry id came back with other content
@@ -103,6 +104,10 @@ class NotFound(Problem):
 
 class MethodNotAllowed(Problem):
     slug, title, status = "method-not-allowed", "This resource has no such method", 405
+
+
+class RequestTimeout(Problem):
+    slug, title, status = "request-timeout", "The request took too long", 408
 
 
 class Conflict(Problem):

@@ -22,7 +22,18 @@ def declared_functions(
     tools: Sequence[Mapping[str, Any]] | None, functions: Sequence[Mapping[str, Any]] | None
 ) -> list[Mapping[str, Any]]:
     """Return what a request declares, new style and old, as one list of functions."""
-    return [*(tool.get("function") or tool.get("custom") or {} for tool in tools or ()), *(functions or ())]
+    return [*map(_declared, tools or ()), *(functions or ())]
+
+
+def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a tool's function; a custom tool becomes one whose description ends with its format."""
+    if isinstance(function := tool.get("function"), Mapping):
+        return function
+    custom = tool.get("custom")
+    if not isinstance(custom, Mapping):
+        return {}
+    told = [custom.get("description"), json.dumps(custom["format"]) if "format" in custom else None]
+    return {"name": custom.get("name"), "description": "\n".join(text for text in told if isinstance(text, str))}
 
 
 def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:

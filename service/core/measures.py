@@ -23,6 +23,8 @@ _UPLOADED_FILE = 2_000
 # Base64 characters a token: audio is billed by time, about 10 tokens a second, and no codec in use is below 4 kB/s.
 _AUDIO_CHARACTERS = 400
 _FILE_CHARACTERS = 4
+# Text is never counted twice once it is this long: a bound stands in for the second count, and errs high.
+_LONG = 65_536
 
 
 class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -68,10 +70,8 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
     if role == ASSISTANT:
         fields |= _calls(message, has_text=bool(text))
     elif role == TOOL:
-        listed = both(f"[{_listed(text)}]")
-        if listed != counted:
-            fields["listed"] = listed
-    elif role in (SYSTEM, DEVELOPER):
+        fields["listed"] = _listed_tokens(text, counted)
+    elif role in (SYSTEM, DEVELOPER) and len(text) < _LONG:
         padding = _difference(both(text + "\n"), counted)
         if padding != (1, 1):
             fields["padding"] = padding
@@ -165,7 +165,7 @@ def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
         "call_arguments": _sum(arguments),
     }
     if len(calls) > 1:
-        fields["together"] = both(_together(names, arguments))
+        fields["together"] = _together_tokens(names, arguments, fields["call_arguments"])
     return fields | {"legacy_call": isinstance(legacy, Mapping), "has_text": has_text}
 
 
@@ -195,6 +195,13 @@ def _compact(text: str) -> str:
         return text
 
 
+def _together_tokens(names: Sequence[str], arguments: Sequence[str], counted: Pair) -> Pair:
+    if sum(map(len, arguments)) < _LONG:
+        return both(_together(names, arguments))
+    around = both(_together(names, ["{}"] * len(names)))
+    return around[0] + counted[0] + len(names), around[1] + counted[1] + len(names)
+
+
 def _together(names: Sequence[str], arguments: Sequence[str]) -> str:
     """Return the arguments of ``multi_tool_use.parallel``, the one call that several calls are billed as."""
     uses = (
@@ -202,6 +209,14 @@ def _together(names: Sequence[str], arguments: Sequence[str]) -> str:
         for name, argument in zip(names, arguments, strict=True)
     )
     return f'{{"tool_uses":[{",".join(uses)}]}}'
+
+
+def _listed_tokens(text: str, counted: Pair) -> Pair:
+    listed = f"[{_listed(text)}]"
+    longer = len(listed) - len(text)  # each character of an escape is at most one token
+    if len(text) < _LONG or longer < 0 or longer * 50 > len(text):
+        return both(listed)
+    return counted[0] + longer, counted[1] + longer
 
 
 def _listed(text: str) -> str:

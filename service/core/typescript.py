@@ -12,7 +12,8 @@ from service.core.families import Dialect
 
 _DEEPEST = 40
 # References are expanded where they stand, and a few lines of nested references can stand for gigabytes.
-_MOST_REFERENCED_CHARACTERS = 1_000_000
+_MOST_REFERENCED_CHARACTERS = 200_000
+_NODE_CHARACTERS = 16
 # Constraints in the order in which they are told. That ``format`` is told was recorded; of the others nothing was.
 _CONSTRAINTS = (
     "format",
@@ -189,7 +190,9 @@ class _Spelling:
             for name, value in _properties(schema).items()
         ]
         if not members:
-            return "object"
+            rest = _mapping(schema.get("additionalProperties"))
+            value = self._type(rest, depth + 1, open_references) if rest else ""
+            return f"{{ [key: string]: {value} }}" if rest else "object"
         if in_line and all(member.is_plain for member in members):
             return "{ " + ", ".join(member.in_line() for member in members) + " }"
         lines = ["{"]
@@ -199,12 +202,17 @@ class _Spelling:
 
     def _member(self, name: str, schema: Schema, depth: int, open_references: tuple[str, ...]) -> _Member:
         schema, open_references = self._resolved(schema, open_references)
-        rendered = self._type(schema, depth + 1, open_references, noted=False)
         found = self._variants(schema, open_references)
-        variants = [
-            self._type(variant, depth + 1, references) + _variant_note(variant) for variant, references in found
-        ]
-        return _Member(_notes(schema), name, rendered, variants, _trail(schema, [variant for variant, _ in found]))
+        types = [self._type(variant, depth + 1, references) for variant, references in found]
+        rendered = " | ".join(types) or self._type(schema, depth + 1, open_references, noted=False)
+        notes, trail = _notes(schema), _trail(schema, [variant for variant, _ in found])
+        if found and schema.get("nullable") is True and "null" not in types:
+            types.append("null")
+        noted = [f"{kind}{_variant_note(variant)}" for kind, (variant, _) in zip(types, found, strict=False)]
+        member = _Member(notes, name, rendered, [*noted, *types[len(noted) :]], trail)
+        if open_references:
+            self.left_characters -= sum(map(len, (*notes, *noted, trail)))
+        return member
 
     def _variants(self, schema: Schema, open_references: tuple[str, ...]) -> list[tuple[Schema, tuple[str, ...]]]:
         found = schema.get("anyOf") or schema.get("oneOf")
@@ -215,11 +223,11 @@ class _Spelling:
     def _type(self, schema: Schema, depth: int, open_references: tuple[str, ...], *, noted: bool = True) -> str:
         """Return a type on its own; ``noted`` where nobody else writes an object's title and description."""
         schema, open_references = self._resolved(schema, open_references)
-        if depth > _DEEPEST or self.left_characters < 0:
+        if depth > _DEEPEST:
             return "any"
         rendered = self._bare_type(schema, depth, open_references, noted=noted)
         if open_references:
-            self.left_characters -= len(rendered)
+            self.left_characters -= _NODE_CHARACTERS + len(rendered)
         return f"{rendered} | null" if schema.get("nullable") is True and "null" not in rendered else rendered
 
     def _bare_type(self, schema: Schema, depth: int, open_references: tuple[str, ...], *, noted: bool) -> str:
@@ -251,7 +259,7 @@ class _Spelling:
         """Return ``schema`` with what it refers to merged in, and the references now open; a loop ends as ``any``."""
         while isinstance(reference := schema.get("$ref"), str):
             beside = {key: value for key, value in schema.items() if key != "$ref"}
-            if reference in open_references:
+            if reference in open_references or self.left_characters < 0:
                 return {"type": "any", **beside}, open_references
             open_references = (*open_references, reference)
             schema = {**self._target(reference), **beside}

@@ -189,9 +189,7 @@ def _select(
     bounds = Bounds(
         limit_seq=history.length - options.limit + 1 if options.limit else 1,
         summary_seq=summary.through_seq + 1 if summary else 1,
-        cut_seq=_cut_seq(view, budget - sum(costs.values()), budget, model, options, documents)
-        if options.stable
-        else 1,
+        cut_seq=cut_seq,
         skip=options.overflow == "skip",
         dedupe=options.dedupe == "messages",
         user_first=options.start == "user",

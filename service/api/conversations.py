@@ -1,0 +1,144 @@
+"""Conversations: create, read, change, erase."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, delete, get, patch, post
+
+from service.api.body import checked_id, decode, etag, if_match, if_none_match
+from service.api.context import Context, context_of, now_ms, tenant_of
+from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
+from service.core.counting import reference_tokens
+from service.core.messages import invalid
+from service.core.settings import ConversationSettings, check_settings, decode_settings, encode_settings
+from service.problems import BadRequest, PreconditionFailed
+from service.store.conversations import State
+from service.store.entries import new_id
+
+Req = Request[Any, Any, Any]
+JSON = "application/json"
+_create = msgspec.json.Decoder(CreateConversation)
+_patch = msgspec.json.Decoder(dict[str, Any])
+_ATTEMPTS = 5
+
+
+def timestamp(milliseconds: int) -> str:
+    """RFC 3339, in UTC, to the millisecond."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@post("/conversations", operation_id="createConversation", status_code=201)
+async def create_conversation(request: Req) -> Response[bytes]:
+    """Create a conversation without messages."""
+    context = context_of(request)
+    wanted = await decode(request, _create)
+    settings = _settings_of(wanted)
+    check_settings(settings)
+    identity = wanted.id or new_id()
+    ttl_ms = settings.ttl_seconds * 1000 if settings.ttl_seconds else None
+    await context.conversations.create(
+        tenant_of(request), identity, encode_settings(settings), ttl_ms=ttl_ms, now_ms=now_ms(), token=new_id()
+    )
+    state = await context.conversations.get(tenant_of(request), identity)
+    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.version)}
+    return Response(_body(identity, state), status_code=201, headers=headers, media_type=JSON)
+
+
+def _settings_of(wanted: ConversationSettings) -> ConversationSettings:
+    return ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
+
+
+@get("/conversations/{conversation_id:str}", operation_id="getConversation")
+async def get_conversation(request: Req, conversation_id: str) -> Response[bytes]:
+    """A conversation's settings and state."""
+    identity = checked_id(conversation_id)
+    state = await context_of(request).conversations.get(tenant_of(request), identity)
+    headers = {"ETag": etag(state.version)}
+    if if_none_match(request) == str(state.version):
+        return Response(b"", status_code=304, headers=headers)
+    return Response(_body(identity, state), headers=headers, media_type=JSON)
+
+
+@patch("/conversations/{conversation_id:str}", operation_id="changeConversation")
+async def change_conversation(request: Req, conversation_id: str) -> Response[bytes]:
+    """Change settings by a merge patch (RFC 7396): null takes a setting away."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    changes = await decode(request, _patch)
+    expected = if_match(request)
+    for attempt in range(_ATTEMPTS):
+        state = await context.conversations.get(tenant, identity)
+        settings = _patched(state.settings, changes)
+        try:
+            version = await _change(context, tenant, identity, settings, expected or str(state.version))
+        except PreconditionFailed:
+            if expected or attempt == _ATTEMPTS - 1:
+                raise
+            continue
+        break
+    state = await context.conversations.get(tenant, identity)
+    return Response(_body(identity, state), headers={"ETag": etag(version)}, media_type=JSON)
+
+
+async def _change(context: Context, tenant: str, identity: str, settings: ConversationSettings, expected: str) -> int:
+    return await context.conversations.change(
+        tenant,
+        identity,
+        settings=encode_settings(settings),
+        ttl_ms=settings.ttl_seconds * 1000 if settings.ttl_seconds else None,
+        expected=expected,
+        now_ms=now_ms(),
+    )
+
+
+def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
+    merged = merge_patch(msgspec.json.decode(stored), changes)
+    try:
+        settings = msgspec.convert(merged, ConversationSettings)
+    except msgspec.ValidationError as error:
+        raise invalid(error, "", BadRequest) from None
+    check_settings(settings)
+    return settings
+
+
+def merge_patch(target: Any, changes: Any) -> Any:
+    """RFC 7396's algorithm."""
+    if not isinstance(changes, dict):
+        return changes
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in changes.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
+@delete("/conversations/{conversation_id:str}", operation_id="deleteConversation", status_code=204)
+async def delete_conversation(request: Req, conversation_id: str) -> None:
+    """Erase everything that is kept about a conversation."""
+    identity = checked_id(conversation_id)
+    await context_of(request).conversations.erase(tenant_of(request), identity, if_match=if_match(request))
+
+
+def _body(identity: str, state: State) -> bytes:
+    settings, _ = decode_settings(state.settings)
+    summary = None
+    if state.summary is not None:
+        tokens = EncodingTokens(*reference_tokens(state.summary.measure))
+        summary = ConversationSummary(state.summary.text, state.summary.through_seq, tokens)
+    conversation = Conversation(
+        **{name: getattr(settings, name) for name in ConversationSettings.__struct_fields__},
+        id=identity,
+        version=state.version,
+        created_at=timestamp(state.created_ms),
+        updated_at=timestamp(state.updated_ms),
+        messages=MessageRange(state.length, 1 if state.length else None, state.length or None),
+        tokens=EncodingTokens(*state.tokens),
+        expires_at=timestamp(state.expires_ms) if state.expires_ms else None,
+        summary=summary,
+    )
+    return msgspec.json.encode(conversation)
+
+
+HANDLERS = (create_conversation, get_conversation, change_conversation, delete_conversation)

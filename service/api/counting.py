@@ -1,0 +1,95 @@
+"""POST /count, and what is known of models."""
+
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, get, post
+
+from service.api.body import read_body, worker
+from service.api.context import context_of
+from service.api.conversations import JSON
+from service.api.schemas import Count, CountRequest, ModelInfo
+from service.core.counting import count_request
+from service.core.messages import decode_json, encode_message, validate_message
+from service.core.models import Model, find_model, list_models
+from service.core.settings import check_tools
+from service.core.text import count_text
+from service.problems import NotFound, UnknownModel
+
+Req = Request[Any, Any, Any]
+_count = msgspec.json.Decoder(CountRequest)
+_UNKNOWN_WINDOW = 100_000_000
+
+
+@post("/count", operation_id="countTokens", status_code=200)
+async def count(request: Req) -> Response[bytes]:
+    """Predict a request's ``prompt_tokens``; nothing is stored."""
+    body = await read_body(request)
+    wanted = await worker(len(body), decode_json, body, _count)
+    model = find_model(wanted.model, context_of(request).models)
+    return Response(msgspec.json.encode(await worker(len(body), count_of, wanted, model)), media_type=JSON)
+
+
+def count_of(wanted: CountRequest, model: Model) -> Count:
+    """The count. Raises InvalidEntry, BadRequest."""
+    for index, message in enumerate(wanted.messages or ()):
+        validate_message(message, f"/messages/{index}")
+        encode_message(message)
+    check_tools(wanted.tools)
+    text = count_text(wanted.text, model.encoding) if wanted.text is not None else None
+    if wanted.messages is None:
+        return Count(model.id, model.encoding, model.exact, 0, 0, 0, [], text)
+    counted = count_request(
+        model,
+        messages=wanted.messages,
+        tools=wanted.tools,
+        tool_choice=wanted.tool_choice,
+        functions=wanted.functions,
+        function_call=wanted.function_call,
+        response_format=wanted.response_format,
+    )
+    return Count(
+        model=counted.model,
+        encoding=counted.encoding,
+        exact=counted.exact,
+        tokens=counted.tokens,
+        priming=counted.priming,
+        tools=counted.tools,
+        messages=counted.messages,
+        text=text,
+    )
+
+
+@get("/models", operation_id="listModels")
+async def models(request: Req) -> Response[bytes]:
+    """Every model known by name."""
+    known = [_info(model) for model in list_models(context_of(request).models)]
+    return Response(msgspec.json.encode({"models": known}), media_type=JSON)
+
+
+@get("/models/{model_id:path}", operation_id="getModel")
+async def model(request: Req, model_id: str) -> Response[bytes]:
+    """One model; the name may be dated, fine-tuned, or behind a provider's."""
+    try:
+        found = find_model(model_id.lstrip("/"), context_of(request).models)
+    except UnknownModel as unknown:
+        raise NotFound(unknown.detail, members=unknown.members) from None
+    return Response(msgspec.json.encode(_info(found)), media_type=JSON)
+
+
+def _info(model: Model) -> ModelInfo:
+    known = model.context_window < _UNKNOWN_WINDOW
+    return ModelInfo(
+        id=model.id,
+        provider=model.provider,
+        encoding=model.encoding,
+        exact=model.exact,
+        context_window=model.context_window if known else None,
+        max_input_tokens=model.max_input_tokens if known else None,
+        max_output_tokens=model.max_output_tokens,
+        margin=model.margin,
+        calibration=None,
+    )
+
+
+HANDLERS = (count, models, model)

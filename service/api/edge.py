@@ -1,0 +1,143 @@
+"""One pure ASGI wrapper around the whole application.
+
+What must hold for every answer, those of unknown paths included, is done here and nowhere else: whose request it is, its
+id, its deadline, HEAD as GET without a body, and one log line that tells what happened and nothing that anybody wrote.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Any
+
+from service.api.errors import PROBLEM_TYPE, render
+from service.operations.logging import describe, get_logger
+from service.problems import Internal, Problem, RequestTimeout, Unauthorized
+from service.settings import ApiKey
+from service.store.entries import new_id
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/metrics", "/dashboard"})
+"""What needs no key: nothing of a tenant's is behind these."""
+
+_DEFAULT_TENANT = "default"
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_log = get_logger()
+
+
+class Keys:
+    """API keys by their hash, compared in constant time."""
+
+    def __init__(self, keys: tuple[ApiKey, ...]) -> None:
+        self._tenants = {sha256(each.key.encode()).digest(): each.tenant for each in keys}
+
+    def tenant(self, authorization: bytes) -> str:
+        """Whose key it is. Raises Unauthorized."""
+        if not self._tenants:
+            return _DEFAULT_TENANT
+        scheme, _, key = authorization.partition(b" ")
+        digest = sha256(key.strip()).digest()
+        found = None
+        for known, tenant in self._tenants.items():
+            if compare_digest(known, digest):
+                found = tenant
+        if found is None or scheme.lower() != b"bearer":
+            raise Unauthorized("Send an API key: Authorization: Bearer <key>.", headers={"WWW-Authenticate": "Bearer"})
+        return found
+
+
+class Edge:
+    """The wrapper: an ASGI application around another."""
+
+    def __init__(self, app: App, *, keys: Keys, timeout_seconds: float) -> None:
+        self._app = app
+        self._keys = keys
+        self._timeout_seconds = timeout_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(send, request_id=_request_id(scope), head=scope["method"] == "HEAD")
+        started = time.perf_counter()
+        if answer.head:
+            scope["method"] = "GET"
+        try:
+            scope["sash.tenant"] = self._tenant(scope)
+            async with asyncio.timeout(self._timeout_seconds):
+                await self._app(scope, receive, answer.send)
+        except TimeoutError:
+            await answer.problem(
+                RequestTimeout(f"The request was not done in {self._timeout_seconds:g} seconds; try again."),
+                scope["path"],
+            )
+        except Problem as problem:
+            await answer.problem(problem, scope["path"])
+        except Exception as error:  # noqa: BLE001 - the last place where a failure can become an answer
+            _log.error("request failed", path=scope["path"], **describe(error))
+            await answer.problem(Internal("The service failed; nothing is known to be lost, try again."), scope["path"])
+        finally:
+            self._line(scope, answer, time.perf_counter() - started)
+
+    def _tenant(self, scope: Scope) -> str:
+        if scope["path"] in OPEN_PATHS:
+            return _DEFAULT_TENANT
+        authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        return self._keys.tenant(authorization)
+
+    def _line(self, scope: Scope, answer: "_Answer", seconds: float) -> None:
+        if scope["path"] in OPEN_PATHS:
+            return
+        handler = scope.get("route_handler")
+        _log.info(
+            "request",
+            request_id=answer.request_id,
+            method=scope["method"],
+            operation=getattr(handler, "operation_id", None),
+            status=answer.status,
+            milliseconds=round(seconds * 1000, 2),
+            bytes=answer.size_bytes,
+        )
+
+
+def _request_id(scope: Scope) -> str:
+    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+    return given.decode("ascii") if _REQUEST_ID.fullmatch(given) else new_id()
+
+
+class _Answer:
+    """What is sent: watches the status and size, adds the request's id, drops the body of a HEAD."""
+
+    def __init__(self, send: Send, *, request_id: str, head: bool) -> None:
+        self._send = send
+        self.request_id = request_id
+        self.head = head
+        self.status = 0
+        self.size_bytes = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
+        elif message["type"] == "http.response.body":
+            self.size_bytes += len(message.get("body", b""))
+            if self.head:
+                message = {**message, "body": b""}
+        await self._send(message)
+
+    async def problem(self, problem: Problem, instance: str) -> None:
+        """Answer with a problem, unless an answer has begun."""
+        if self.status:
+            return
+        status, headers, body = render(problem, instance)
+        headers = {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body)), **headers}
+        pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await self.send({"type": "http.response.start", "status": status, "headers": pairs})
+        await self.send({"type": "http.response.body", "body": body})

@@ -1,0 +1,70 @@
+"""Problems as responses: every error leaves as ``application/problem+json`` (RFC 9457), rendered in one place."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+
+from service.operations.logging import describe, get_logger
+from service.problems import BadRequest, Internal, MethodNotAllowed, NotFound, Problem, TooLarge
+
+PROBLEM_TYPE = "application/problem+json"
+_log = get_logger()
+
+
+def render(problem: Problem, instance: str) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of a problem."""
+    headers = dict(problem.headers)
+    if problem.retry_after_seconds is not None:
+        headers.setdefault("Retry-After", str(problem.retry_after_seconds))
+    return problem.status, headers, msgspec.json.encode(problem.document(instance))
+
+
+def _response(request: Request[Any, Any, Any], problem: Problem) -> Response[bytes]:
+    status, headers, body = render(problem, request.url.path)
+    return Response(body, status_code=status, headers=headers, media_type=PROBLEM_TYPE)
+
+
+def on_problem(request: Request[Any, Any, Any], problem: Problem) -> Response[bytes]:
+    """Ours."""
+    return _response(request, problem)
+
+
+def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    """The framework's: an unknown path or method, a body over the limit."""
+    return _response(request, _from_status(request, error.status_code, error.headers or {}))
+
+
+def _from_status(request: Request[Any, Any, Any], status: int, headers: Mapping[str, str]) -> Problem:
+    match status:
+        case HTTPStatus.NOT_FOUND:
+            return NotFound("There is nothing at this path.")
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            return MethodNotAllowed(f"{request.method} is not for this path.", headers=headers)
+        case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return too_large_body(request.app.state.context.settings.max_body_bytes)
+        case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return BadRequest("The request cannot be read.")
+        case _:
+            return Internal("The service failed; nothing is known to be lost, try again.")
+
+
+def too_large_body(limit: int) -> TooLarge:
+    """A body over the limit, which the problem names in bytes."""
+    return TooLarge(f"A body may have {limit} bytes.", members={"limit": limit, "unit": "bytes"})
+
+
+def on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """A defect of ours: logged with where it came from, told without."""
+    _log.error("request failed", path=request.url.path, **describe(error))
+    return _response(request, Internal("The service failed; nothing is known to be lost, try again."))
+
+
+HANDLERS: dict[int | type[Exception], Any] = {
+    Problem: on_problem,
+    HTTPException: on_http_exception,
+    Exception: on_failure,
+}

@@ -1,0 +1,200 @@
+"""Messages: append, and read back page by page."""
+
+import base64
+import binascii
+from typing import Annotated, Any, Literal
+
+import msgspec
+from litestar import Request, Response, get, post
+
+from service.api.body import checked_id, etag, if_match, if_none_match, query_of, read_body, worker
+from service.api.context import Context, context_of, now_ms, tenant_of
+from service.api.conversations import JSON, timestamp
+from service.api.schemas import (
+    AppendedMessage,
+    AppendMessages,
+    EncodingTokens,
+    MessagePage,
+    StoredMessage,
+    WindowQuery,
+)
+from service.api.windows import likely_budget, stored_window
+from service.core.counting import reference_tokens
+from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from service.core.messages import Document, Grounding, decode_json
+from service.core.records import Flags, StoredGrounding
+from service.core.settings import ConversationSettings, decode_settings, encode_settings
+from service.problems import InvalidCursor, NotFound, TooLarge
+from service.store.conversations import AppendReply, Message, NewEntry
+from service.store.entries import check_entries, prepare
+
+Req = Request[Any, Any, Any]
+_append = msgspec.json.Decoder(AppendMessages)
+_DEFAULTS = encode_settings(ConversationSettings())
+_DEFAULT_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+
+
+class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Which page of history."""
+
+    order: Literal["asc", "desc"] = "asc"
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+    cursor: str | None = None
+
+
+@post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)
+async def append_messages(request: Req, conversation_id: str) -> Response[bytes]:
+    """Append entries, all or none, each id once; with ``model`` the answer carries the window."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    query = query_of(request, WindowQuery)
+    wants_window = bool(request.scope["query_string"])
+    budget, column = likely_budget(query, context.models) if wants_window else (0, 0)
+    body = await read_body(request)
+    appended = await worker(len(body), decode_json, body, _append)
+    if len(appended.messages) > context.settings.max_entries:
+        raise TooLarge(
+            f"A request may append {context.settings.max_entries} entries.",
+            members={"limit": context.settings.max_entries, "unit": "entries"},
+        )
+    template = await _template(context, tenant, identity, appended)
+    entries = await worker(len(body), _prepared, appended, template, now_ms())
+    expected, now = if_match(request), now_ms()
+    if not wants_window:
+        reply = await context.conversations.append(
+            tenant, identity, entries, settings=_DEFAULTS, if_match=expected, now_ms=now
+        )
+        return _appended(identity, entries, reply, b"")
+    reply, tail = await context.conversations.append_and_read(
+        tenant,
+        identity,
+        entries,
+        settings=_DEFAULTS,
+        if_match=expected,
+        now_ms=now,
+        budget=budget,
+        column=column,
+        most=query.limit or 0,
+    )
+    return _appended(identity, entries, reply, await stored_window(context, tenant, identity, tail, query))
+
+
+async def _template(context: Context, tenant: str, identity: str, appended: AppendMessages) -> Any:
+    """The template that documents will be rendered with. Only entries with documents cost this look."""
+    if all(entry.grounding is None for entry in appended.messages):
+        return _DEFAULT_TEMPLATE
+    try:
+        state = await context.conversations.get(tenant, identity)
+    except NotFound:
+        return _DEFAULT_TEMPLATE
+    return decode_settings(state.settings)[1].template
+
+
+def _prepared(appended: AppendMessages, template: Any, now: int) -> list[NewEntry]:
+    check_entries(appended.messages)
+    return prepare(appended.messages, template, now)
+
+
+def _appended(identity: str, entries: list[NewEntry], reply: AppendReply, window: bytes) -> Response[bytes]:
+    steps = list(zip(entries, reply.entries, strict=True))
+    body = msgspec.json.encode(
+        {
+            "conversation_id": identity,
+            "version": reply.version,
+            "first_seq": min(step.seq for step in reply.entries),
+            "last_seq": max(step.seq for step in reply.entries),
+            "messages": [
+                AppendedMessage(
+                    seq=step.seq,
+                    id=entry.id,
+                    duplicate=step.duplicate,
+                    tokens=EncodingTokens(*(entry.tokens_parallel if step.parallel else entry.tokens)),
+                )
+                for entry, step in steps
+            ],
+        }
+    )
+    if window:
+        body = body[:-1] + b',"window":' + window + b"}"
+    status = 200 if all(step.duplicate for step in reply.entries) else 201
+    return Response(body, status_code=status, headers={"ETag": etag(reply.version)}, media_type=JSON)
+
+
+@get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
+async def list_messages(request: Req, conversation_id: str) -> Response[bytes]:
+    """The whole history, page by page."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    query = query_of(request, PageQuery)
+    start = _cursor_seq(query.cursor, query.order) if query.cursor is not None else None
+    if query.order == "asc":
+        first = start or 1
+        page = await context.conversations.page(tenant, identity, first, first + query.limit - 1)
+        last = page.messages[-1].seq if page.messages else page.length
+        following = last + 1 if last < page.length else None
+    else:
+        span = (max(1, start - query.limit + 1), start) if start else (-query.limit, -1)
+        page = await context.conversations.page(tenant, identity, *span)
+        first = page.messages[0].seq if page.messages else 1
+        following = first - 1 if first > 1 else None
+    headers = {"ETag": etag(page.version)}
+    if if_none_match(request) == str(page.version):
+        return Response(b"", status_code=304, headers=headers)
+    stored = [_stored(m, page.grounding.get(m.seq), page.metadata.get(m.seq)) for m in page.messages]
+    cursor = _cursor(following, query.order) if following else None
+    if cursor:
+        path = f"/conversations/{identity}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
+        headers["Link"] = f'<{path}>; rel="next"'
+    body = msgspec.json.encode(MessagePage(stored if query.order == "asc" else stored[::-1], cursor))
+    return Response(body, headers=headers, media_type=JSON)
+
+
+@get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")
+async def get_message(request: Req, conversation_id: str, seq: str) -> Response[bytes]:
+    """One entry."""
+    identity, place = checked_id(conversation_id), checked_seq(seq)
+    page = await context_of(request).conversations.page(tenant_of(request), identity, place, place)
+    if not page.messages:
+        raise NotFound("There is no such message.")
+    message = page.messages[0]
+    stored = _stored(message, page.grounding.get(message.seq), page.metadata.get(message.seq))
+    return Response(msgspec.json.encode(stored), headers={"ETag": etag(page.version)}, media_type=JSON)
+
+
+def checked_seq(value: str) -> int:
+    """A sequence number in a path; what is none names nothing. Raises NotFound."""
+    if not value.isascii() or not value.isdigit() or not 0 < len(value) <= 15 or int(value) == 0:
+        raise NotFound("There is no such message.")
+    return int(value)
+
+
+def _stored(message: Message, grounding: StoredGrounding | None, metadata: bytes | None) -> StoredMessage:
+    record = message.record
+    documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
+    return StoredMessage(
+        seq=message.seq,
+        id=record.id,
+        created_at=timestamp(record.created_ms),
+        message=msgspec.Raw(message.body),
+        tokens=EncodingTokens(*reference_tokens(record.measure, parallel=record.parallel)),
+        pinned=record.pinned,
+        grounding=Grounding(documents) if documents else None,
+        grounding_tokens=EncodingTokens(*record.grounding) if record.grounding else None,
+        metadata=msgspec.Raw(metadata) if metadata else None,
+        redacted=bool(record.flags & Flags.REDACTED),
+    )
+
+
+def _cursor(seq: int, order: str) -> str:
+    return base64.urlsafe_b64encode(f"{order[0]}{seq}".encode()).decode().rstrip("=")
+
+
+def _cursor_seq(cursor: str, order: str) -> int:
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        text = ""
+    if text[:1] != order[0] or not text[1:].isdigit() or len(text) > 16:
+        raise InvalidCursor("The cursor is not one that this listing gave: begin without one.")
+    return int(text[1:])
+
+
+HANDLERS = (append_messages, list_messages, get_message)

@@ -1,0 +1,233 @@
+"""What goes in and comes out, declared once: validation, encoding and the OpenAPI document follow from these."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from service.core.messages import Entry, Grounding, Id
+from service.core.settings import ConversationSettings, Name, Reserve, ToolChoice
+
+Tokens = Annotated[int, msgspec.Meta(ge=1, le=100_000_000)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+Step = Annotated[float, msgspec.Meta(ge=0.05, le=0.5)]
+Choice = Literal["latest", "all", "none"]
+
+
+class CreateConversation(
+    ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """A new conversation; every field is optional."""
+
+    id: Id | None = None
+
+
+class EncodingTokens(msgspec.Struct, frozen=True):
+    """Tokens in each encoding."""
+
+    o200k_base: int
+    cl100k_base: int
+
+
+class MessageRange(msgspec.Struct, frozen=True):
+    """How many messages there are, and their first and last sequence numbers; null when there is none."""
+
+    count: int
+    first_seq: int | None
+    last_seq: int | None
+
+
+class ConversationSummary(msgspec.Struct, frozen=True):
+    """The text that stands in for the oldest messages."""
+
+    text: str
+    through_seq: int
+    tokens: EncodingTokens
+
+
+class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True):
+    """A conversation's settings and state."""
+
+    id: str
+    version: int
+    created_at: str
+    updated_at: str
+    messages: MessageRange
+    tokens: EncodingTokens
+    expires_at: str | None
+    summary: ConversationSummary | None
+
+
+class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
+    """Entries to append, all or none, in order."""
+
+    messages: Annotated[list[Entry], msgspec.Meta(min_length=1)]
+
+
+class AppendedMessage(msgspec.Struct, frozen=True):
+    """Where an entry is, and what its message costs without documents."""
+
+    seq: int
+    id: str
+    duplicate: bool
+    tokens: EncodingTokens
+
+
+class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """An entry as it is kept."""
+
+    seq: int
+    id: str
+    created_at: str
+    message: msgspec.Raw
+    tokens: EncodingTokens
+    pinned: bool
+    grounding: Grounding | None = None
+    grounding_tokens: EncodingTokens | None = None
+    metadata: msgspec.Raw | None = None
+    redacted: bool = False
+
+
+class MessagePage(msgspec.Struct, frozen=True):
+    """A page of history."""
+
+    messages: list[StoredMessage]
+    next_cursor: str | None
+
+
+class WindowQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """How a window is wanted."""
+
+    model: Name | None = None
+    reserve: Reserve | None = None
+    max_tokens: Tokens | None = None
+    limit: Limit | None = None
+    overflow: Literal["stop", "skip"] = "stop"
+    grounding: Choice = "latest"
+    grounding_max_tokens: Tokens | None = None
+    grounding_overflow: Literal["trim", "drop", "error"] = "trim"
+    dedupe: Literal["grounding", "messages", "none"] = "grounding"
+    stable: bool = False
+    stable_step: Step = 0.25
+    start: Literal["any", "user"] = "any"
+    summary: Literal["auto", "never", "always"] = "auto"
+    note: bool = False
+    explain: bool = False
+    format: Literal["openai", "responses", "anthropic", "gemini"] = "openai"
+
+
+class WindowRequest(WindowQuery, forbid_unknown_fields=True, kw_only=True):
+    """A history in the body, and how its window is wanted; nothing is stored."""
+
+    messages: list[Entry]
+    system: str | None = None
+    few_shots: list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: ToolChoice | None = None
+    grounding_template: str | None = None
+    document_separator: str | None = None
+
+
+class WindowTokens(msgspec.Struct, frozen=True):
+    """The prediction of ``prompt_tokens``, and its terms: ``total`` is the sum of the others."""
+
+    total: int
+    priming: int
+    system: int
+    few_shots: int
+    tools: int
+    summary: int
+    messages: int
+    grounding: int
+
+
+class Kept(msgspec.Struct, frozen=True):
+    messages: int
+    first_seq: int | None
+    last_seq: int | None
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    messages: int
+    tokens: int
+    duplicates: int
+    grounding_messages: int
+    grounding_tokens: int
+
+
+class WindowGrounding(msgspec.Struct, frozen=True):
+    documents: int
+    documents_kept: int
+    truncated: bool
+
+
+class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A window but for its request, which is spliced in."""
+
+    conversation_id: str | None
+    version: int | None
+    model: str
+    encoding: str
+    exact: bool
+    context_window: int | None
+    max_input_tokens: int | None
+    reserve: int
+    budget: int
+    format: str
+    tokens: WindowTokens
+    kept: Kept
+    dropped: Dropped
+    grounding: WindowGrounding
+    stop_reason: str
+    summary_used: bool
+    note: int
+    correction: float | None = None
+    explain: list[Any] | None = None
+
+
+class CountRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Bare chat messages, as they would be sent; or ``text`` alone."""
+
+    model: Name
+    messages: list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: ToolChoice | None = None
+    functions: list[dict[str, Any]] | None = None
+    function_call: ToolChoice | None = None
+    response_format: dict[str, Any] | None = None
+    text: str | None = None
+
+
+class Count(msgspec.Struct, frozen=True):
+    """``tokens`` predicts the request's ``prompt_tokens``; it is the sum of priming, tools and messages."""
+
+    model: str
+    encoding: str
+    exact: bool
+    tokens: int
+    priming: int
+    tools: int
+    messages: list[int]
+    text: int | None
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """How far predictions were from what was billed, in tokens (predicted - billed) and as the correction applied."""
+
+    n: int
+    mean_error: float
+    worst_error: int
+    correction: float
+
+
+class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What Sash knows of a model; windows in tokens, null where only the caller knows."""
+
+    id: str
+    provider: str
+    encoding: str
+    exact: bool
+    context_window: int | None
+    max_input_tokens: int | None
+    max_output_tokens: int | None
+    margin: float
+    calibration: Calibration | None

@@ -1,0 +1,88 @@
+"""A window of a history in the body: the stored way, without a store."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from service.api.schemas import WindowRequest
+from service.api.windows import answer, build, column_of, documents_of, limits_of
+from service.core.counting import reference_tokens
+from service.core.messages import calls_of, parallel_flags
+from service.core.models import Model
+from service.core.records import Flags, Record, StoredGrounding
+from service.core.render import join_bodies
+from service.core.settings import ConversationSettings, check_settings, fixed_parts
+from service.core.units import USER
+from service.core.view import History
+from service.core.window import Window
+from service.problems import EntryConflict, Internal, Pointer
+from service.store.conversations import NewEntry
+from service.store.entries import check_entries, prepare
+from service.store.layout import decode_grounding, decode_record
+
+
+def stateless_window(wanted: WindowRequest, models: Mapping[str, Model]) -> bytes:
+    """The window of the messages in the body, as JSON; what the same messages stored would give."""
+    settings = ConversationSettings(
+        model=wanted.model,
+        reserve=wanted.reserve,
+        system=wanted.system,
+        few_shots=wanted.few_shots,
+        tools=wanted.tools,
+        tool_choice=wanted.tool_choice,
+        grounding_template=wanted.grounding_template,
+        document_separator=wanted.document_separator,
+    )
+    check_settings(settings)
+    parts = fixed_parts(settings)
+    limits = limits_of(wanted, settings, models)
+    check_entries(wanted.messages)
+    pointers = [f"/messages/{index}/message" for index in range(len(wanted.messages))]
+    flags = parallel_flags([calls_of(entry.message) for entry in wanted.messages], pointers)
+    entries = prepare(wanted.messages, parts.template, now_ms=0)
+    kept = _once(entries, flags)
+    records = [record for _, record in kept]
+    history = _history(kept, column_of(limits.model))
+    grounding: dict[int, StoredGrounding] = {
+        seq: decode_grounding(entry.grounding) for seq, (entry, _) in enumerate(kept, 1) if entry.grounding
+    }
+    if wanted.grounding == "latest":
+        grounding = {seq: stored for seq, stored in grounding.items() if seq == history.question}
+    bodies = join_bodies(1, records, b",".join(entry.body for entry, _ in kept), {})
+    documents = documents_of(wanted, parts, history, bodies, grounding)
+    window = build(history, limits, parts, wanted, documents)
+    if not isinstance(window, Window):
+        raise Internal("A whole history was too short.")
+    return answer(wanted, limits, parts, history, window, bodies, documents, (None, None))
+
+
+def _once(entries: list[NewEntry], flags: list[bool]) -> list[tuple[NewEntry, Record]]:
+    """Each id once, as a store keeps it; raises EntryConflict where an id names two contents."""
+    kept: dict[str, tuple[NewEntry, Record]] = {}
+    for index, (entry, parallel) in enumerate(zip(entries, flags, strict=True)):
+        record = decode_record(entry.record)
+        if entry.id in kept:
+            if kept[entry.id][1].digest != record.digest:
+                detail = "This id names another entry above"
+                raise EntryConflict(f"{detail}.", errors=[Pointer(f"#/messages/{index}/id", detail)])
+            continue
+        if parallel:
+            record = msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL)
+        kept[entry.id] = (entry, record)
+    return list(kept.values())
+
+
+def _history(kept: list[tuple[NewEntry, Record]], column: int) -> History:
+    records = [record for _, record in kept]
+    users = [seq for seq, record in enumerate(records, 1) if record.measure.role == USER]
+    return History(
+        first_seq=1,
+        records=records,
+        outside={},
+        length=len(records),
+        column=column,
+        tokens=sum(reference_tokens(record.measure, parallel=record.parallel)[column] for record in records),
+        grounding_messages=sum(record.grounding is not None for record in records),
+        grounding_tokens=sum(entry.grounding_tokens[column] for entry, _ in kept),
+        question=users[-1] if users else 0,
+    )

@@ -1,0 +1,45 @@
+"""GET …/window, and POST /window for a history in the body."""
+
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, get, post
+
+from service.api.body import checked_id, etag, if_none_match, query_of, read_body, worker
+from service.api.context import context_of, tenant_of
+from service.api.conversations import JSON
+from service.api.schemas import WindowQuery, WindowRequest
+from service.api.stateless import stateless_window
+from service.api.windows import likely_budget, stored_window
+from service.core.messages import decode_json
+
+Req = Request[Any, Any, Any]
+_request = msgspec.json.Decoder(WindowRequest)
+
+
+@get("/conversations/{conversation_id:str}/window", operation_id="getWindow")
+async def get_window(request: Req, conversation_id: str) -> Response[bytes]:
+    """The messages to send: a window that fits the model exactly."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    query = query_of(request, WindowQuery)
+    budget, column = likely_budget(query, context.models)
+    known = if_none_match(request)
+    tail = await context.conversations.read_window(
+        tenant, identity, known_version=known, budget=budget, column=column, most=query.limit or 0
+    )
+    if tail is None:
+        return Response(b"", status_code=304, headers={"ETag": etag(int(known))})
+    body = await stored_window(context, tenant, identity, tail, query)
+    return Response(body, headers={"ETag": etag(tail.state.version)}, media_type=JSON)
+
+
+@post("/window", operation_id="buildWindow", status_code=200)
+async def build_window(request: Req) -> Response[bytes]:
+    """The same for a history in the body; nothing is stored."""
+    body = await read_body(request)
+    wanted = await worker(len(body), decode_json, body, _request)
+    models = context_of(request).models
+    return Response(await worker(len(body), stateless_window, wanted, models), media_type=JSON)
+
+
+HANDLERS = (get_window, build_window)

@@ -1,0 +1,269 @@
+"""From a stored tail, or a history in a body, to the window's JSON."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from service.api.body import worker
+from service.api.context import Context
+from service.api.schemas import Dropped, Kept, WindowGrounding, WindowHead, WindowQuery, WindowTokens
+from service.core.counting import is_estimate
+from service.core.documents import Documents, Source
+from service.core.models import Model, find_model, unknown_model
+from service.core.records import Record, StoredGrounding
+from service.core.render import Bodies, join_bodies, render_openai, render_other
+from service.core.settings import ConversationSettings, FixedParts, decode_settings
+from service.core.view import History
+from service.core.window import NeedOlder, Options, Window, build_window
+from service.problems import Pointer, UnknownModel, Unprocessable
+from service.store.conversations import Tail
+
+_UNKNOWN_WINDOW = 100_000_000
+_DEFAULT_RESERVE = 1024
+_head = msgspec.json.Encoder()
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """The model, and what may be spent on it, in tokens."""
+
+    model: Model
+    reserve: int
+    budget: int
+
+
+def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mapping[str, Model]) -> Limits:
+    """The model that the query or the conversation names, and the window's budget.
+
+    Raises:
+        UnknownModel: nobody knows the name and the query gives no ``max_tokens``.
+        Unprocessable: no model is named, or the reserve leaves nothing.
+    """
+    name = query.model or settings.model
+    if name is None:
+        detail = "Name a model: ?model=, or in the conversation's settings"
+        raise Unprocessable(f"{detail}.", errors=[Pointer("#/query/model", detail)])
+    try:
+        model = find_model(name, models)
+    except UnknownModel:
+        if query.max_tokens is None:
+            raise
+        model = unknown_model(name)
+    reserve = query.reserve if query.reserve is not None else settings.reserve
+    reserve = _DEFAULT_RESERVE if reserve is None else reserve
+    budget = min(model.max_input_tokens, model.context_window - reserve, query.max_tokens or model.context_window)
+    if budget <= 0:
+        detail = f"The reserve of {reserve} tokens leaves nothing of {name}'s context window of {model.context_window}"
+        raise Unprocessable(
+            f"{detail}.",
+            errors=[Pointer("#/query/reserve", detail)],
+            members={"reserve": reserve, "context_window": model.context_window},
+        )
+    return Limits(model, reserve, budget)
+
+
+def likely_budget(query: WindowQuery, models: Mapping[str, Model]) -> tuple[int, int]:
+    """How many tokens a read should be sized for, and the encoding's column; (0, 0) when only the conversation knows.
+
+    Raises UnknownModel before anything is read.
+    """
+    if query.model is None:
+        return query.max_tokens or 0, 0
+    limits = limits_of(query, ConversationSettings(reserve=0), models)
+    return limits.budget, column_of(limits.model)
+
+
+def column_of(model: Model) -> int:
+    """The place of the model's encoding in pairs of tokens."""
+    return 0 if model.encoding == "o200k_base" else 1
+
+
+class Stored:
+    """A conversation's tail, growing as a window asks for more."""
+
+    def __init__(self, context: Context, tenant: str, conversation: str, tail: Tail) -> None:
+        self._context = context
+        self._tenant = tenant
+        self._id = conversation
+        self.state = tail.state
+        self.first_seq = tail.first_seq
+        self.records = tail.records
+        self.joined = tail.bodies
+        self.outside = {message.seq: message for message in tail.outside}
+        self._documents = tail.documents
+
+    async def read_older(self, first_seq: int) -> None:
+        """Put messages from ``first_seq`` on before the tail."""
+        records, joined = await self._context.conversations.read_range(
+            self._tenant, self._id, first_seq, self.first_seq - 1
+        )
+        self.records = [*records, *self.records]
+        self.joined = joined + b"," + self.joined
+        self.first_seq = first_seq
+        self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
+
+    async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
+        """Documents that the window may send: the newest question's, or all of the tail's."""
+        if mode == "none" or not self.state.grounding_messages:
+            return {}
+        if mode == "latest":
+            return {self.state.question: self._documents} if self._documents else {}
+        seqs = [self.first_seq + i for i, record in enumerate(self.records) if record.grounding is not None]
+        seqs += [seq for seq, message in self.outside.items() if message.record.grounding is not None]
+        return await self._context.conversations.read_grounding(self._tenant, self._id, seqs)
+
+    def history(self, column: int) -> History:
+        """The tail as the core sees it."""
+        state = self.state
+        return History(
+            first_seq=self.first_seq,
+            records=self.records,
+            outside={seq: message.record for seq, message in self.outside.items()},
+            length=state.length,
+            column=column,
+            tokens=state.tokens[column],
+            grounding_messages=state.grounding_messages,
+            grounding_tokens=state.grounding_tokens[column],
+            question=state.question,
+            summary=state.summary,
+        )
+
+    def bodies(self) -> Bodies:
+        """The tail's bodies."""
+        outside = {seq: message.body for seq, message in self.outside.items()}
+        return join_bodies(self.first_seq, self.records, self.joined, outside)
+
+
+async def stored_window(context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery) -> bytes:
+    """The window of a stored conversation, as JSON."""
+    settings, parts = decode_settings(tail.state.settings)
+    limits = limits_of(query, settings, context.models)
+    stored = Stored(context, tenant, conversation, tail)
+    while True:
+        grounding = await stored.grounding(query.grounding)
+        history, bodies = stored.history(column_of(limits.model)), stored.bodies()
+        size = sum(len(text) for each in grounding.values() for _, text in each.documents)
+        documents = documents_of(query, parts, history, bodies, grounding)
+        window = await worker(size, build, history, limits, parts, query, documents)
+        if isinstance(window, Window):
+            break
+        await stored.read_older(window.first_seq)
+    return answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
+
+
+def build(
+    history: History, limits: Limits, parts: FixedParts, query: WindowQuery, documents: Documents
+) -> Window | NeedOlder:
+    """The window that a query asks for, or NeedOlder."""
+    return build_window(
+        history,
+        model=limits.model,
+        budget=limits.budget,
+        fixed=parts.fixed,
+        options=_options(query),
+        documents=documents,
+    )
+
+
+def _options(query: WindowQuery) -> Options:
+    return Options(
+        limit=query.limit,
+        overflow=query.overflow,
+        grounding=query.grounding,
+        dedupe=query.dedupe,
+        stable=query.stable,
+        stable_step=query.stable_step,
+        start=query.start,
+        summary=query.summary,
+        note=query.note,
+        explain=query.explain,
+    )
+
+
+def documents_of(
+    query: WindowQuery,
+    parts: FixedParts,
+    history: History,
+    bodies: Bodies,
+    grounding: Mapping[int, StoredGrounding],
+) -> Documents:
+    """The documents that a window may send, closed over what was read."""
+
+    def record(seq: int) -> Record:
+        return history.records[seq - history.first_seq] if seq >= history.first_seq else history.outside[seq]
+
+    return Documents(
+        sources={
+            seq: Source(stored, bodies.body(seq)[stored.start : stored.end], record(seq))
+            for seq, stored in grounding.items()
+        },
+        template=parts.template,
+        max_tokens=query.grounding_max_tokens,
+        overflow=query.grounding_overflow,
+        dedupe=query.dedupe != "none",
+    )
+
+
+def _window_head(
+    query: WindowQuery,
+    limits: Limits,
+    window: Window,
+    history: History,
+    documents: Documents,
+    identity: tuple[str | None, int | None],
+) -> WindowHead:
+    model = limits.model
+    known = model.context_window < _UNKNOWN_WINDOW
+    sources = documents.sources
+    sent = [seq for seq in sources if seq in window.seqs or seq == history.question]
+    given = sum(len(sources[seq].grounding.documents) for seq in sent)
+    kept = sum(chosen.kept for chosen in window.grounding.values())
+    cut = any(chosen.cut for chosen in window.grounding.values())
+    return WindowHead(
+        conversation_id=identity[0],
+        version=identity[1],
+        model=model.id,
+        encoding=model.encoding,
+        exact=model.exact and not _any_estimate(history, window, model),
+        context_window=model.context_window if known else None,
+        max_input_tokens=model.max_input_tokens if known else None,
+        reserve=limits.reserve,
+        budget=limits.budget,
+        format=query.format,
+        tokens=WindowTokens(**window.tokens),
+        kept=Kept(len(window.seqs), window.seqs[0] if window.seqs else None, window.seqs[-1] if window.seqs else None),
+        dropped=Dropped(**window.dropped),
+        grounding=WindowGrounding(given, kept, kept < given or cut),
+        stop_reason=window.stop_reason,
+        summary_used=window.summary is not None,
+        note=window.note,
+        explain=window.explain,
+    )
+
+
+def _any_estimate(history: History, window: Window, model: Model) -> bool:
+    first = history.first_seq
+    return any(
+        is_estimate(record.measure, model)
+        for record in (history.records[seq - first] if seq >= first else history.outside[seq] for seq in window.seqs)
+        if record.measure.extra is not None
+    )
+
+
+def answer(
+    query: WindowQuery,
+    limits: Limits,
+    parts: FixedParts,
+    history: History,
+    window: Window,
+    bodies: Bodies,
+    documents: Documents,
+    identity: tuple[str | None, int | None],
+) -> bytes:
+    """The window's JSON; ``identity`` is the conversation's id and version, where it has them."""
+    head = _window_head(query, limits, window, history, documents, identity)
+    grounding = {seq: source.grounding for seq, source in documents.sources.items()}
+    if query.format == "openai":
+        request = render_openai(parts, window, bodies, grounding)
+    else:
+        request = render_other(query.format, parts, window, bodies, grounding)
+    return _head.encode(head)[:-1] + b',"request":' + request + b"}"

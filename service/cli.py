@@ -1,0 +1,40 @@
+"""The command line: sash serve, and what needs no server."""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from service import __version__
+from service.settings import Settings, SettingsError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="sash")
+def main() -> None:
+    """Sash holds chat conversations and hands back the window of messages that fits the model."""
+
+
+def read_settings(options: Mapping[str, Any]) -> Settings:
+    """Settings from the environment, options winning; a line for each that is wrong, and the end."""
+    given = {f"SASH_{name.upper()}": str(value) for name, value in options.items() if value is not None}
+    try:
+        return Settings.read({**os.environ, **given})
+    except SettingsError as error:
+        for line in error.lines:
+            click.echo(f"sash: {line}", err=True)
+        sys.exit(2)
+
+
+@main.command()
+@click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
+@click.option("--port", help="Port to listen on; 0 for a free one. [default: 8000]")
+@click.option("--data-dir", help="Where the embedded store keeps its data. [default: ./sash-data]")
+@click.option("--workers", help="Worker processes. [default: 1]")
+def serve(**options: str | None) -> None:
+    """Run the service; with no SASH_REDIS_URL also the store, in the data directory."""
+    from service.serve import run  # noqa: PLC0415 - the other commands start faster without a server
+
+    sys.exit(run(read_settings(options)))

@@ -1,0 +1,91 @@
+"""sash serve: the embedded store when no other is named, and the workers."""
+
+import os
+import threading
+import time
+from typing import Literal
+
+import click
+from granian import Granian
+from granian.constants import Interfaces, Loops
+
+from service.api.edge import App
+from service.app import create_app
+from service.settings import Settings, mask_url
+from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
+
+_DRAIN_SECONDS = 10
+_WATCH_SECONDS = 0.5
+
+
+def application() -> App:
+    """The application of a worker process; its settings come from the environment that ``run`` prepared."""
+    from service.operations.logging import configure_logging  # noqa: PLC0415 - only workers log lines
+
+    settings = Settings.read(os.environ)
+    configure_logging(settings.log_format, settings.log_level)
+    return create_app(settings)
+
+
+def run(settings: Settings) -> int:
+    """Serve until told to stop; gives the exit status."""
+    if settings.redis_url is not None:
+        click.echo(f"sash: store at {mask_url(settings.redis_url)}", err=True)
+        return _serve(settings, settings.redis_url)
+    fsync: Literal["always", "everysec"] = "everysec" if settings.durability == "fast" else "always"
+    store = EmbeddedStore(settings.data_dir, fsync=fsync)
+    try:
+        store.start()
+    except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
+        click.echo(f"sash: {error}", err=True)
+        return 1
+    click.echo(f"sash: embedded store in {settings.data_dir} (append-only file, fsync {fsync})", err=True)
+    stopping = threading.Event()
+    threading.Thread(target=_watch, args=(store, stopping), daemon=True).start()
+    try:
+        return _serve(settings, store.url)
+    finally:
+        stopping.set()
+        store.stop()
+
+
+def _watch(store: EmbeddedStore, stopping: threading.Event) -> None:
+    """Start the store again when it ended by itself, as it does when the disk fails; requests wait or get 503."""
+    while not stopping.wait(_WATCH_SECONDS):
+        if not store.running:
+            click.echo("sash: the embedded store ended; starting it again", err=True)
+            try:
+                store.start()
+            except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
+                click.echo(f"sash: {error}", err=True)
+                time.sleep(_WATCH_SECONDS)
+
+
+def _serve(settings: Settings, store_url: str) -> int:
+    os.environ |= _environment(settings, store_url)
+    server = Granian(
+        "service.serve:application",
+        factory=True,
+        address=settings.host,
+        port=settings.port,
+        interface=Interfaces.ASGI,
+        loop=Loops.uvloop,
+        workers=settings.workers,
+        websockets=False,
+        log_enabled=False,
+        respawn_failed_workers=True,
+        workers_kill_timeout=_DRAIN_SECONDS,
+    )
+    click.echo(f"sash: listening on http://{settings.host}:{settings.port}", err=True)
+    server.serve()
+    return 0
+
+
+def _environment(settings: Settings, store_url: str) -> dict[str, str]:
+    """What a worker's settings differ in from the environment it inherits: options, and where the store is."""
+    return {
+        "SASH_REDIS_URL": store_url,
+        "SASH_HOST": settings.host,
+        "SASH_PORT": str(settings.port),
+        "SASH_WORKERS": str(settings.workers),
+    }
