@@ -1,6 +1,12 @@
 """Predicted against billed: how far off counts are, and the correction of an estimated model.
 
-Reports fold into a small value that can be stored, and two such values merge into one.
+::
+
+    report ──fold──▶ Calibration ──corrected_margin──▶ the margin to count with
+    Calibration + Calibration ──merge──▶ Calibration
+
+A calibration is a value of at most a kilobyte as msgpack. Nothing here is random or knows the time: the last 100 reports
+are those folded last.
 """
 
 import math
@@ -8,43 +14,69 @@ import math
 import msgspec
 
 _REMEMBERED = 100
+# A margin is raised by the first report that asks for it, and lowered only when this many agree that it can be.
+_ENOUGH = 10
+# Every part of a request is rounded up, so what a report says of the whole is a little off for its parts.
+_HEADROOM = 1.02
+_DRIFT = 0.01
 
 
 class Calibration(msgspec.Struct, array_like=True, frozen=True):
-    """What reports of one model say so far. Errors are predicted - billed, in tokens: negative counts too little."""
+    """What the reports of one model say. Errors are predicted - billed, in tokens: negative where too little was said.
+
+    ``ratios`` are billed / predicted of the last 100 reports, the prediction taken without its margin.
+    """
 
     reports: int = 0
     error_sum: int = 0
     worst_error: int = 0
-    ratios: tuple[float, ...] = ()  # billed / predicted without correction, of the last 100 reports, oldest first
+    ratios: tuple[float, ...] = ()
 
     @property
     def mean_error(self) -> float:
-        """The mean of predicted - billed in tokens; 0 without reports."""
+        """The mean of predicted - billed, in tokens; 0 without reports."""
         return self.error_sum / self.reports if self.reports else 0.0
 
+    @property
+    def is_drifting(self) -> bool:
+        """Whether ten reports or more are off by over one per cent on average: an exact model counts otherwise now."""
+        return len(self.ratios) >= _ENOUGH and abs(sum(self.ratios) / len(self.ratios) - 1) > _DRIFT
 
-EMPTY = Calibration()
+
+NO_REPORTS = Calibration()
 
 
 def fold(calibration: Calibration, *, billed: int, predicted: int, margin: float = 1.0) -> Calibration:
-    """Return ``calibration`` with one more report; ``margin`` is the one that ``predicted`` was made with."""
+    """Return ``calibration`` with one report more.
+
+    ``billed`` and ``predicted`` are tokens; ``margin`` is the one that ``predicted`` was made with.
+    """
     error = predicted - billed
-    worst = max(calibration.worst_error, error, key=abs)
-    ratio = billed * margin / max(1, predicted)
-    ratios = (*calibration.ratios, ratio)[-_REMEMBERED:]
-    return Calibration(calibration.reports + 1, calibration.error_sum + error, worst, ratios)
+    ratio = round(billed * margin / max(1, predicted), 4)
+    return Calibration(
+        calibration.reports + 1,
+        calibration.error_sum + error,
+        max(calibration.worst_error, error, key=abs),
+        (*calibration.ratios, ratio)[-_REMEMBERED:],
+    )
 
 
 def merge(a: Calibration, b: Calibration) -> Calibration:
-    """Return the two as one; of the remembered ratios the greatest stay, so that a correction stays safe."""
-    ratios = tuple(sorted((*a.ratios, *b.ratios))[-_REMEMBERED:])
-    worst = max(a.worst_error, b.worst_error, key=abs)
-    return Calibration(a.reports + b.reports, a.error_sum + b.error_sum, worst, ratios)
+    """Return two calibrations of one model as one; of more than 100 ratios the greatest stay, which is the safe side."""
+    return Calibration(
+        a.reports + b.reports,
+        a.error_sum + b.error_sum,
+        max(a.worst_error, b.worst_error, key=abs),
+        tuple(sorted((*a.ratios, *b.ratios))[-_REMEMBERED:]),
+    )
 
 
 def corrected_margin(calibration: Calibration, margin: float) -> float:
-    """Return the margin to count with from now on: never below what was billed in the last 100 reports."""
+    """Return the margin to count an estimated model with, ``margin`` being the one it has without reports.
+
+    Counted with it, none of the last 100 reported requests is predicted below what was billed for it.
+    """
     if not calibration.ratios:
         return margin
-    return math.ceil(max(calibration.ratios) * 1000) / 1000
+    needed = math.ceil(max(calibration.ratios) * _HEADROOM * 1_000) / 1_000
+    return needed if len(calibration.ratios) >= _ENOUGH else max(margin, needed)

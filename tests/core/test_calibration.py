@@ -1,0 +1,74 @@
+"""Reports fold into figures and into a margin that would have covered each of them."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.calibration import NO_REPORTS, Calibration, corrected_margin, fold, merge
+
+PAIRS = st.tuples(st.integers(1, 100_000), st.integers(1, 100_000))
+
+
+def folded(pairs: list[tuple[int, int]], margin: float = 1.0) -> Calibration:
+    calibration = NO_REPORTS
+    for billed, predicted in pairs:
+        calibration = fold(calibration, billed=billed, predicted=predicted, margin=margin)
+    return calibration
+
+
+def test_without_reports_nothing_is_known_or_corrected() -> None:
+    """No reports: no error, and the margin stays."""
+    assert (0, 0.0, 0) == (NO_REPORTS.reports, NO_REPORTS.mean_error, NO_REPORTS.worst_error)
+    assert corrected_margin(NO_REPORTS, 1.5) == 1.5
+
+
+def test_errors_are_predicted_less_billed() -> None:
+    """Mean and worst error are in tokens and keep their sign."""
+    calibration = folded([(100, 103), (100, 91)])
+    assert (2, -3.0, -9) == (calibration.reports, calibration.mean_error, calibration.worst_error)
+
+
+def test_one_report_above_the_margin_raises_it() -> None:
+    """A request billed at twice its prediction doubles the margin, and a little more."""
+    assert corrected_margin(folded([(2_000, 1_000)], margin=1.5), 1.5) == pytest.approx(3.06)
+
+
+def test_few_reports_below_the_margin_do_not_lower_it() -> None:
+    """Nine cheap requests are not enough to trust a lower margin; ten are."""
+    assert corrected_margin(folded([(800, 1_000)] * 9, margin=1.5), 1.5) == 1.5
+    assert corrected_margin(folded([(800, 1_000)] * 10, margin=1.5), 1.5) == pytest.approx(1.224)
+
+
+@given(st.lists(PAIRS, min_size=1, max_size=130))
+def test_the_correction_covers_the_last_hundred_reports(pairs: list[tuple[int, int]]) -> None:
+    """Counted with the corrected margin, none of the last 100 requests is predicted below its bill."""
+    margin = corrected_margin(folded(pairs), 1.0)
+    assert all(predicted * margin >= billed * 0.999 for billed, predicted in pairs[-100:] if billed > 100)
+
+
+@given(st.lists(PAIRS, max_size=60), st.lists(PAIRS, max_size=60))
+def test_merging_adds_what_both_know(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
+    """Merged reports have the sums, the worst of both, and a correction that covers both."""
+    merged = merge(folded(a), folded(b))
+    assert merged.reports == len(a) + len(b)
+    assert merged.error_sum == sum(predicted - billed for billed, predicted in a + b)
+    assert abs(merged.worst_error) == max((abs(predicted - billed) for billed, predicted in a + b), default=0)
+    assert corrected_margin(merged, 1.0) >= max(
+        corrected_margin(folded(part), 1.0) for part in (a, b) if part or not a + b
+    )
+
+
+def test_an_exact_model_drifts_when_ten_reports_are_off() -> None:
+    """Ten reports two per cent off are a drift; nine are not, nor are ten that agree."""
+    assert folded([(1_020, 1_000)] * 10).is_drifting
+    assert not folded([(1_020, 1_000)] * 9).is_drifting
+    assert not folded([(1_000, 1_000)] * 50).is_drifting
+
+
+def test_is_small_and_survives_storage() -> None:
+    """A full calibration is about a kilobyte of msgpack and comes back as it was."""
+    calibration = folded([(123, 100)] * 300)
+    stored = msgspec.msgpack.encode(calibration)
+    assert len(stored) < 1_024
+    assert msgspec.msgpack.decode(stored, type=Calibration) == calibration
