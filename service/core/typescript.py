@@ -154,7 +154,8 @@ class _Member(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        return not self.notes and not self.trail and not any(" // " in variant for variant in self.variants)
+        described = any(" // " in variant for variant in self.variants)
+        return not (self.notes or self.trail or described or "\n" in self.type)
 
     def in_line(self) -> str:
         return f"{self.name} {self.type}"
@@ -163,7 +164,8 @@ class _Member(NamedTuple):
         if self.variants:
             *first, last = (f" | {variant}" for variant in self.variants)
             return [*self.notes, self.name, *first, f"{last}{comma}{self.trail}"]
-        return [*self.notes, f"{self.name} {self.type}{comma}{self.trail}"]
+        space = "" if self.type.startswith("\n") else " "
+        return [*self.notes, f"{self.name}{space}{self.type}{comma}{self.trail}"]
 
 
 class _Spelling:
@@ -240,7 +242,10 @@ class _Spelling:
         kind = schema.get("type")
         if isinstance(kind, list):
             kinds = dict.fromkeys(name for name in kind if isinstance(name, str))
-            return " | ".join(self._type({**schema, "type": k}, depth + 1, open_references, noted=noted) for k in kinds)
+            return " | ".join(
+                self._type({**schema, "type": k, "nullable": False}, depth + 1, open_references, noted=noted)
+                for k in kinds
+            )
         return self._structure(kind, schema, depth, open_references, noted=noted)
 
     def _structure(

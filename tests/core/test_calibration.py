@@ -19,14 +19,14 @@ def folded(pairs: list[tuple[int, int]], margin: float = 1.0) -> Calibration:
 
 def test_without_reports_nothing_is_known_or_corrected() -> None:
     """No reports: no error, and the margin stays."""
-    assert (0, 0.0, 0) == (NO_REPORTS.reports, NO_REPORTS.mean_error, NO_REPORTS.worst_error)
+    assert (NO_REPORTS.reports, NO_REPORTS.mean_error, NO_REPORTS.worst_error) == (0, 0.0, 0)
     assert corrected_margin(NO_REPORTS, 1.5) == 1.5
 
 
 def test_errors_are_predicted_less_billed() -> None:
     """Mean and worst error are in tokens and keep their sign."""
     calibration = folded([(100, 103), (100, 91)])
-    assert (2, -3.0, -9) == (calibration.reports, calibration.mean_error, calibration.worst_error)
+    assert (calibration.reports, calibration.mean_error, calibration.worst_error) == (2, -3.0, -9)
 
 
 def test_one_report_above_the_margin_raises_it() -> None:

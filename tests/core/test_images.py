@@ -2,6 +2,7 @@
 
 import base64
 import struct
+import zlib
 from io import BytesIO
 
 import pytest
@@ -42,8 +43,9 @@ def test_reads_the_size_from_the_header(kind: str, options: dict[str, object]) -
 
 def test_a_huge_size_is_only_read() -> None:
     """A header that claims a gigapixel is believed and costs nothing to read."""
-    header = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBBI", 13, b"IHDR", 60_000, 60_000, 8, 2, 0, 0, 0, 0x7C3E5A1F)
-    assert image_size(data_url(header)) in {(60_000, 60_000), None}
+    size = struct.pack(">4sIIBBBBB", b"IHDR", 60_000, 60_000, 8, 2, 0, 0, 0)
+    header = b"\x89PNG\r\n\x1a\n\0\0\0\x0d" + size + struct.pack(">I", zlib.crc32(size)) + b"\0\0\0\1IDAT"
+    assert image_size(data_url(header)) == (60_000, 60_000)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,167 @@
+"""Names find models: dated, fine-tuned, prefixed, misspelt, unknown, a deployment's own."""
+
+import pytest
+
+from service.core.models import find_model, list_models, load_models_toml, unknown_model
+from service.problems import UnknownModel
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "exact", "context_window", "max_input_tokens"),
+    [
+        ("gpt-3.5-turbo", "cl100k_base", True, 16_385, 16_385),
+        ("gpt-35-turbo", "cl100k_base", True, 16_385, 16_385),
+        ("gpt-4", "cl100k_base", True, 8_192, 8_192),
+        ("gpt-4-0613", "cl100k_base", True, 8_192, 8_192),
+        ("gpt-4-32k", "cl100k_base", True, 32_768, 32_768),
+        ("gpt-4-turbo-2024-04-09", "cl100k_base", True, 128_000, 128_000),
+        ("gpt-4o", "o200k_base", True, 128_000, 128_000),
+        ("GPT-4o", "o200k_base", True, 128_000, 128_000),
+        ("gpt-4o-2024-08-06", "o200k_base", True, 128_000, 128_000),
+        ("openai/gpt-4o-mini", "o200k_base", True, 128_000, 128_000),
+        ("azure/gpt-4o", "o200k_base", True, 128_000, 128_000),
+        ("ft:gpt-4o-mini-2024-07-18:org::id", "o200k_base", True, 128_000, 128_000),
+        ("ft:gpt-4.1-2025-04-14:org::id", "o200k_base", True, 1_047_576, 1_047_576),
+        ("gpt-4o-mini-2024-07-18.ft-0123", "o200k_base", True, 128_000, 128_000),
+        ("o3-mini-2025-01-31", "o200k_base", True, 200_000, 200_000),
+        ("gpt-5", "o200k_base", True, 400_000, 272_000),
+        ("gpt-5-mini-2025-08-07", "o200k_base", True, 400_000, 272_000),
+        ("gpt-5-chat-latest", "o200k_base", False, 128_000, 128_000),
+        ("gpt-5.4", "o200k_base", True, 1_050_000, 1_050_000),
+        ("gpt-6", "o200k_base", False, 1_050_000, 922_000),
+        ("gpt-9-whatever", "o200k_base", False, 400_000, 272_000),
+        ("o7-mini", "o200k_base", False, 400_000, 272_000),
+        ("gpt-oss-20b", "o200k_base", False, 131_072, 131_072),
+        ("claude-3-5-sonnet-latest", "o200k_base", False, 200_000, 200_000),
+        ("models/gemini-2.5-flash", "o200k_base", False, 1_048_576, 1_048_576),
+    ],
+)
+def test_finds_names_as_people_write_them(
+    name: str,
+    encoding: str,
+    exact: bool,  # noqa: FBT001 - a column of the table
+    context_window: int,
+    max_input_tokens: int,
+) -> None:
+    """A name finds its encoding, its windows and whether it is exact, and the model is called as asked for."""
+    model = find_model(name)
+    assert model.id == name
+    assert (model.encoding, model.exact) == (encoding, exact)
+    assert (model.context_window, model.max_input_tokens) == (context_window, max_input_tokens)
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("claude-opus-4-5", "anthropic"),
+        ("anthropic.claude-3-5-sonnet-20240620-v1:0", "anthropic"),
+        ("gemini-2.5-pro", "google"),
+        ("mistral-large-latest", "mistral"),
+        ("meta-llama/llama-3.3-70b-instruct", "meta"),
+        ("deepseek-chat", "deepseek"),
+        ("qwen/qwen3-32b", "qwen"),
+        ("grok-4", "x-ai"),
+    ],
+)
+def test_other_providers_are_estimates_with_a_margin(name: str, provider: str) -> None:
+    """Whoever made a model without a public tokeniser, its counts are an estimate that errs high."""
+    model = find_model(name)
+    assert (model.provider, model.exact) == (provider, False)
+    assert model.margin >= 1.3
+    assert model.context_window >= 8_192
+
+
+def test_prices_come_with_the_model() -> None:
+    """Dollars a million tokens, cached ones cheaper; unknown where nobody says."""
+    model = find_model("gpt-4o-mini")
+    assert model.input_price is not None
+    assert model.cached_input_price is not None
+    assert 0 < model.cached_input_price < model.input_price
+    assert find_model("gpt-9-whatever").input_price is None
+
+
+@pytest.mark.parametrize("name", ["gtp-4o", "claud", "nobody-made-this", "", "x" * 10_000])
+def test_an_unknown_name_is_a_problem_with_near_names(name: str) -> None:
+    """An unknown name says so and lists names that look like it."""
+    with pytest.raises(UnknownModel) as caught:
+        find_model(name)
+    assert isinstance(caught.value.members["near"], list)
+    assert len(caught.value.detail) < 400
+
+
+def test_a_misspelt_name_is_told_the_right_one() -> None:
+    """The name that was meant is among the near ones, a deployment's own included."""
+    own = load_models_toml('[models."our-model"]\ncontext_window = 1000')
+    with pytest.raises(UnknownModel) as caught:
+        find_model("our-modle", own)
+    assert "our-model" in caught.value.members["near"]
+    with pytest.raises(UnknownModel) as caught:
+        find_model("gpt4o")
+    assert "gpt-4o" in caught.value.members["near"]
+
+
+def test_an_unknown_model_errs_high_and_has_no_window_of_its_own() -> None:
+    """Where the caller states the window, nothing but that limits it."""
+    model = unknown_model("phi-9")
+    assert (model.id, model.exact, model.margin) == ("phi-9", False, 1.6)
+    assert model.max_input_tokens >= 10_000_000
+
+
+def test_a_deployment_adds_and_overrides_models() -> None:
+    """A deployment's models share a known model's rules or are estimates, and win over known names."""
+    own = load_models_toml(
+        """
+        [models."our-gpt"]
+        like = "gpt-4o-mini"
+        context_window = 32000
+        max_output_tokens = 4096
+
+        [models."gpt-4o"]
+        like = "gpt-4o"
+        context_window = 64000
+        max_input_tokens = 60000
+
+        [models."house-llama"]
+        context_window = 8000
+        margin = 1.2
+        provider = "us"
+        """
+    )
+    ours = find_model("our-gpt", own)
+    assert (ours.id, ours.exact, ours.context_window, ours.max_input_tokens) == ("our-gpt", True, 32_000, 32_000)
+    assert ours.rules == find_model("gpt-4o-mini").rules
+    assert find_model("gpt-4o", own).max_input_tokens == 60_000
+    assert (find_model("house-llama", own).provider, find_model("house-llama", own).margin) == ("us", 1.2)
+    assert {"our-gpt", "house-llama", "gpt-5"} <= {model.id for model in list_models(own)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not toml",
+        "[other]\nx = 1",
+        "models = 3",
+        "[models.a]\nmargin = 2.0",
+        "[models.a]\ncontext_window = 0",
+        "[models.a]\ncontext_window = 9\nmargin = 0.5",
+        "[models.a]\ncontext_window = 9\nlike = 'nobody'",
+        "[models.a]\ncontext_window = 9\ncontextwindow = 9",
+        "[models.a]\ncontext_window = 9\nencoding = 'p50k_base'",
+        "models.a = 3",
+    ],
+)
+def test_a_wrong_models_file_is_one_clear_error(text: str) -> None:
+    """A models file that cannot be understood says what is wrong."""
+    with pytest.raises(ValueError, match=r"\w"):
+        load_models_toml(text)
+
+
+def test_every_listed_model_is_one_that_can_be_found() -> None:
+    """What is listed is found, has windows that make sense, and is no embedding or voice."""
+    models = list_models()
+    assert len(models) > 150
+    for model in models:
+        assert find_model(model.id) == model
+        assert 0 < model.max_input_tokens <= model.context_window
+        assert (model.margin == 1.0) if model.exact else model.margin >= 1.0
+    assert not [model.id for model in models if "embed" in model.id or "whisper" in model.id]

@@ -1,0 +1,160 @@
+"""Schemas become the TypeScript that is billed, in the spelling of each generation of models."""
+
+import json
+from typing import Any
+
+import pytest
+
+from service.core.typescript import render_functions
+
+
+def declared(parameters: dict[str, Any], dialect: Any = "2024") -> str:
+    """The parameters of one function, as rendered."""
+    text = render_functions([{"name": "f", "parameters": parameters}], dialect)
+    start, end = "namespace functions {\n\ntype f = (", ") => any;\n\n} // namespace functions"
+    assert text.startswith(start)
+    assert text.endswith(end)
+    return text[len(start) : -len(end)]
+
+
+def member(schema: dict[str, Any], **beside: Any) -> str:
+    """One required property called ``a``, in the newer spelling, as rendered."""
+    return declared({"type": "object", "properties": {"a": schema}, "required": ["a"], **beside}).removeprefix("_: ")
+
+
+def test_functions_stand_in_a_namespace_with_their_descriptions() -> None:
+    """Every line of a description is a comment without its indent, and functions are a blank line apart."""
+    functions = [{"name": "f", "description": "Does.\n\n    args: none"}, {"name": "g", "parameters": {}}]
+    assert render_functions(functions, "2024") == (
+        "namespace functions {\n\n// Does.\n//\n// args: none\ntype f = () => any;\n\ntype g = () => any;\n\n"
+        "} // namespace functions"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string"}, "string"),
+        ({"type": "integer"}, "number"),
+        ({"type": "null"}, "null"),
+        ({}, "any"),
+        ({"type": 7}, "any"),
+        ({"type": ["string", "integer", "null"]}, "string | number | null"),
+        ({"type": "string", "nullable": True}, "string | null"),
+        ({"type": ["string", "null"], "nullable": True}, "string | null"),
+        ({"enum": ["x", 1, None, True]}, '"x" | 1 | null | true'),
+        ({"type": "integer", "enum": [1, 2]}, "1 | 2"),
+        ({"const": "only"}, '"only"'),
+        ({"type": "array"}, "any[]"),
+        ({"type": "array", "items": {"type": "integer"}}, "number[]"),
+        ({"type": "array", "items": {"type": "array", "items": {"type": "boolean"}}}, "boolean[][]"),
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "string | number"),
+        ({"oneOf": [{"type": "string"}, {"type": "null"}]}, "string | null"),
+        ({"type": "object"}, "object"),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, "{ [key: string]: number }"),
+        ({"type": "object", "properties": {"b": {"type": "string"}}}, "{ b?: string }"),
+        ({"$ref": "#/$defs/Nobody"}, "any"),
+        ({"allOf": [{"type": "string"}]}, "string"),
+    ],
+)
+def test_types_without_comments_stand_on_one_line(schema: dict[str, Any], expected: str) -> None:
+    """Each schema has its type, and an object without comments stays on one line."""
+    assert member(schema) == f"{{ a: {expected} }}"
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string", "title": "A title"}, "// A title\na: string"),
+        ({"type": "string", "description": "One\n  two"}, "// One\n// two\na: string"),
+        ({"type": "string", "default": "x"}, 'a: string // default: "x"'),
+        ({"type": "string", "format": "date", "default": None}, "a: string // format: date, default: null"),
+        ({"type": "integer", "minimum": 1, "maximum": 9}, "a: number // minimum: 1, maximum: 9"),
+        ({"type": "string", "examples": ["x", 2]}, '// Examples:\n// - "x"\n// - 2\na: string'),
+        (
+            {"description": "Some", "anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
+            "// Some\na:\n | string\n | null // format: date",
+        ),
+        (
+            {"oneOf": [{"type": "string", "description": "a word"}, {"type": "integer"}], "nullable": True},
+            "a:\n | string // a word\n | number\n | null",
+        ),
+        (
+            {"type": "array", "items": {"type": "object", "title": "T", "properties": {"b": {"title": "B"}}}},
+            "a:\n// T\n{\n// B\nb?: any\n}[]",
+        ),
+        (
+            {"type": "object", "description": "D", "properties": {"b": {"type": "string"}}},
+            "// D\na: { b?: string }",
+        ),
+    ],
+)
+def test_comments_open_the_object(schema: dict[str, Any], expected: str) -> None:
+    """Titles, descriptions, examples, constraints and defaults are comments, and put each property on its line."""
+    assert member(schema) == f"{{\n{expected}\n}}"
+
+
+def test_the_last_property_has_no_comma() -> None:
+    """Commas stand between properties, before the comment behind a type."""
+    properties = {"a": {"type": "string", "default": ""}, "b": {"type": "string"}}
+    assert declared({"properties": properties, "required": ["b"]}) == '_: {\na?: string, // default: ""\nb: string\n}'
+
+
+def test_the_parameters_own_title_stands_before_their_object() -> None:
+    """A title on the whole is a comment of its own, and opens the object."""
+    assert declared({"title": "T", "properties": {"a": {"type": "string"}}}) == "_:\n// T\n{\na?: string\n}"
+
+
+def test_references_are_expanded_and_loops_end() -> None:
+    """A reference is what it points at, beside what stands next to it; inside itself it is any."""
+    definitions = {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}}
+    schema = {"$ref": "#/$defs/Node", "description": "The head"}
+    assert member(schema, **{"$defs": definitions}) == "{\n// The head\na: { next?: any }\n}"
+
+
+def test_a_few_lines_of_references_cannot_stand_for_gigabytes() -> None:
+    """References that double at every level are expanded up to a bound."""
+    definitions = {
+        f"d{i}": {"type": "object", "properties": {name: {"$ref": f"#/$defs/d{i + 1}"} for name in "ab"}}
+        for i in range(40)
+    }
+    assert len(member({"$ref": "#/$defs/d0"}, **{"$defs": definitions})) < 1_000_000
+
+
+@pytest.mark.parametrize("dialect", ["2023", "2024"])
+def test_depth_is_bounded(dialect: str) -> None:
+    """A schema nested beyond what anybody writes ends as any, and raises nothing."""
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(200):
+        schema = {"type": "object", "properties": {"a": {"anyOf": [schema]}}}
+    assert "any" in declared(schema, dialect)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [None, [], {"properties": []}, {"properties": {"a": True}, "required": 3}, {"properties": {"a": {"items": []}}}],
+)
+@pytest.mark.parametrize("dialect", ["2023", "2024"])
+def test_what_is_no_schema_is_rendered_somehow(parameters: Any, dialect: Any) -> None:
+    """A provider judges schemas; counting them raises nothing."""
+    assert "type f = (" in render_functions([{"name": "f", "parameters": parameters}], dialect)
+
+
+def test_the_spelling_of_2023() -> None:
+    """Two spaces a level, a comma after every property, descriptions at the top alone."""
+    parameters = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "object", "description": "A", "properties": {"b": {"type": "integer", "description": "B"}}},
+            "c": {"anyOf": [{"type": "string", "enum": ["x"]}, {"type": "array", "items": {"type": "null"}}]},
+            "d": {"type": "array"},
+        },
+        "required": ["a"],
+    }
+    assert declared(parameters, "2023") == ('_: {\n// A\na: {\n  b?: number,\n},\nc?: "x" | null[],\nd?: any[],\n}')
+
+
+def test_text_is_not_escaped() -> None:
+    """Text in any script is rendered as it is, not as escapes."""
+    assert "ключ" in declared(json.loads('{"properties": {"ключ": {"default": "значение"}}}'))
+    assert "значение" in declared(json.loads('{"properties": {"ключ": {"default": "значение"}}}'))
