@@ -1,21 +1,24 @@
 """What is kept of a message beside its body: all that a window asks, so that no body is opened for one."""
 
-from enum import IntFlag
+from typing import Final
 
 import msgspec
 
 from service.core.counting import Measure
 
 
-class Flags(IntFlag):
-    """What a record's flags say; PARALLEL marks a result that answers one of several calls."""
+class Flags:
+    """What a record's flags say; PARALLEL marks a result that answers one of several calls.
 
-    PINNED = 1
-    GROUNDED = 2
-    NOTED = 4
-    PARALLEL = 8
-    REDACTED = 16
-    LEGACY_CALL = 32
+    Plain integers: an IntFlag's ``&`` costs more than all else that a window does with a message.
+    """
+
+    PINNED: Final = 1
+    GROUNDED: Final = 2
+    NOTED: Final = 4
+    PARALLEL: Final = 8
+    REDACTED: Final = 16
+    LEGACY_CALL: Final = 32
 
 
 class Record(msgspec.Struct, array_like=True, frozen=True):
