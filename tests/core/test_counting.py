@@ -1,0 +1,257 @@
+"""What a message and a request cost: the project's own golden table, and what always holds."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.core.counting import (
+    ROLES,
+    Measure,
+    count_request,
+    is_estimate,
+    measure,
+    message_tokens,
+    priming_tokens,
+    reference_tokens,
+    tools_tokens,
+)
+from service.core.models import find_model, unknown_model
+
+GOLDEN = json.loads(Path(__file__).with_name("golden_counts.json").read_bytes())
+GPT_4O, GPT_4, GPT_5, O3 = map(find_model, ("gpt-4o", "gpt-4", "gpt-5", "o3"))
+CLAUDE = find_model("claude-sonnet-4-5")
+MODELS = (GPT_4O, GPT_4, GPT_5, O3, CLAUDE)
+
+TEXTS = st.text(max_size=60)
+ARGUMENTS = st.one_of(TEXTS, st.dictionaries(TEXTS, st.integers(), max_size=3).map(json.dumps))
+MESSAGES = st.one_of(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["system", "developer", "user", "assistant"]), "content": TEXTS},
+        optional={"name": st.sampled_from(["ann", "user"])},
+    ),
+    st.fixed_dictionaries(
+        {"role": st.just("user"), "content": st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": TEXTS}))}
+    ),
+)
+FUNCTION = {"name": "look", "description": "Looks.", "parameters": {"properties": {"at": {"type": "string"}}}}
+TOOLS = [{"type": "function", "function": FUNCTION}]
+
+
+def calling(*arguments: str, content: str | None = None) -> dict[str, Any]:
+    calls = [{"id": f"c{i}", "function": {"name": "look", "arguments": text}} for i, text in enumerate(arguments)]
+    return {"role": "assistant", "content": content, "tool_calls": calls}
+
+
+def answering(text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": "c0", "content": text}
+
+
+@pytest.mark.parametrize("row", GOLDEN, ids=[f"{row['name']}, {row['model']}, {i}" for i, row in enumerate(GOLDEN)])
+def test_golden_counts(row: dict[str, Any]) -> None:
+    """Requests of our own cost what the rules say that they cost."""
+    count = count_request(find_model(row["model"]), **row["request"])
+    assert (count.tokens, count.exact) == (row["tokens"], row["exact"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    messages=st.lists(MESSAGES, max_size=6),
+    model=st.sampled_from(MODELS),
+    tools=st.sampled_from([None, [], TOOLS]),
+    choice=st.sampled_from([None, "none", "auto", "required", {"function": {"name": "look"}}]),
+)
+def test_a_request_costs_the_sum_of_its_terms(messages: list[Any], model: Any, tools: Any, choice: Any) -> None:
+    """The total is priming, tools and every message, each as the function for it alone says."""
+    count = count_request(model, messages=messages, tools=tools, tool_choice=choice)
+    measures = [measure(message) for message in messages]
+
+    assert count.messages == [message_tokens(m, model) for m in measures]
+    assert count.priming == priming_tokens(model)
+    assert count.tokens == count.priming + count.tools + sum(count.messages)
+    assert min([count.tools, *count.messages]) >= 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(message=MESSAGES)
+def test_a_measure_survives_storage(message: dict[str, Any]) -> None:
+    """A measure is stored as msgpack and comes back as it was."""
+    measured = measure(message)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(measured), type=Measure) == measured
+
+
+def test_a_plain_message_is_stored_in_a_few_bytes() -> None:
+    """A plain text message is its role and two counts."""
+    measured = measure({"role": "user", "content": "is there a talk about gradle?"})
+    assert measured.extra is None
+    assert len(msgspec.msgpack.encode(measured)) <= 6
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role != "tool"])
+def test_reference_tokens_are_those_of_gpt_4o_and_gpt_4(role: str) -> None:
+    """What is told of a message is what it costs gpt-4o and gpt-4."""
+    measured = measure({"role": role, "content": "Привет, мир", "name": "x"})
+    assert reference_tokens(measured) == (message_tokens(measured, GPT_4O), message_tokens(measured, GPT_4))
+
+
+@settings(max_examples=40, deadline=None)
+@given(margin=st.floats(1.0, 3.0), text=TEXTS)
+def test_a_margin_is_rounded_up_in_every_term(margin: float, text: str) -> None:
+    """With a margin each term is at least that much more, and the terms still sum to the total."""
+    wider = msgspec.structs.replace(GPT_4O, margin=margin)
+    messages = [{"role": "system", "content": text}, {"role": "user", "content": text}]
+    exact, count = (count_request(model, messages=messages, tools=TOOLS) for model in (GPT_4O, wider))
+
+    pairs = [
+        (exact.priming, count.priming),
+        (exact.tools, count.tools),
+        *zip(exact.messages, count.messages, strict=True),
+    ]
+    assert all(term * margin <= wide < term * margin + 1 for term, wide in pairs)
+    assert count.tokens == count.priming + count.tools + sum(count.messages)
+
+
+def test_a_group_costs_its_wrapping_on_the_assistant_message() -> None:
+    """A result costs its text; what wraps the call and the result is on the message that called."""
+    result = measure(answering("sunny"))
+    assert message_tokens(result, GPT_4O) == result.o200k
+    assert message_tokens(measure(calling('{"at":"x"}')), GPT_4O) == 13 + 2 + measure(answering('{"at":"x"}')).o200k
+
+
+def test_arguments_cost_what_they_say_and_not_how_they_are_spaced() -> None:
+    """Spaces between JSON tokens are free; text that is no JSON costs what it is."""
+    spaced, compact = measure(calling('{ "at" :  [1, 2] }')), measure(calling('{"at":[1,2]}'))
+    assert spaced == compact
+    broken = message_tokens(measure(calling('{"at": ')), GPT_4O)
+    assert broken == 13 + 2 + measure(answering('{"at": ')).o200k
+
+
+def test_results_of_parallel_calls_are_listed_in_ascii() -> None:
+    """Text in other scripts costs many times more as one of several results, and no less to a family not recorded."""
+    korean = measure(answering("서울은 맑음"))
+    assert message_tokens(korean, GPT_4O, parallel=True) > 3 * message_tokens(korean, GPT_4O)
+    assert message_tokens(korean, GPT_5, parallel=True) >= message_tokens(korean, GPT_5)
+
+
+def test_text_beside_calls_is_a_message_of_its_own() -> None:
+    """Text costs itself, its role and the message around it."""
+    silent, speaking = (message_tokens(measure(calling("{}", content=text)), GPT_4O) for text in (None, "hm"))
+    assert speaking == silent + 1 + 4
+
+
+def test_a_result_knows_that_it_is_one_of_several() -> None:
+    """Counting a request prices results by how many calls the message before them made."""
+    alone = count_request(GPT_4O, messages=[calling("{}"), answering("été")])
+    several = count_request(GPT_4O, messages=[calling("{}", "{}"), answering("été"), answering("été")])
+    assert alone.messages[1] < several.messages[1] == several.messages[2]
+
+
+def test_definitions_join_the_first_system_message() -> None:
+    """Beside a system message definitions are cheaper by four, and the message gets a newline."""
+    joined = measure({"role": "system", "content": "x"})
+    merging = measure({"role": "system", "content": "x\n"})
+    alone = tools_tokens(GPT_4O, tools=TOOLS)
+    assert tools_tokens(GPT_4O, tools=TOOLS, first_system=joined) == alone - 4 + 1
+    assert tools_tokens(GPT_4O, tools=TOOLS, first_system=merging) == alone - 4
+
+
+@pytest.mark.parametrize("tools", [None, []])
+def test_no_tools_cost_nothing(tools: Any) -> None:
+    """Without definitions a choice costs nothing either."""
+    assert tools_tokens(GPT_4O, tools=tools, tool_choice="none") == 0
+
+
+def test_functions_and_tools_are_the_same_definitions() -> None:
+    """The old way to declare functions costs what the new one does."""
+    assert tools_tokens(GPT_4O, functions=[FUNCTION]) == tools_tokens(GPT_4O, tools=TOOLS)
+
+
+def test_a_custom_tool_costs_its_grammar() -> None:
+    """What a custom tool accepts is told, and costs."""
+    plain = {"type": "custom", "custom": {"name": "sql", "description": "Runs SQL."}}
+    grammar = {
+        "type": "custom",
+        "custom": {**plain["custom"], "format": {"type": "grammar", "definition": "start: /x+/"}},
+    }
+    assert tools_tokens(GPT_5, tools=[plain]) + 5 < tools_tokens(GPT_5, tools=[grammar])
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ({"type": "text", "text": "words"}, False),
+        ({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}, True),
+        ({"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}}, False),
+        ({"type": "image_url", "image_url": {"url": "https://example.org/a.png", "width": 9, "height": 9}}, False),
+        ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}, True),
+        ({"type": "file", "file": {"file_id": "file-1"}}, True),
+        ({"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}}, True),
+        ({"type": "hologram", "data": 1}, True),
+    ],
+)
+def test_a_guess_says_that_it_is_one(part: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 - a column
+    """Audio, files, unknown parts and images of unknown size are estimates, and cost something."""
+    message = {"role": "user", "content": [part]}
+    assert is_estimate(measure(message), GPT_4O) is expected
+    count = count_request(GPT_4O, messages=[message])
+    assert count.exact is not expected
+    assert count.messages[0] > 4
+
+
+def test_sizes_come_from_the_client_in_the_order_of_images() -> None:
+    """A client's sizes stand in for what a link does not tell, image by image."""
+    link = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    message = {"role": "user", "content": [link, {"type": "text", "text": "and"}, link]}
+    measured = measure(message, image_sizes=[(512, 512), (1024, 1024)])
+    assert message_tokens(measured, GPT_4O) == 4 + 1 + (85 + 170) + (85 + 4 * 170)
+    assert not is_estimate(measured, GPT_4O)
+
+
+def test_an_estimated_model_is_never_exact() -> None:
+    """Counts for models without a public tokeniser are not exact, and err high."""
+    messages = [{"role": "user", "content": "a plain question in plain English"}]
+    exact = count_request(GPT_4O, messages=messages)
+    for model in (CLAUDE, unknown_model("nobody-knows")):
+        estimate = count_request(model, messages=messages)
+        assert not estimate.exact
+        assert estimate.tokens > 1.4 * exact.tokens
+
+
+def test_pricing_a_stored_message_takes_under_two_microseconds() -> None:
+    """A window prices thousands of stored measures, so one is arithmetic."""
+    measured = measure({"role": "user", "content": "is there a talk about gradle?"})
+    started = time.perf_counter()
+    for _ in range(20_000):
+        message_tokens(measured, GPT_4O)
+    assert (time.perf_counter() - started) / 20_000 < 2e-6
+
+
+@pytest.mark.parametrize("unit", ["-", '"', "\\", "漢", "\n", "[", '{"a":'], ids=ascii)
+def test_measuring_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
+    """Whatever a message carries, and wherever, measuring a megabyte takes under a second."""
+    text = unit * (1_000_000 // len(unit.encode()))
+    for message in (
+        answering(text),
+        {"role": "system", "content": text},
+        calling(text[: len(text) // 2], text[: len(text) // 2]),
+    ):
+        started = time.perf_counter()
+        measured = measure(message)
+        assert time.perf_counter() - started < 1.0
+        assert measured.role in range(len(ROLES))
+
+
+def test_definitions_are_counted_once_per_content() -> None:
+    """The same list of tools is not rendered again."""
+    tools = [{"function": {"name": f"f{i}", "description": "word " * 500}} for i in range(200)]
+    durations = []
+    for _ in range(2):
+        started = time.perf_counter()
+        tools_tokens(GPT_4O, tools=tools)
+        durations.append(time.perf_counter() - started)
+    assert durations[1] < durations[0] / 2
