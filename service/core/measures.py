@@ -23,6 +23,7 @@ _UPLOADED_FILE = 2_000
 # Base64 characters a token: audio is billed by time, about 10 tokens a second, and no codec in use is below 4 kB/s.
 _AUDIO_CHARACTERS = 400
 _FILE_CHARACTERS = 4
+_WIDEST = 1_000_000  # pixels; JSON numbers have no end, floats have
 # Text is never counted twice once it is this long: a bound stands in for the second count, and errs high.
 _LONG = 65_536
 
@@ -130,8 +131,9 @@ def _image(value: Any, given: tuple[int, int] | None) -> Image:
 
 def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
     width, height = fields.get("width"), fields.get("height")
-    is_size = isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0
-    return (int(width or 0), int(height or 0)) if is_size else None
+    if not (isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0):
+        return None
+    return min(width, _WIDEST), min(height, _WIDEST)
 
 
 def _guess(part: Mapping[str, Any]) -> int:

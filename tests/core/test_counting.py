@@ -212,6 +212,40 @@ def test_sizes_come_from_the_client_in_the_order_of_images() -> None:
     assert not is_estimate(measured, GPT_4O)
 
 
+@pytest.mark.parametrize("choice", ["auto", {"type": "allowed_tools"}, {"function": 3}, {"name": "look"}])
+def test_a_choice_that_names_nothing_is_free(choice: Any) -> None:
+    """Only a named function, in either style, costs its name."""
+    free = tools_tokens(GPT_4O, tools=TOOLS, tool_choice=choice) == tools_tokens(GPT_4O, tools=TOOLS)
+    assert free is (choice != {"name": "look"})
+
+
+@pytest.mark.parametrize("tool", [{"type": "custom"}, {"type": "function"}, {}])
+def test_a_tool_without_a_body_still_counts(tool: dict[str, Any]) -> None:
+    """A tool that says nothing costs the namespace around it and raises nothing."""
+    assert tools_tokens(GPT_4O, tools=[tool]) > 9
+
+
+def test_lists_inside_a_response_format_are_told() -> None:
+    """Every variant of a schema in a response format costs; what only constrains it does not."""
+    variants = [{"type": "string"}, {"type": "object", "properties": {"required": {"type": "string"}}, "required": []}]
+    cheap, dear = (
+        tools_tokens(
+            GPT_4O, response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"anyOf": some}}}
+        )
+        for some in (variants[:1], variants)
+    )
+    assert cheap + 5 < dear
+
+
+def test_a_newer_model_pays_for_its_whole_response_format() -> None:
+    """Where no response format was recorded, nothing is taken to be shared with the system message or the tools."""
+    request = {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}}
+    measured = measure({"role": "system", "content": "x"})
+    assert tools_tokens(GPT_5, first_system=measured, **request) > tools_tokens(
+        GPT_4O, first_system=measured, **request
+    )
+
+
 def test_an_estimated_model_is_never_exact() -> None:
     """Counts for models without a public tokeniser are not exact, and err high."""
     messages = [{"role": "user", "content": "a plain question in plain English"}]

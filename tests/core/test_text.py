@@ -6,6 +6,8 @@ import importlib.util
 import inspect
 import random
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,6 +92,19 @@ def tiktoken_ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
         yield
     core_text._tiktoken_encoding.cache_clear()
+
+
+@pytest.mark.usefixtures("tiktoken_ready")
+def test_without_toktok_tiktoken_counts() -> None:
+    """On a platform without toktok's wheel the same module counts and cuts with tiktoken."""
+    script = (
+        "import sys; sys.modules['toktok'] = None\n"
+        "from service.core import text\n"
+        "assert text._TOKENISER is text.TIKTOKEN\n"
+        "print(text.count_text('hello <|endoftext|>', 'o200k_base'), text.cut_text('hello world', 'cl100k_base', 1))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [str(count_text("hello <|endoftext|>", "o200k_base")), "hello"]
 
 
 BOTH_TOKENISERS = pytest.mark.parametrize("tokeniser", [TOKTOK, TIKTOKEN], ids=["toktok", "tiktoken"])
