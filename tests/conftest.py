@@ -1,0 +1,182 @@
+"""The real store, the real application, and nothing left behind: what tests share.
+
+Each process of a test run has one embedded server and one application on it, driven in-process on the tests' own event
+loop. A few tests talk to ``sash serve`` itself.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+import redis
+from store.key_leaks import conversations_in, leaks
+
+from service.api.edge import App
+from service.app import create_app
+from service.settings import Settings
+from service.store.client import Client
+from service.store.conversations import SCRIPTS, Conversations
+from service.store.embedded import EmbeddedStore
+
+ROOT = Path(__file__).resolve().parent.parent
+_START_SECONDS = 30
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
+    """A server of this process's own; its disk is written every second, because few tests are about durability."""
+    with EmbeddedStore(tmp_path_factory.mktemp("store"), fsync="everysec") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def server(store: EmbeddedStore) -> Iterator[redis.Redis]:
+    """The same server, for a test that looks behind the service's back."""
+    with redis.Redis.from_url(store.url, decode_responses=True, socket_timeout=5) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def lifespan(app: App) -> AsyncIterator[App]:
+    """The application between its startup and its shutdown, on the running loop."""
+    inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
+    task = asyncio.ensure_future(app(scope, inbox.get, outbox.put))
+    inbox.put_nowait({"type": "lifespan.startup"})
+    assert (await asyncio.wait_for(outbox.get(), 30))["type"] == "lifespan.startup.complete"
+    try:
+        yield app
+    finally:
+        inbox.put_nowait({"type": "lifespan.shutdown"})
+        assert (await asyncio.wait_for(outbox.get(), 30))["type"] == "lifespan.shutdown.complete"
+        await task
+
+
+def http(app: App, **options: Any) -> httpx.AsyncClient:
+    """A client that calls the application in place; what it cannot answer itself is a failure of the test."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sash", **options)
+
+
+@pytest_asyncio.fixture(scope="session")
+async def app(store: EmbeddedStore) -> AsyncIterator[App]:
+    """One application for the session, with the defaults that everybody gets."""
+    async with lifespan(create_app(Settings(redis_url=store.url, store_connections=2))) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def nothing_left(app: App, store: EmbeddedStore, server: redis.Redis) -> AsyncIterator[None]:
+    """Fails the test when keys remain after everything it made was erased."""
+    yield
+    made = conversations_in(server)
+    async with http(app) as client:
+        for conversation in [conversation for tenant, conversation in made if tenant == "default"]:
+            assert (await client.delete(f"/conversations/{conversation}")).status_code == 204
+    others = [pair for pair in made if pair[0] != "default"]
+    if others:
+        async with opened(store.url) as conversations:
+            for tenant, conversation in others:
+                await conversations.erase(tenant, conversation, if_match="")
+    assert leaks(server, made) == []
+
+
+@asynccontextmanager
+async def opened(url: str, **options: Any) -> AsyncIterator[Conversations]:
+    """Conversations on a client of their own."""
+    client = Client(url, scripts=SCRIPTS, **options)
+    await client.open()
+    try:
+        yield Conversations(client)
+    finally:
+        await client.close()
+
+
+@pytest_asyncio.fixture
+async def client(app: App, nothing_left: None) -> AsyncIterator[httpx.AsyncClient]:  # noqa: ARG001 - it checks afterwards
+    """The application over HTTP, without a network."""
+    async with http(app) as client:
+        yield client
+
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def fresh() -> Callable[[], str]:
+    """Conversation ids that no other test uses."""
+    return lambda: f"c-{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture
+def conversation(fresh: Callable[[], str]) -> str:
+    """A conversation id that no other test uses."""
+    return fresh()
+
+
+class Served:
+    """A ``sash serve`` process on a data directory. ``start`` waits until it is ready."""
+
+    def __init__(self, data_dir: Path, **environment: str) -> None:
+        self.data_dir = data_dir
+        self.environment = environment
+        self.url = ""
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
+        with (self.data_dir.parent / "serve.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "service", "serve", "--port", str(port), "--data-dir", str(self.data_dir)],
+                cwd=ROOT,
+                env={**inherited, **self.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        give_up = time.monotonic() + _START_SECONDS
+        while time.monotonic() < give_up and self.process.poll() is None:
+            try:
+                if httpx.get(f"{self.url}/readyz", timeout=2).status_code == 200:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.05)
+        raise AssertionError((self.data_dir.parent / "serve.log").read_text())
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """End it; gives its exit status."""
+        assert self.process is not None
+        self.process.send_signal(how)
+        return self.process.wait(timeout=30)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """``sash serve`` as people run it, for tests that leave it running."""
+    process = Served(tmp_path_factory.mktemp("served") / "data")
+    process.start()
+    yield process
+    if process.process is not None and process.process.poll() is None:
+        process.stop()
