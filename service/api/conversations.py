@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 from litestar import Request, Response, delete, get, patch, post
+from litestar.params import FromPath
 
 from service.api.body import checked_id, decode, etag, if_match, if_none_match
 from service.api.context import Context, context_of, now_ms, tenant_of
@@ -50,7 +51,7 @@ def _settings_of(wanted: ConversationSettings) -> ConversationSettings:
 
 
 @get("/conversations/{conversation_id:str}", operation_id="getConversation")
-async def get_conversation(request: Req, conversation_id: str) -> Response[bytes]:
+async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """A conversation's settings and state."""
     identity = checked_id(conversation_id)
     state = await context_of(request).conversations.get(tenant_of(request), identity)
@@ -61,7 +62,7 @@ async def get_conversation(request: Req, conversation_id: str) -> Response[bytes
 
 
 @patch("/conversations/{conversation_id:str}", operation_id="changeConversation")
-async def change_conversation(request: Req, conversation_id: str) -> Response[bytes]:
+async def change_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """Change settings by a merge patch (RFC 7396): null takes a setting away."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     changes = await decode(request, _patch)
@@ -115,7 +116,7 @@ def merge_patch(target: Any, changes: Any) -> Any:
 
 
 @delete("/conversations/{conversation_id:str}", operation_id="deleteConversation", status_code=204)
-async def delete_conversation(request: Req, conversation_id: str) -> None:
+async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> None:
     """Erase everything that is kept about a conversation."""
     identity = checked_id(conversation_id)
     await context_of(request).conversations.erase(tenant_of(request), identity, if_match=if_match(request))

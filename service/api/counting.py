@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 from litestar import Request, Response, get, post
+from litestar.params import FromPath
 
 from service.api.body import read_body, worker
 from service.api.context import context_of
@@ -68,7 +69,7 @@ async def models(request: Req) -> Response[bytes]:
 
 
 @get("/models/{model_id:path}", operation_id="getModel")
-async def model(request: Req, model_id: str) -> Response[bytes]:
+async def model(request: Req, model_id: FromPath[str]) -> Response[bytes]:
     """One model; the name may be dated, fine-tuned, or behind a provider's."""
     try:
         found = find_model(model_id.lstrip("/"), context_of(request).models)

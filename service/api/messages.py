@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Request, Response, get, post
+from litestar.params import FromPath
 
 from service.api.body import checked_id, etag, if_match, if_none_match, query_of, read_body, worker
 from service.api.context import Context, context_of, now_ms, tenant_of
@@ -43,7 +44,7 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)
-async def append_messages(request: Req, conversation_id: str) -> Response[bytes]:
+async def append_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """Append entries, all or none, each id once; with ``model`` the answer carries the window."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
@@ -120,7 +121,7 @@ def _appended(identity: str, entries: list[NewEntry], reply: AppendReply, window
 
 
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
-async def list_messages(request: Req, conversation_id: str) -> Response[bytes]:
+async def list_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """The whole history, page by page."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, PageQuery)
@@ -148,7 +149,7 @@ async def list_messages(request: Req, conversation_id: str) -> Response[bytes]:
 
 
 @get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")
-async def get_message(request: Req, conversation_id: str, seq: str) -> Response[bytes]:
+async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[bytes]:
     """One entry."""
     identity, place = checked_id(conversation_id), checked_seq(seq)
     page = await context_of(request).conversations.page(tenant_of(request), identity, place, place)

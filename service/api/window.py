@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 from litestar import Request, Response, get, post
+from litestar.params import FromPath
 
 from service.api.body import checked_id, etag, if_none_match, query_of, read_body, worker
 from service.api.context import context_of, tenant_of
@@ -18,7 +19,7 @@ _request = msgspec.json.Decoder(WindowRequest)
 
 
 @get("/conversations/{conversation_id:str}/window", operation_id="getWindow")
-async def get_window(request: Req, conversation_id: str) -> Response[bytes]:
+async def get_window(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """The messages to send: a window that fits the model exactly."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
