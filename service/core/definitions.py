@@ -3,6 +3,7 @@
 The text that definitions become is rendered and counted once per distinct content, however often it is asked for.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -15,7 +16,30 @@ from service.core.models import Model
 from service.core.text import Encoding, count_text
 from service.core.typescript import render_functions
 
-_CACHED_TEXTS = 1_024
+_CACHED_COUNTS = 4_096
+
+
+class _Content:
+    """JSON as a cache's key: it is what its digest is, and lets go of its bytes when they are read.
+
+    So the caches hold digests and counts, however long the definitions are that somebody sends.
+    """
+
+    __slots__ = ("_content", "digest")
+
+    def __init__(self, value: Any) -> None:
+        self._content = msgspec.json.encode(value)
+        self.digest = hashlib.blake2b(self._content, digest_size=16).digest()
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Content) and self.digest == other.digest
+
+    def read(self) -> Any:
+        content, self._content = self._content, b""
+        return msgspec.json.decode(content)
 
 
 def declared_functions(
@@ -38,13 +62,12 @@ def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:
     """Return the tokens of the namespace that declares ``functions``, without what a family adds around it."""
-    canonical = msgspec.json.encode(functions)
-    return max(_rendered_tokens(canonical, dialect, model.encoding) for dialect in model.rules.dialects)
+    return max(_rendered_tokens(_Content(functions), dialect, model.encoding) for dialect in model.rules.dialects)
 
 
-@lru_cache(maxsize=_CACHED_TEXTS)
-def _rendered_tokens(canonical: bytes, dialect: Dialect, encoding: Encoding) -> int:
-    return count_text(render_functions(msgspec.json.decode(canonical), dialect), encoding)
+@lru_cache(maxsize=_CACHED_COUNTS)
+def _rendered_tokens(content: _Content, dialect: Dialect, encoding: Encoding) -> int:
+    return count_text(render_functions(content.read(), dialect), encoding)
 
 
 def choice_tokens(choice: Any, model: Model, *, named: int) -> int:
@@ -64,12 +87,12 @@ def format_tokens(response_format: Mapping[str, Any] | None, model: Model) -> in
     """Return the tokens of a response format's own section; only JSON schemas have one (``json_object`` is free)."""
     if not response_format or response_format.get("type") != "json_schema":
         return 0
-    return _format_tokens(msgspec.json.encode(response_format.get("json_schema") or {}), model.encoding)
+    return _format_tokens(_Content(response_format.get("json_schema") or {}), model.encoding)
 
 
-@lru_cache(maxsize=_CACHED_TEXTS)
-def _format_tokens(canonical: bytes, encoding: Encoding) -> int:
-    return count_text(render_format(msgspec.json.decode(canonical)), encoding)
+@lru_cache(maxsize=_CACHED_COUNTS)
+def _format_tokens(content: _Content, encoding: Encoding) -> int:
+    return count_text(render_format(content.read()), encoding)
 
 
 def render_format(json_schema: Mapping[str, Any]) -> str:

@@ -1,7 +1,9 @@
 """What a message and a request cost: the project's own golden table, and what always holds."""
 
+import gc
 import json
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -289,3 +291,15 @@ def test_definitions_are_counted_once_per_content() -> None:
         tools_tokens(GPT_4O, tools=tools)
         durations.append(time.perf_counter() - started)
     assert durations[1] < durations[0] / 2
+
+
+def test_the_cache_of_definitions_holds_no_definitions() -> None:
+    """However long the definitions that somebody sends, a count and a digest are what stays in memory."""
+    long = [{"function": {"name": "f", "description": "word " * 100_000}}]
+    tools_tokens(GPT_4O, tools=long)
+    gc.collect()
+    tracemalloc.start()
+    tools_tokens(GPT_4O, tools=[{"function": {"name": "g", "description": "word " * 100_000}}])
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 100_000
