@@ -261,10 +261,10 @@ def test_an_estimated_model_is_never_exact() -> None:
 def test_pricing_a_stored_message_takes_under_two_microseconds() -> None:
     """A window prices thousands of stored measures, so one is arithmetic."""
     measured = measure({"role": "user", "content": "is there a talk about gradle?"})
-    started = time.perf_counter()
+    started = time.thread_time()
     for _ in range(20_000):
         message_tokens(measured, GPT_4O)
-    assert (time.perf_counter() - started) / 20_000 < 2e-6
+    assert (time.thread_time() - started) / 20_000 < 2e-6
 
 
 @pytest.mark.parametrize("unit", ["-", '"', "\\", "漢", "\n", "[", '{"a":'], ids=ascii)
@@ -276,9 +276,9 @@ def test_measuring_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
         {"role": "system", "content": text},
         calling(text[: len(text) // 2], text[: len(text) // 2]),
     ):
-        started = time.perf_counter()
+        started = time.thread_time()
         measured = measure(message)
-        assert time.perf_counter() - started < 1.0
+        assert time.thread_time() - started < 1.0
         assert measured.role in range(len(ROLES))
 
 
@@ -287,9 +287,9 @@ def test_definitions_are_counted_once_per_content() -> None:
     tools = [{"function": {"name": f"f{i}", "description": "word " * 500}} for i in range(200)]
     durations = []
     for _ in range(2):
-        started = time.perf_counter()
+        started = time.thread_time()
         tools_tokens(GPT_4O, tools=tools)
-        durations.append(time.perf_counter() - started)
+        durations.append(time.thread_time() - started)
     assert durations[1] < durations[0] / 2
 
 

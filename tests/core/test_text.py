@@ -240,9 +240,9 @@ def test_a_million_spaces_do_not_panic(encoding: Encoding) -> None:
 def test_counting_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
     """Both encodings of a megabyte of the worst text take under a second, whatever the text."""
     text = unit * (1_000_000 // len(unit.encode()))
-    started = time.perf_counter()
+    started = time.thread_time()
     counts = [count_text(text, encoding) for encoding in ENCODINGS]
-    seconds = time.perf_counter() - started
+    seconds = time.thread_time() - started
 
     assert min(counts) > 0
     assert seconds < 1.0
