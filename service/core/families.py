@@ -5,6 +5,8 @@ A provider wraps every message in tokens of its own; how many depends on the fam
 """
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -64,8 +66,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "role_costs", tuple(costs))
 
 
-# 14 of 14 recordings of kani and 14 of pydantic-ai: definitions come with 82 tokens of instructions, and save one token
-# where there is a system message. A first function with neither description nor parameters is billed one less (7 of 7).
+# Every recording with definitions, two projects' and three models': 82 tokens of instructions come with them, and one
+# token is saved behind a leading system message. A first function with nothing to tell is billed one less (2 of 2).
 _GPT5 = Rules(
     family="gpt-5",
     priming=2,
@@ -93,49 +95,53 @@ _REASONING = Rules(
     images=TileRules(base=75, tile=150),
 )
 
-FAMILIES: dict[str, Rules] = {
-    rules.family: rules
-    for rules in (
-        Rules(family="gpt-3.5-0301", message=4, name=-1, dialects=("2023",)),
-        Rules(family="gpt-2023", dialects=("2023",)),
-        # the alias has pointed at both
-        Rules(family="gpt-3.5", dialects=("2023", "2024")),
-        Rules(family="gpt-4-turbo"),
-        _GPT4O,
-        msgspec.structs.replace(_GPT4O, family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),
-        msgspec.structs.replace(_GPT4O, family="gpt-4.1-mini", images=PatchRules(factor=1.62)),
-        msgspec.structs.replace(_GPT4O, family="gpt-4.1-nano", images=PatchRules(factor=2.46)),
-        _REASONING,
-        msgspec.structs.replace(_REASONING, family="o4-mini", images=PatchRules(factor=1.72)),
-        msgspec.structs.replace(_REASONING, family="computer-use", images=TileRules(base=65, tile=129)),
-        _GPT5,
-        msgspec.structs.replace(_GPT5, family="gpt-5-mini", images=PatchRules(factor=1.2)),
-        msgspec.structs.replace(_GPT5, family="gpt-5-nano", images=PatchRules(factor=1.5)),
-        msgspec.structs.replace(_GPT5, family="gpt-5.2", images=PatchRules(factor=1.2)),
-        msgspec.structs.replace(
-            _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
-        ),
-        # other providers' wrapping is not published: more than any that was seen, and Claude's tool preamble
-        Rules(
-            family="other",
-            message=5,
-            priming=10,
-            tools_overhead=120,
-            tools_join_system=0,
-            pads_system=False,
-            single_call=25,
-        ),
-        Rules(
-            family="claude",
-            message=5,
-            priming=10,
-            tools_overhead=550,
-            tools_join_system=0,
-            pads_system=False,
-            single_call=25,
-        ),
-    )
-}
+FAMILIES: Mapping[str, Rules] = MappingProxyType(
+    {
+        rules.family: rules
+        for rules in (
+            Rules(family="gpt-3.5-0301", message=4, name=-1, dialects=("2023",)),
+            Rules(family="gpt-2023", dialects=("2023",)),
+            # the alias has pointed at both
+            Rules(family="gpt-3.5", dialects=("2023", "2024")),
+            Rules(family="gpt-4-turbo"),
+            _GPT4O,
+            msgspec.structs.replace(_GPT4O, family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),
+            msgspec.structs.replace(_GPT4O, family="gpt-4.1-mini", images=PatchRules(factor=1.62)),
+            msgspec.structs.replace(_GPT4O, family="gpt-4.1-nano", images=PatchRules(factor=2.46)),
+            _REASONING,
+            msgspec.structs.replace(_REASONING, family="o4-mini", images=PatchRules(factor=1.72)),
+            msgspec.structs.replace(_REASONING, family="computer-use", images=TileRules(base=65, tile=129)),
+            _GPT5,
+            msgspec.structs.replace(_GPT5, family="gpt-5-mini", images=PatchRules(factor=1.2)),
+            msgspec.structs.replace(_GPT5, family="gpt-5-nano", images=PatchRules(factor=1.5)),
+            msgspec.structs.replace(_GPT5, family="gpt-5.2", images=PatchRules(factor=1.2)),
+            msgspec.structs.replace(
+                _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
+            ),
+            # other providers' wrapping is not published: more than any that was seen, and Claude's tool preamble
+            Rules(
+                family="other",
+                message=5,
+                priming=10,
+                tools_overhead=120,
+                tools_join_system=0,
+                pads_system=False,
+                single_call=25,
+                parallel_unknown=True,
+            ),
+            Rules(
+                family="claude",
+                message=5,
+                priming=10,
+                tools_overhead=550,
+                tools_join_system=0,
+                pads_system=False,
+                single_call=25,
+                parallel_unknown=True,
+            ),
+        )
+    }
+)
 
 
 class Estimate(NamedTuple):
