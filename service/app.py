@@ -14,7 +14,7 @@ from typing import cast
 from litestar import Litestar
 from litestar.datastructures import State
 
-from service.api import conversations, counting, errors, health, messages, window
+from service.api import conversations, counting, docs, errors, health, messages, window
 from service.api.context import Context
 from service.api.edge import App, Edge, Keys
 from service.core.models import load_models_toml
@@ -23,7 +23,14 @@ from service.settings import Settings
 from service.store.client import Client
 from service.store.conversations import SCRIPTS, Conversations
 
-ROUTES = (*conversations.HANDLERS, *messages.HANDLERS, *window.HANDLERS, *counting.HANDLERS, *health.HANDLERS)
+ROUTES = (
+    *conversations.HANDLERS,
+    *messages.HANDLERS,
+    *window.HANDLERS,
+    *counting.HANDLERS,
+    *health.HANDLERS,
+    *docs.HANDLERS,
+)
 
 
 def create_app(settings: Settings) -> App:
@@ -57,7 +64,7 @@ def create_app(settings: Settings) -> App:
     inner = Litestar(
         route_handlers=ROUTES,
         lifespan=[lifespan],
-        state=State({"context": context}),
+        state=State({"context": context, "routes": ROUTES}),
         exception_handlers=errors.HANDLERS,
         request_max_body_size=settings.max_body_bytes,
         openapi_config=None,

@@ -38,3 +38,12 @@ def serve(**options: str | None) -> None:
     from service.serve import run  # noqa: PLC0415 - the other commands start faster without a server
 
     sys.exit(run(read_settings(options)))
+
+
+@main.command()
+def openapi() -> None:
+    """Print the contract: the OpenAPI document of this version."""
+    from service.api.openapi import document  # noqa: PLC0415
+    from service.app import ROUTES  # noqa: PLC0415
+
+    sys.stdout.buffer.write(document(ROUTES))

@@ -1,0 +1,144 @@
+"""The parts put together; the same bytes for the same service, so that the stored copy can be compared."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+from litestar.handlers import HTTPRouteHandler
+
+from service import __version__
+from service.api.edge import OPEN_PATHS
+from service.api.openapi.components import Json, named_components, plain, ref, struct_components
+from service.api.openapi.faults import problem_responses, problem_schemas, response_name
+from service.api.openapi.operations import OPERATIONS, TAGS, Answer, Operation
+from service.api.openapi.parameters import HEADERS, all_parameters, parameters_of
+from service.api.openapi.shapes import WINDOWS
+from service.problems import Pointer
+
+_DESCRIPTION: Final = """Holds chat conversations, counts their tokens once, and hands back the window of messages that \
+fits the model exactly, ready to send.
+
+Append turns with `POST /conversations/{conversation_id}/messages`; read what to send with \
+`GET /conversations/{conversation_id}/window`. Every error is `application/problem+json` (RFC 9457), told apart by `type`. \
+Clients should ignore members that they do not know: an answer may gain one in a minor version."""
+
+
+@lru_cache(maxsize=4)
+def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
+    """The document of ``handlers``, as indented JSON with a line's end. Raises KeyError for a handler without a row."""
+    content = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Sash",
+            "version": __version__,
+            "summary": "The part of a window that slides.",
+            "description": _DESCRIPTION,
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "/", "description": "This server."}],
+        "security": [{"apiKey": []}],
+        "tags": [{"name": name, "description": description} for name, description in TAGS.items()],
+        "paths": _paths(handlers),
+        "components": _components(),
+    }
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
+def openapi_path(path: str) -> str:
+    """The framework's path as a template of OpenAPI: ``{seq:str}`` is ``{seq}``."""
+    return re.sub(r"\{(\w+):\w+\}", r"{\1}", path)
+
+
+def _paths(handlers: Sequence[HTTPRouteHandler]) -> Json:
+    paths: dict[str, Json] = {}
+    for handler in handlers:
+        (template,), (method,) = handler.paths, handler.http_methods
+        path = openapi_path(template)
+        paths.setdefault(path, {})[method.lower()] = _operation(handler, method, path)
+    return paths
+
+
+def _operation(handler: HTTPRouteHandler, method: str, path: str) -> Json:
+    identity = str(handler.operation_id)
+    row = OPERATIONS[identity]
+    operation: Json = {
+        "operationId": identity,
+        "tags": [row.tag],
+        "summary": row.summary,
+        "description": plain(handler.fn.__doc__ or ""),
+    }
+    if path in OPEN_PATHS:
+        operation["security"] = []
+    if parameters := list(parameters_of(row, method, path)):
+        operation["parameters"] = parameters
+    if row.body:
+        media: Json = {"schema": ref(row.body.__name__), "example": row.body_example}
+        operation["requestBody"] = {"required": True, "content": {row.media_type: media}}
+    operation["responses"] = {
+        **{str(status): _answer(answer) for status, answer in sorted(row.answers.items())},
+        **{
+            str(status): {"$ref": f"#/components/responses/{response_name(status)}"}
+            for status in _errors(row, method, path)
+        },
+    }
+    return operation
+
+
+def _answer(answer: Answer) -> Json:
+    headers = {name: {"$ref": f"#/components/headers/{name}"} for name in answer.headers}
+    headers["X-Request-ID"] = {"$ref": "#/components/headers/RequestId"}
+    said: Json = {"description": answer.description, "headers": headers}
+    if answer.shape is None:
+        return said
+    name = answer.shape if isinstance(answer.shape, str) else answer.shape.__name__
+    schema = {"type": "string"} if name == "Text" else ref(name)
+    example = {"example": answer.example} if answer.example is not None else {}
+    return {**said, "content": {answer.media_type: {"schema": schema, **example}}}
+
+
+def _errors(row: Operation, method: str, path: str) -> list[int]:
+    """Every status that the operation may answer with when something is wrong."""
+    found = {408, 500, *row.errors}
+    if path not in OPEN_PATHS:
+        found.add(401)
+    if row.body or row.query or row.conditional or (row.stored and "{" in path):
+        found.add(400)
+    if row.body:
+        found |= {413, 415}
+    if row.stored:
+        found.add(503)
+    if row.fills:
+        found.add(507)
+    if row.conditional and method != "GET":
+        found.add(412)
+    if row.idempotent:
+        found |= {409, 422}
+    return sorted(found)
+
+
+def _components() -> Json:
+    schemas = {**struct_components(_structs()), **named_components(), **problem_schemas()}
+    return {
+        "securitySchemes": {
+            "apiKey": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A key belongs to one tenant. A service without keys listens on its own machine alone.",
+            }
+        },
+        "parameters": all_parameters(row.query for row in OPERATIONS.values() if row.query),
+        "headers": HEADERS,
+        "responses": problem_responses(),
+        "schemas": dict(sorted(schemas.items())),
+    }
+
+
+def _structs() -> Iterator[type]:
+    yield Pointer
+    yield from WINDOWS
+    for row in OPERATIONS.values():
+        if row.body:
+            yield row.body
+        yield from (answer.shape for answer in row.answers.values() if isinstance(answer.shape, type))

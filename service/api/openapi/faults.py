@@ -1,0 +1,139 @@
+"""Problems as the document's responses: one schema a problem type, told apart by ``type``; one response a status."""
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+
+from service.api.openapi.components import Json, ref, union
+from service.problems import (
+    FormatCannotCarry,
+    PreconditionFailed,
+    Problem,
+    TooLarge,
+    Unauthorized,
+    UnknownModel,
+    WindowDoesNotFit,
+)
+
+_NUMBER: Json = {"type": "integer"}
+_TOKENS: Json = {"type": "integer", "description": "Tokens."}
+MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
+    PreconditionFailed: {"version": {**_NUMBER, "description": "The conversation's version now."}},
+    TooLarge: {
+        "limit": {**_NUMBER, "description": "What is allowed."},
+        "unit": {"type": "string", "description": "What `limit` counts, such as `bytes` or `entries`."},
+    },
+    UnknownModel: {
+        "near": {"type": "array", "items": {"type": "string"}, "description": "Names that look alike, nearest first."}
+    },
+    WindowDoesNotFit: {
+        "budget": {**_TOKENS, "description": "The tokens that the window may have."},
+        "needed": {**_TOKENS, "description": "The tokens that it cannot do without."},
+        "shortfall": {**_TOKENS, "description": "The tokens by which it is over."},
+        "costs": ref("Costs"),
+    },
+}
+"""Figures for programs beside what every problem says."""
+
+_EXAMPLES: Mapping[type[Problem], Json] = {
+    WindowDoesNotFit: {
+        "detail": "What is always in the window costs 1210 tokens and the budget is 976: 234 over.",
+        "budget": 976,
+        "needed": 1210,
+        "shortfall": 234,
+        "costs": {"priming": 3, "system": 21, "question": 1186},
+    },
+    UnknownModel: {"detail": "No model is called 'gpt-4o-mimi'.", "near": ["gpt-4o-mini"]},
+    TooLarge: {"detail": "A body may have 4194304 bytes.", "limit": 4194304, "unit": "bytes"},
+    PreconditionFailed: {
+        "detail": "The conversation is at version 9 now: read it again and decide anew.",
+        "version": 9,
+    },
+    FormatCannotCarry: {"errors": [{"pointer": "#/messages/3/content/1", "detail": "has no place in this format"}]},
+}
+
+
+def problem_types(root: type[Problem] = Problem) -> Iterator[type[Problem]]:
+    """Every problem type, in the order in which they are declared, parents first."""
+    for kind in root.__subclasses__():
+        yield kind
+        yield from problem_types(kind)
+
+
+def by_status() -> dict[int, list[type[Problem]]]:
+    """Problem types by status."""
+    found: dict[int, list[type[Problem]]] = {}
+    for kind in problem_types():
+        found.setdefault(kind.status, []).append(kind)
+    return found
+
+
+def problem_schemas() -> dict[str, Json]:
+    """A component for each problem type, and a union for each status that has several."""
+    schemas = {_name(kind): _schema(kind) for kind in problem_types()}
+    for status, kinds in by_status().items():
+        if len(kinds) > 1:
+            names = {f"/problems/{kind.slug}": _name(kind) for kind in kinds}
+            schemas[f"Problem{status}"] = union("type", names, f"A problem that is answered with {status}.")
+    costs = {"type": "integer", "minimum": 0}
+    schemas["Costs"] = {
+        "type": "object",
+        "description": "The tokens of what must be in the window, by what it is.",
+        "additionalProperties": costs,
+    }
+    return schemas
+
+
+def _name(kind: type[Problem]) -> str:
+    return f"{kind.__name__}Problem"
+
+
+def _schema(kind: type[Problem]) -> Json:
+    members = MEMBERS.get(kind, {})
+    return {
+        "type": "object",
+        "description": f"{kind.title} (RFC 9457).",
+        "properties": {
+            "type": {"type": "string", "const": f"/problems/{kind.slug}"},
+            "title": {"type": "string"},
+            "status": {"type": "integer", "description": f"Always {kind.status}."},
+            "detail": {"type": "string", "description": "A sentence for people, without anybody's messages."},
+            "instance": {"type": "string", "description": "The path of the request."},
+            "errors": {"type": "array", "items": ref("Pointer"), "description": "The places that are wrong."},
+            **members,
+        },
+        "required": ["type", "title", "status", "detail", "instance"],
+    }
+
+
+def response_name(status: int) -> str:
+    """The name of a status's response component."""
+    return HTTPStatus(status).phrase.title().replace(" ", "").replace("-", "")
+
+
+def problem_responses() -> dict[str, Json]:
+    """A response for each status that a problem has."""
+    return {response_name(status): _response(status, kinds) for status, kinds in by_status().items()}
+
+
+def _response(status: int, kinds: list[type[Problem]]) -> Json:
+    schema = ref(f"Problem{status}") if len(kinds) > 1 else ref(_name(kinds[0]))
+    headers = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
+    if any(kind.retry_after_seconds is not None for kind in kinds):
+        headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
+    if Unauthorized in kinds:
+        headers["WWW-Authenticate"] = {"$ref": "#/components/headers/Authenticate"}
+    examples = {kind.slug: {"summary": kind.title, "value": _example(kind)} for kind in kinds}
+    description = "; ".join(kind.title for kind in kinds) + "."
+    content = {"application/problem+json": {"schema": schema, "examples": examples}}
+    return {"description": description, "headers": headers, "content": content}
+
+
+def _example(kind: type[Problem]) -> Json:
+    return {
+        "type": f"/problems/{kind.slug}",
+        "title": kind.title,
+        "status": kind.status,
+        "detail": f"{kind.title}.",
+        "instance": "/conversations/c-1/messages",
+        **_EXAMPLES.get(kind, {}),
+    }

@@ -1,0 +1,200 @@
+"""What the document says of each operation beside what its handler does: a row an operation id.
+
+Paths, methods, operation ids and descriptions come from the handlers, shapes from the Structs; the rest is here. A handler
+without a row, or a row without a handler, fails a test.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from service.api.messages import PageQuery
+from service.api.openapi import examples
+from service.api.openapi.shapes import Alive, AppendedMessages, ModelList, Ready
+from service.api.schemas import (
+    AppendMessages,
+    Conversation,
+    Count,
+    CountRequest,
+    CreateConversation,
+    MessagePage,
+    ModelInfo,
+    StoredMessage,
+    WindowQuery,
+    WindowRequest,
+)
+from service.core.settings import ConversationSettings
+
+JSON = "application/json"
+TAGS: Mapping[str, str] = {
+    "conversations": "Settings and state of a conversation.",
+    "messages": "Append turns, and read them back.",
+    "windows": "The messages to send: what fits the model, exactly.",
+    "models": "What a request costs, and what is known of models.",
+    "operations": "For those who run the service.",
+}
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A good answer: a Struct, or the name of a component, or nothing."""
+
+    description: str
+    shape: type | str | None = None
+    headers: tuple[str, ...] = ()
+    media_type: str = JSON
+    example: Any = None
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """One row. Errors follow from what the operation takes; those that do not are named in ``errors``."""
+
+    tag: str
+    summary: str
+    answers: Mapping[int, Answer]
+    body: type | None = None
+    body_example: Any = None
+    media_type: str = JSON
+    query: type[msgspec.Struct] | None = None
+    fills: bool = False
+    """It takes memory of the store."""
+    conditional: bool = False
+    """Reads know If-None-Match, writes If-Match."""
+    idempotent: bool = False
+    """An Idempotency-Key makes a repetition harmless."""
+    stored: bool = True
+    errors: tuple[int, ...] = ()
+
+
+_VERSIONED = ("ETag",)
+_UNCHANGED = Answer("Nothing has changed since the version in If-None-Match.", headers=_VERSIONED)
+_APPENDED = Answer("Appended.", AppendedMessages, _VERSIONED, example=examples.APPENDED)
+
+OPERATIONS: Mapping[str, Operation] = {
+    "createConversation": Operation(
+        tag="conversations",
+        summary="Create a conversation",
+        body=CreateConversation,
+        body_example=examples.CREATE,
+        answers={201: Answer("Created.", Conversation, ("Location", "ETag"), example=examples.CREATED)},
+        fills=True,
+        errors=(409,),
+    ),
+    "getConversation": Operation(
+        tag="conversations",
+        summary="Read a conversation",
+        answers={
+            200: Answer("The conversation.", Conversation, _VERSIONED, example=examples.CONVERSATION),
+            304: _UNCHANGED,
+        },
+        conditional=True,
+        errors=(404,),
+    ),
+    "changeConversation": Operation(
+        tag="conversations",
+        summary="Change settings",
+        body=ConversationSettings,
+        body_example=examples.CHANGE,
+        answers={200: Answer("Changed.", Conversation, _VERSIONED, example=examples.CHANGED)},
+        fills=True,
+        conditional=True,
+        errors=(404,),
+    ),
+    "deleteConversation": Operation(
+        tag="conversations",
+        summary="Erase a conversation",
+        answers={204: Answer("Erased.")},
+        conditional=True,
+        errors=(404,),
+    ),
+    "appendMessages": Operation(
+        tag="messages",
+        summary="Append messages",
+        body=AppendMessages,
+        body_example=examples.APPEND,
+        query=WindowQuery,
+        answers={
+            201: _APPENDED,
+            200: Answer("Every entry was there already.", AppendedMessages, _VERSIONED, example=examples.DUPLICATE),
+        },
+        fills=True,
+        conditional=True,
+        errors=(404, 409, 422),
+    ),
+    "listMessages": Operation(
+        tag="messages",
+        summary="Read the history",
+        query=PageQuery,
+        answers={
+            200: Answer("A page of history.", MessagePage, ("ETag", "Link"), example=examples.PAGE),
+            304: _UNCHANGED,
+        },
+        conditional=True,
+        errors=(404,),
+    ),
+    "getMessage": Operation(
+        tag="messages",
+        summary="Read a message",
+        answers={200: Answer("The entry.", StoredMessage, _VERSIONED, example=examples.MESSAGE)},
+        errors=(404,),
+    ),
+    "getWindow": Operation(
+        tag="windows",
+        summary="Read the window to send",
+        query=WindowQuery,
+        answers={200: Answer("The window.", "Window", _VERSIONED, example=examples.WINDOW), 304: _UNCHANGED},
+        conditional=True,
+        errors=(404, 422),
+    ),
+    "buildWindow": Operation(
+        tag="windows",
+        summary="Build a window of a history in the body",
+        body=WindowRequest,
+        body_example=examples.BUILD,
+        answers={200: Answer("The window.", "Window", example=examples.BUILT)},
+        stored=False,
+        errors=(409, 422),
+    ),
+    "countTokens": Operation(
+        tag="models",
+        summary="Count tokens",
+        body=CountRequest,
+        body_example=examples.COUNT,
+        answers={200: Answer("The count.", Count, example=examples.COUNTED)},
+        stored=False,
+        errors=(422,),
+    ),
+    "listModels": Operation(
+        tag="models", summary="List models", answers={200: Answer("The models.", ModelList)}, stored=False
+    ),
+    "getModel": Operation(
+        tag="models",
+        summary="Read a model",
+        answers={200: Answer("The model.", ModelInfo, example=examples.MODEL)},
+        stored=False,
+        errors=(404,),
+    ),
+    "live": Operation(
+        tag="operations",
+        summary="Is the process alive",
+        answers={200: Answer("Alive.", Alive, example={"status": "alive"})},
+        stored=False,
+    ),
+    "ready": Operation(
+        tag="operations",
+        summary="May it take traffic",
+        answers={200: Answer("Ready.", Ready, example={"status": "ready", "durability": "durable"})},
+    ),
+    "getOpenapi": Operation(
+        tag="operations",
+        summary="This document",
+        answers={200: Answer("The document.", "OpenAPIDocument")},
+        stored=False,
+    ),
+    "getDocs": Operation(
+        tag="operations",
+        summary="A page to try it",
+        answers={200: Answer("The page.", "Text", media_type="text/html")},
+        stored=False,
+    ),
+}

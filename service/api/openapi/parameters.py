@@ -1,0 +1,86 @@
+"""What goes beside the body: path, query and header parameters, and the headers of answers."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from service.api.openapi.components import REF, Json, property_schema
+from service.api.openapi.operations import Operation
+
+_ID: Final[Json] = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"}
+_PATH: Final[dict[str, tuple[str, Json, Any]]] = {
+    "conversation_id": ("The conversation's id.", _ID, "c-1"),
+    "owner": ("The owner's id.", _ID, "user-42"),
+    "seq": ("The message's sequence number.", {"type": "integer", "format": "int64", "minimum": 1}, 1),
+    "model_id": ("The model's name.", {"type": "string", "minLength": 1}, "gpt-4o-mini"),
+}
+_VERSION: Final[Json] = {"type": "string", "pattern": '^"[0-9]+"$'}
+HEADERS: Final[dict[str, Json]] = {
+    "ETag": {"description": "The conversation's version.", "schema": _VERSION, "example": '"8"'},
+    "Location": {"description": "Where it is.", "schema": {"type": "string"}, "example": "/conversations/c-1"},
+    "Link": {
+        "description": 'The next page, while there is one: `<…>; rel="next"` (RFC 8288).',
+        "schema": {"type": "string"},
+        "example": '</conversations/c-1/messages?order=asc&limit=100&cursor=YTEwMQ>; rel="next"',
+    },
+    "RetryAfter": {"description": "Try again after so many seconds.", "schema": {"type": "integer"}, "example": 1},
+    "RequestId": {"description": "The request's id, as the log has it.", "schema": {"type": "string"}},
+    "Authenticate": {"description": "How to say who you are.", "schema": {"type": "string"}, "example": "Bearer"},
+}
+_CONDITIONS: Final[dict[str, tuple[str, str, str]]] = {
+    "IfMatch": ("If-Match", "Only if the conversation is still at this version, written as its ETag.", '"8"'),
+    "IfNoneMatch": ("If-None-Match", "Only if the conversation has moved on from this version.", '"8"'),
+    "IdempotencyKey": ("Idempotency-Key", "The same key with the same request is answered as before.", "k-1"),
+}
+
+
+def all_parameters(queries: Iterable[type]) -> Json:
+    """Every parameter that there is, by its component's name."""
+    named: Json = {
+        name: {"name": name, "in": "path", "required": True, "description": text, "schema": schema, "example": example}
+        for name, (text, schema, example) in _PATH.items()
+    }
+    for name, (header, text, example) in _CONDITIONS.items():
+        schema = {"type": "string"}
+        named[name] = {"name": header, "in": "header", "description": text, "schema": schema, "example": example}
+    for query in queries:
+        named |= _query_parameters(query)
+    return named
+
+
+def parameters_of(row: Operation, method: str, path: str) -> Iterator[Json]:
+    """References to the parameters of one operation."""
+    for name in re.findall(r"\{(\w+)\}", path):
+        yield _ref(name)
+    if row.conditional:
+        yield _ref("IfNoneMatch" if method == "GET" else "IfMatch")
+    if row.idempotent:
+        yield _ref("IdempotencyKey")
+    if row.query:
+        for name in row.query.__struct_fields__:
+            yield _ref(f"{row.query.__name__}.{name}")
+
+
+def _ref(name: str) -> Json:
+    return {"$ref": f"#/components/parameters/{name}"}
+
+
+def _query_parameters(query: type) -> Json:
+    _, found = msgspec.json.schema_components([query], ref_template=REF + "{name}")
+    name = query.__name__
+    fields = found[name]["properties"]
+    required = found[name].get("required", ())
+    return {f"{name}.{field}": _query_parameter(name, field, fields[field], required) for field in fields}
+
+
+def _query_parameter(owner: str, field: str, schema: Json, required: Sequence[str]) -> Json:
+    schema = property_schema(schema, owner, field)
+    if isinstance(schema.get("type"), list):
+        schema["type"] = schema["type"][0]  # a parameter that is not there is left out
+    description = schema.pop("description", "")
+    parameter: Json = {"name": field, "in": "query", "schema": schema}
+    if field in required:
+        parameter["required"] = True
+    return {**parameter, "description": description} if description else parameter
