@@ -11,7 +11,7 @@ from litestar import Request
 from litestar.exceptions import ClientException
 
 from service.core.messages import IDS, decode_json, invalid
-from service.problems import BadRequest, Pointer, UnsupportedMediaType
+from service.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
 
 T = TypeVar("T")
 Req = Request[Any, Any, Any]
@@ -19,19 +19,20 @@ Req = Request[Any, Any, Any]
 LONG_BYTES = 32 * 1024
 """Work on more than this is done in a thread, so that the loop stays free for others."""
 
-_JSON = re.compile(r'application/json(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*', re.IGNORECASE)
-_PLAIN = {"Accept": "application/json", "Accept-Encoding": "identity"}
-_VERSION = re.compile(r'(?:W/)?"(\d{1,18})[^"]*"')
+_CHARSET = r'(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*'
+JSON_BODY = re.compile("application/json" + _CHARSET, re.IGNORECASE)
+PATCH_BODY = re.compile(r"application/(merge-patch\+)?json" + _CHARSET, re.IGNORECASE)
+_TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 
 
-async def read_body(request: Req) -> bytes:
+async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> bytes:
     """The body as it came. Raises UnsupportedMediaType, BadRequest; too large a body raises 413 in the framework."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
         raise UnsupportedMediaType(
             "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
         )
-    if not _JSON.fullmatch(request.headers.get("content-type", "")):
+    if not media_type.fullmatch(request.headers.get("content-type", "")):
         raise UnsupportedMediaType(
             "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
         )
@@ -43,9 +44,9 @@ async def read_body(request: Req) -> bytes:
         raise BadRequest("The body ended early.") from None
 
 
-async def decode(request: Req, decoder: msgspec.json.Decoder[T]) -> T:
+async def decode(request: Req, decoder: msgspec.json.Decoder[T], media_type: re.Pattern[str] = JSON_BODY) -> T:
     """The body as the decoder's type."""
-    body = await read_body(request)
+    body = await read_body(request, media_type)
     return await worker(len(body), decode_json, body, decoder)
 
 
@@ -66,10 +67,14 @@ def query_of(request: Req, kind: type[T]) -> T:
             raw.decode("ascii"), keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=64
         )
     except (UnicodeDecodeError, ValueError):
-        raise BadRequest("The query string cannot be read.") from None
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise BadRequest("A query parameter is given twice.")
+        detail = "The query string cannot be read: name=value pairs in UTF-8, with & between"
+        raise BadRequest(f"{detail}.", errors=[Pointer("#/query", detail)]) from None
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name in values:
+            detail = "A query parameter is given twice"
+            raise BadRequest(f"{detail}.", errors=[Pointer(f"#/query/{name}", detail)])
+        values[name] = value
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -85,26 +90,41 @@ def checked_id(value: str, what: str = "conversation") -> str:
 
 
 def if_match(request: Req) -> str:
-    """The version that must stand, or nothing. Raises BadRequest for what is not one of our ETags."""
-    return _version(request, "if-match")
+    """The version that must stand; ``*`` for any, nothing when there is no condition.
+
+    Raises:
+        BadRequest: not an entity tag, or several.
+        PreconditionFailed: a tag that is not one of ours, so that it cannot be the conversation's.
+    """
+    value = request.headers.get("if-match", "").strip()
+    if "if-match" not in request.headers or value == "*":
+        return value
+    tags = _tags(value)
+    if len(tags) != 1:
+        detail = 'Write one version as its ETag: "7"'
+        raise BadRequest(f"{detail}.", errors=[Pointer("#/header/if-match", detail)])
+    if not _is_version(tags[0]):
+        raise PreconditionFailed("If-Match names a version that Sash never gave.")
+    return tags[0]
 
 
 def if_none_match(request: Req) -> str:
-    """The version that the client has, or nothing."""
-    try:
-        return _version(request, "if-none-match")
-    except BadRequest:
-        return ""  # somebody else's tag never matches
+    """The newest version that the client has, or nothing: versions only grow, so no older one can be the present one."""
+    known = [int(tag) for tag in _tags(request.headers.get("if-none-match", "")) if _is_version(tag)]
+    return str(max(known)) if known else ""
 
 
-def _version(request: Req, header: str) -> str:
-    value = request.headers.get(header)
-    if value is None or value.strip() == "*":
-        return ""
-    match = _VERSION.fullmatch(value.strip())
-    if match is None:
-        raise BadRequest('A version is written as its ETag: "7".')
-    return match.group(1)
+def _tags(value: str) -> list[str]:
+    """The entity tags of a list, without their quotes; nothing when it is not such a list."""
+    tags, at = [], 0
+    while match := _TAG.match(value, at):
+        tags.append(match.group(1))
+        at = match.end()
+    return tags if at == len(value.rstrip()) else []
+
+
+def _is_version(tag: str) -> bool:
+    return tag.isascii() and tag.isdigit() and len(tag) <= 15
 
 
 def etag(version: int) -> str:

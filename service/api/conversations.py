@@ -7,7 +7,7 @@ import msgspec
 from litestar import Request, Response, delete, get, patch, post
 from litestar.params import FromPath
 
-from service.api.body import checked_id, decode, etag, if_match, if_none_match
+from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, if_none_match
 from service.api.context import Context, context_of, now_ms, tenant_of
 from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
 from service.core.counting import reference_tokens
@@ -43,7 +43,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     )
     state = await context.conversations.get(tenant_of(request), identity)
     headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.version)}
-    return Response(_body(identity, state), status_code=201, headers=headers, media_type=JSON)
+    return Response(conversation_body(identity, state), status_code=201, headers=headers, media_type=JSON)
 
 
 def _settings_of(wanted: ConversationSettings) -> ConversationSettings:
@@ -58,37 +58,48 @@ async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Resp
     headers = {"ETag": etag(state.version)}
     if if_none_match(request) == str(state.version):
         return Response(b"", status_code=304, headers=headers)
-    return Response(_body(identity, state), headers=headers, media_type=JSON)
+    return Response(conversation_body(identity, state), headers=headers, media_type=JSON)
 
 
 @patch("/conversations/{conversation_id:str}", operation_id="changeConversation")
 async def change_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """Change settings by a merge patch (RFC 7396): null takes a setting away."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
-    changes = await decode(request, _patch)
+    changes = await decode(request, _patch, PATCH_BODY)
     expected = if_match(request)
+    token = new_id()
     for attempt in range(_ATTEMPTS):
         state = await context.conversations.get(tenant, identity)
-        settings = _patched(state.settings, changes)
         try:
-            version = await _change(context, tenant, identity, settings, expected or str(state.version))
+            await _change(context, tenant, identity, _patched(state.settings, changes), expected, state, token)
         except PreconditionFailed:
+            # Appends do not come between: without If-Match only other changes of the settings do.
             if expected or attempt == _ATTEMPTS - 1:
                 raise
             continue
         break
     state = await context.conversations.get(tenant, identity)
-    return Response(_body(identity, state), headers={"ETag": etag(version)}, media_type=JSON)
+    return Response(conversation_body(identity, state), headers={"ETag": etag(state.version)}, media_type=JSON)
 
 
-async def _change(context: Context, tenant: str, identity: str, settings: ConversationSettings, expected: str) -> int:
-    return await context.conversations.change(
+async def _change(
+    context: Context,
+    tenant: str,
+    identity: str,
+    settings: ConversationSettings,
+    expected: str,
+    state: State,
+    token: str,
+) -> None:
+    await context.conversations.change(
         tenant,
         identity,
         settings=encode_settings(settings),
+        standing=state.settings,
         ttl_ms=settings.ttl_seconds * 1000 if settings.ttl_seconds else None,
-        expected=expected,
+        if_match=expected,
         now_ms=now_ms(),
+        token=token,
     )
 
 
@@ -122,7 +133,8 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
     await context_of(request).conversations.erase(tenant_of(request), identity, if_match=if_match(request))
 
 
-def _body(identity: str, state: State) -> bytes:
+def conversation_body(identity: str, state: State) -> bytes:
+    """A conversation as JSON."""
     settings, _ = decode_settings(state.settings)
     summary = None
     if state.summary is not None:

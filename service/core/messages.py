@@ -172,10 +172,19 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise invalid(error, "", BadRequest) from None
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"The body is not UTF-8: byte {error.start} cannot be read.") from None
+    except UnicodeDecodeError:
+        raise BadRequest(f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read.") from None
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
         raise BadRequest(f"The body is not JSON: {_plain(str(error))}.") from None
+
+
+def _not_utf8_at(body: bytes) -> int:
+    """Where the first byte is that is not UTF-8, from 0; the decoder counts from the string that it was reading."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return len(body)
 
 
 def refuse_deep(body: bytes) -> None:
@@ -197,6 +206,7 @@ def refuse_deep(body: bytes) -> None:
 
 _AT = re.compile(r" - at `(?:key in )?(.*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$", re.DOTALL)
 
 
 def invalid(error: msgspec.ValidationError, prefix: str, kind: type[BadRequest] = InvalidEntry) -> BadRequest:
@@ -204,9 +214,12 @@ def invalid(error: msgspec.ValidationError, prefix: str, kind: type[BadRequest] 
     text = str(error)
     found = _AT.search(text)
     path = found.group(1) if found else ""
-    detail = _plain(text[: found.start()] if found else text)
-    steps = [(name or index).replace("~", "~0").replace("/", "~1") for name, index in _STEP.findall(path)]
-    pointer = "#" + prefix + "".join(f"/{step}" for step in steps if step != "...")
+    said = text[: found.start()] if found else text
+    steps = [name or index for name, index in _STEP.findall(path) if index != "..."]
+    if unknown := _UNKNOWN_FIELD.match(said):
+        steps.append(_plain(unknown.group(1)))
+    detail = _plain(said)
+    pointer = "#" + prefix + "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)
     return kind(f"{detail} at {pointer}.", errors=[Pointer(pointer, detail)])
 
 

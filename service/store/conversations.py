@@ -226,16 +226,27 @@ class Conversations:
         return _state(name, fields, length, expires_ms=ttl if ttl > 0 else None)
 
     async def change(
-        self, tenant: str, conversation: str, *, settings: bytes, ttl_ms: int | None, expected: str, now_ms: int
+        self,
+        tenant: str,
+        conversation: str,
+        *,
+        settings: bytes,
+        standing: bytes,
+        ttl_ms: int | None,
+        if_match: str,
+        now_ms: int,
+        token: str,
     ) -> int:
-        """Put other settings, when the version is still ``expected``; gives the new version.
+        """Put other settings in place of those ``standing``; gives the new version.
+
+        ``token`` makes a repeated call of the same request succeed.
 
         Raises:
-            NotFound, PreconditionFailed.
+            NotFound, and PreconditionFailed when the settings or the version are others by now.
         """
         keys = keys_of(conversation_name(tenant, conversation))
-        reply = await self._client.call("change", keys, expected, settings, ttl_ms or self._retention_ms or "", now_ms)
-        return _version(reply)
+        ttl = ttl_ms or self._retention_ms or ""
+        return _version(await self._client.call("change", keys, if_match, settings, ttl, now_ms, standing, token))
 
     async def erase(self, tenant: str, conversation: str, *, if_match: str) -> None:
         """Forget a conversation wholly. Raises NotFound, PreconditionFailed."""
@@ -289,9 +300,8 @@ def _version(reply: list[Any]) -> int:
 
 
 def _moved(version: int) -> PreconditionFailed:
-    return PreconditionFailed(
-        f"The conversation is at version {version} now: read it again and decide anew.", members={"version": version}
-    )
+    said = f"The conversation is at version {version} now" if version else "There is no such conversation now"
+    return PreconditionFailed(f"{said}: read it again and decide anew.", members={"version": version})
 
 
 def _appended(reply: list[Any]) -> AppendReply:

@@ -2,7 +2,7 @@
 -- Append entries to a conversation, all or none, each id once; create the conversation when it is not there.
 --
 -- KEYS  conversation, log, counts, ids, grounding, metadata, pinned
--- ARGV  1 now (ms)   2 version that must stand, or ''   3 tenant/conversation   4 default ttl (ms), or ''
+-- ARGV  1 now (ms)   2 version that must stand, '*' for any, or ''   3 tenant/conversation   4 default ttl (ms), or ''
 --       5 settings of a new conversation   6 number of entries, then 14 for each entry:
 --         id, record, body, grounding or '', metadata or '', calls that it makes (JSON array) or '', call that it
 --         answers or '', '1' when it belongs in every window or '', tokens o200k and cl100k, the same as a parallel
@@ -63,7 +63,7 @@ for index = 1, entries do
     in_batch[id] = {seq = step.seq, record = record, parallel = step.parallel}
   end
 end
-if fresh > 0 and expected ~= '' and (state[2] or '0') ~= expected then
+if fresh > 0 and expected ~= '' and expected ~= (state[2] or '0') and not (expected == '*' and state[2]) then
   return {'moved', tonumber(state[2] or 0)}
 end
 

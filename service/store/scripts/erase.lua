@@ -2,10 +2,10 @@
 -- Forget a conversation: every key of it.
 --
 -- KEYS  conversation, log, counts, ids, grounding, metadata, pinned
--- ARGV  1 version that must stand, or ''
+-- ARGV  1 version that must stand, '*' for any, or ''
 -- Gives {'ok', version}, {'moved', version} or {}
 local version = redis.call('HGET', KEYS[1], 'v')
 if not version then return {} end
-if ARGV[1] ~= '' and version ~= ARGV[1] then return {'moved', version} end
+if ARGV[1] ~= '' and ARGV[1] ~= '*' and ARGV[1] ~= version then return {'moved', version} end
 redis.call('UNLINK', unpack(KEYS))
 return {'ok', version}
