@@ -5,6 +5,7 @@ as the window has room.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Literal
 
 import msgspec
@@ -13,7 +14,6 @@ from service.core.counting import Measure, message_tokens
 from service.core.grounding import Grounded, Template, added_tokens, content_text, everything, take_whole, trim
 from service.core.models import Model
 from service.core.records import Record, StoredGrounding
-from service.problems import WindowDoesNotFit
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -33,63 +33,72 @@ class Documents(msgspec.Struct, frozen=True):
     overflow: Literal["trim", "drop", "error"] = "trim"
     dedupe: bool = True
 
-    def choose(self, seq: int, model: Model, room: int, seen: set[str]) -> Grounded | None:
+    def choose(
+        self, seq: int, model: Model, room: int, seen: AbstractSet[str] = frozenset(), *, spent: int = 0
+    ) -> Grounded | None:
         """The documents of message ``seq`` that add at most ``room`` of the model's tokens; None when none does.
 
-        A document in ``seen`` is left out; what is sent is put there. Raises WindowDoesNotFit with ``overflow=error``
-        when the room is too small for them.
+        A document in ``seen`` is left out; ``spent`` is what other messages' documents took of ``max_tokens``. With
+        ``overflow=error`` alone they may add more than the room: nothing is trimmed in silence, the caller decides.
         """
         source = self.sources.get(seq)
         if source is None:
             return None
         keys = [key if key is not None else f"\0{text}" for key, text in source.grounding.documents]
-        fresh = _fresh(keys, seen) if self.dedupe else list(range(len(keys)))
+        fresh = _fresh(keys, seen) if self.dedupe else range(len(keys))
         texts = [source.grounding.documents[index][1] for index in fresh]
         if not texts:
             return None
-        chosen = self._fit(source, texts, model, room, complete=len(texts) == len(keys))
-        if chosen is not None:
-            seen.update(keys[index] for index in fresh[: chosen.kept])
-        return chosen
+        most = None if self.max_tokens is None else _reference(source.record, max(0, self.max_tokens - spent), model)
+        tokens = _reference(source.record, room, model)
+        chosen = self._fit(source, texts, model, tokens, most, complete=len(texts) == len(keys))
+        if chosen is None:
+            return None
+        sent = tuple(keys[index] for index in fresh[: chosen.kept])
+        return msgspec.structs.replace(chosen, given=len(texts), keys=sent)
 
-    def _fit(self, source: Source, texts: Sequence[str], model: Model, room: int, *, complete: bool) -> Grounded | None:
-        column = 0 if model.encoding == "o200k_base" else 1
-        tokens = int(room / model.margin)
-        most = tokens if self.max_tokens is None else min(tokens, int(self.max_tokens / model.margin))
-        known = complete and source.grounding.template == self.template.digest and source.record.grounding is not None
-        if known and source.record.grounding is not None and source.record.grounding[column] <= most:
-            return everything(self.template, texts, source.record.grounding[column])
+    def _fit(
+        self, source: Source, texts: Sequence[str], model: Model, tokens: int, most: int | None, *, complete: bool
+    ) -> Grounded | None:
+        """``tokens`` and ``most`` are the window's room and the documents' own budget, in tokens of the encoding."""
+        known = source.record.grounding
+        if known is not None and complete and source.grounding.template == self.template.digest:
+            stored = known[0 if model.encoding == "o200k_base" else 1]
+            if stored <= (tokens if most is None else min(tokens, most)):
+                return everything(self.template, texts, stored)
         text = content_text(source.content)
-        chosen = None
-        if self.max_tokens is None:
-            added = added_tokens(self.template, text, texts, model.encoding)
-            if added <= tokens:
-                return everything(self.template, texts, added)
+        if most is None:
+            wanted = everything(self.template, texts, added_tokens(self.template, text, texts, model.encoding))
+        elif whole := take_whole(self.template, text, texts, model.encoding, most):
+            wanted = whole
         else:
-            chosen = take_whole(self.template, text, texts, model.encoding, int(self.max_tokens / model.margin))
-            if chosen is None or chosen.tokens <= tokens:
-                return chosen
-            texts = texts[: chosen.kept]
-        match self.overflow:
-            case "trim":
-                return trim(self.template, text, texts, model.encoding, tokens)
-            case "drop":
-                return None
-            case "error":
-                needed = int((chosen.tokens if chosen else added) * model.margin) + 1
-                raise WindowDoesNotFit(
-                    f"The newest question's documents need about {needed} tokens, and {room} are free.",
-                    members={"grounding": needed, "room": room, "shortfall": max(1, needed - room)},
-                )
+            return None
+        if wanted.tokens <= tokens or self.overflow == "error":
+            return wanted
+        if self.overflow == "drop":
+            return None
+        return trim(self.template, text, texts[: wanted.kept], model.encoding, tokens)
 
     def cost(self, record: Record, grounded: Grounded, model: Model) -> int:
         """What the documents add to the message's cost, in the model's tokens."""
-        plain = record.measure
-        larger = Measure(plain.role, plain.o200k + grounded.tokens, plain.cl100k + grounded.tokens, plain.extra)
-        return message_tokens(larger, model) - message_tokens(plain, model)
+        return _added_cost(record, grounded.tokens, model)
 
 
-def _fresh(keys: Sequence[str], seen: set[str]) -> list[int]:
+def _added_cost(record: Record, tokens: int, model: Model) -> int:
+    plain = record.measure
+    larger = Measure(plain.role, plain.o200k + tokens, plain.cl100k + tokens, plain.extra)
+    return message_tokens(larger, model) - message_tokens(plain, model)
+
+
+def _reference(record: Record, room: int, model: Model) -> int:
+    """The most tokens of text that cost the model at most ``room`` of its own when they join this message."""
+    tokens = int(room / model.margin) + 1
+    while tokens > 0 and _added_cost(record, tokens, model) > room:
+        tokens -= 1
+    return tokens
+
+
+def _fresh(keys: Sequence[str], seen: AbstractSet[str]) -> list[int]:
     found: set[str] = set()
     fresh = []
     for index, key in enumerate(keys):

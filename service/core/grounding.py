@@ -6,8 +6,8 @@ JSON: text goes before and after the content's value, so the body is never decod
 """
 
 import re
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from hashlib import blake2b
 
 import msgspec
@@ -51,10 +51,11 @@ def parse_template(template: str, separator: str) -> Template:
     return Template(before, between, after, places[0] == "content", separator, digest)
 
 
-class Grounded(msgspec.Struct, frozen=True):
+class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     """A message's documents as far as they are sent: the texts around its content, and what they add in tokens.
 
-    ``kept`` counts documents of which at least a character is sent.
+    ``kept`` counts documents of which at least a character is sent, ``given`` those that were to be sent; ``cut`` says
+    that the last kept one is not whole, ``keys`` name the kept ones.
     """
 
     before: str
@@ -62,12 +63,12 @@ class Grounded(msgspec.Struct, frozen=True):
     kept: int
     given: int
     tokens: int
+    cut: bool = False
+    keys: tuple[str, ...] = ()
 
     @property
     def truncated(self) -> bool:
         return self.cut or self.kept < self.given
-
-    cut: bool = False
 
 
 def added_tokens(template: Template, content: str, documents: Sequence[str], encoding: Encoding) -> int:
@@ -79,7 +80,7 @@ def added_tokens(template: Template, content: str, documents: Sequence[str], enc
 def everything(template: Template, documents: Sequence[str], tokens: int) -> Grounded:
     """All documents, whole; ``tokens`` is what they are known to add."""
     before, after = template.around(template.separator.join(documents))
-    return Grounded(before, after, len(documents), len(documents), tokens)
+    return Grounded(before=before, after=after, kept=len(documents), given=len(documents), tokens=tokens)
 
 
 def take_whole(
@@ -89,22 +90,20 @@ def take_whole(
 
     None when not even the first fits. The rule of docs-assistant's 1,536 tokens.
     """
-    plain = count_text(content, encoding)
-    best = None
-    # Counts of joined text are not sums of counts, so the guess is checked, document by document around it.
-    likely = _whole_documents(template, documents, len(cut_text(template.separator.join(documents), encoding, room)))
-    start = max(0, likely - 1)
-    for kept in range(start, len(documents) + 1):
-        if kept == 0:
-            continue
-        before, after = template.around(template.separator.join(documents[:kept]))
-        tokens = count_text(before + content + after, encoding) - plain
-        if tokens > room:
-            break
-        best = Grounded(before, after, kept, len(documents), tokens)
-    if best is None and start > 0:
-        return take_whole(template, content, documents[:start], encoding, room)
-    return best
+
+    @cache
+    def added(kept: int) -> int:
+        return added_tokens(template, content, documents[:kept], encoding)
+
+    # Counts of joined text are not sums of counts, so what a cut of the whole suggests is checked around itself.
+    kept = _whole_documents(template, documents, len(cut_text(template.separator.join(documents), encoding, room)))
+    while kept > 0 and added(kept) > room:
+        kept -= 1
+    while kept < len(documents) and added(kept + 1) <= room:
+        kept += 1
+    if kept == 0:
+        return None
+    return msgspec.structs.replace(everything(template, documents[:kept], added(kept)), given=len(documents))
 
 
 def trim(template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int) -> Grounded | None:
@@ -115,32 +114,31 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
     joined = template.separator.join(documents)
     plain = count_text(content, encoding)
 
+    @cache
     def added(length: int) -> int:
         before, after = template.around(joined[:length])
         return count_text(before + content + after, encoding) - plain
 
-    length = len(cut_text(joined, encoding, max(0, room - added(0))))
-    for _ in range(_STEPS):
-        if length == 0 or added(length) <= room:
-            break
+    # The cut fits by itself; where it meets the template's text and the content, tokens merge or come apart.
+    length = len(cut_text(joined, encoding, room - added(0)))
+    while length > 0 and added(length) > room:
         length -= 1
-    for _ in range(_STEPS):
-        length += _fitting_step(added, length, len(joined), room)
+    while step := next((s for s in range(1, min(_STEPS, len(joined) - length) + 1) if added(length + s) <= room), 0):
+        length += step
     length = _without_separator_stub(template, documents, length)
-    while length > 0 and (tokens := added(length)) > room:
+    while length > 0 and added(length) > room:
         length -= 1
     if length <= 0:
         return None
     before, after = template.around(joined[:length])
-    kept = _started_documents(template, documents, length)
-    return Grounded(before, after, kept, len(documents), tokens, cut=length < len(joined))
-
-
-def _fitting_step(added: Callable[[int], int], length: int, end: int, room: int) -> int:
-    for step in range(1, min(_STEPS, end - length) + 1):
-        if added(length + step) <= room:
-            return step
-    return 0
+    return Grounded(
+        before=before,
+        after=after,
+        kept=_started_documents(template, documents, length),
+        given=len(documents),
+        tokens=added(length),
+        cut=length < len(joined),
+    )
 
 
 def _whole_documents(template: Template, documents: Sequence[str], length: int) -> int:
@@ -155,9 +153,10 @@ def _whole_documents(template: Template, documents: Sequence[str], length: int) 
 
 
 def _started_documents(template: Template, documents: Sequence[str], length: int) -> int:
+    """How many documents have a character, or their place when they are empty, within the first ``length`` ones."""
     start = 0
     for index, document in enumerate(documents):
-        if start >= length and not (start == length and not document):
+        if start >= length:
             return index
         start += len(document) + len(template.separator)
     return len(documents)
@@ -184,7 +183,7 @@ def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:
         case b'"':
             value = b'"' + _escaped(before) + value[1:-1] + _escaped(after) + b'"'
         case b"[":
-            value = b"[" + b",".join((*_part(before), value[1:-1], *_part(after))) + b"]"
+            value = b"[" + b",".join((*_part(before), *filter(None, (value[1:-1],)), *_part(after))) + b"]"
         case _:
             value = b'"' + _escaped(before) + _escaped(after) + b'"'
     return body[:start] + value + body[end:]

@@ -2,8 +2,7 @@
 
 from functools import lru_cache
 
-from service.core.counting import Measure, measure, message_tokens
-from service.core.models import Model
+from service.core.counting import Measure, measure
 
 _SUMMARY_HEAD = "Summary of the conversation so far:\n"
 
@@ -15,18 +14,15 @@ def note_message(left_out: int) -> dict[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def _note_measure(left_out: int) -> Measure:
+def note_measure(left_out: int) -> Measure:
+    """The note's measure."""
     return measure(note_message(left_out))
 
 
-def note_tokens(left_out: int, model: Model) -> int:
-    """Tokens of the note."""
-    return message_tokens(_note_measure(left_out), model)
-
-
-def most_note_tokens(length: int, model: Model) -> int:
-    """Tokens of the longest note that a history of ``length`` messages can need; it grows with the digits alone."""
-    return max(note_tokens(10**digits - 1, model) for digits in range(1, len(str(length)) + 1))
+def longest_note(length: int) -> Measure:
+    """The measure of the longest note that a history of ``length`` messages can need: it grows with the digits alone."""
+    most = (note_measure(10**digits - 1) for digits in range(1, len(str(length)) + 1))
+    return max(most, key=lambda each: each.o200k + each.cl100k)
 
 
 def summary_message(text: str) -> dict[str, str]:

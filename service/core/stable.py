@@ -6,8 +6,8 @@ gone; then what goes is everything before the next multiple of the step after ``
 parameters alone, so every replica finds the same place.
 
 ``x`` never falls as messages are appended, although documents come and go with the newest question: every message looks
-back at what the window needed when that message was the newest, and the greatest need stands. Messages older than one
-budget cannot have needed more than the window needs now, so the tail that was read is enough.
+back at what the window needed when that message was the newest, and the greatest need stands. No window needs more gone
+than there was, so messages older than what must go now cannot have needed more, and the tail that was read is enough.
 
     tokens   0 ........ step ........ 2 step ........ 3 step ........ end
     need                      x |----------- budget for history ------|
@@ -18,6 +18,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from service.core.counting import reference_tokens
+from service.core.documents import Documents
+from service.core.models import Model
+from service.core.records import Record
+from service.core.units import USER
+from service.core.view import View
+
 
 class Span(NamedTuple):
     """A unit on the line of tokens. ``cost`` counts towards the window (0 for what is in anyway), ``length`` is its
@@ -27,6 +34,51 @@ class Span(NamedTuple):
     length: int
     documents: int
     question: bool
+
+
+def cut_seq(view: View, room: int, step: float, *, model: Model, documents: Documents, mode: str) -> int | None:
+    """The seq where a stable cut lets history begin; None when the tail is too short to tell.
+
+    ``room`` is the budget less the fixed parts, ``step`` a number of the model's tokens; ``mode`` says whose documents
+    are sent: those of the ``latest`` question, of ``all``, of ``none``.
+    """
+    history = view.history
+    steady = {index for index, why in view.always.items() if why not in ("question", "newest")}
+    room -= sum(view.cost(view.units[index]) for index in steady)
+    room -= sum(cost for seq, cost in view.outside.items() if view.why(seq) != "question")
+
+    def span(records: Sequence[Record], cost: int) -> Span:
+        is_question = records[0].measure.role == USER
+        added = _documents_tokens(records[0], model, history.column, documents) if is_question else 0
+        return Span(
+            cost=cost + (added if mode == "all" else 0),
+            length=sum(reference_tokens(r.measure, parallel=r.parallel)[history.column] for r in records),
+            documents=added if mode == "latest" else 0,
+            question=is_question,
+        )
+
+    spans = [
+        span(history.records[unit.start : unit.end], 0 if index in steady else view.cost(unit))
+        for index, unit in enumerate(view.units)
+    ]
+    asked = None
+    if history.question in view.outside:
+        record = history.outside[history.question]
+        asked = span([record], 0 if record.pinned else view.outside[history.question])
+    # The line is in reference tokens, which an estimated model's margin makes fewer than its own.
+    step /= model.margin
+    cut = stable_cut(spans, end=history.tokens, room=room, step=step, whole=history.first_seq == 1, asked=asked)
+    if cut is None:
+        return None
+    return history.length + 1 if cut == len(spans) else view.seq(view.units[cut])
+
+
+def _documents_tokens(record: Record, model: Model, column: int, documents: Documents) -> int:
+    """What a message's documents add at most, in the model's tokens."""
+    if record.grounding is None:
+        return 0
+    tokens = math.ceil(record.grounding[column] * model.margin)
+    return tokens if documents.max_tokens is None else min(tokens, documents.max_tokens)
 
 
 def stable_cut(
@@ -43,7 +95,7 @@ def stable_cut(
         return 0 if whole else None
     if not whole and (need <= spans[0].cost or need < before_question):
         return None
-    start = end - sum(span.length for span in spans)
+    start = first = end - sum(span.length for span in spans)
     gone = 0
     for span in spans:
         if gone + span.cost >= need:
@@ -52,11 +104,10 @@ def stable_cut(
         start += span.length
     place = start + (need - gone) * span.length / span.cost
     threshold = math.ceil(place / step) * step
-    place = end - sum(span.length for span in spans)
     for index, span in enumerate(spans):
-        if place >= threshold:
+        if first >= threshold:
             return index
-        place += span.length
+        first += span.length
     return len(spans)
 
 
@@ -70,12 +121,13 @@ def _greatest_need(spans: Sequence[Span], room: int, asked: Span | None) -> tupl
         if span.question:
             question, start, outgrown = span, total, False
         total += span.cost
+        besides = 0
         if question is None:
             unknown = total
-            need = max(need, total - room)
-            continue
-        documents = max(0, min(question.documents, room - question.cost))
-        # A question that the window has outgrown stays in it all the same, before everything else that is kept.
-        outgrown = outgrown or total - start + documents > room
-        need = max(need, total + documents + (question.cost if outgrown else 0) - room)
-    return min(need, total), unknown
+        else:
+            documents = max(0, min(question.documents, room - question.cost))
+            # A question that the window has outgrown stays in it all the same, before everything else that is kept.
+            outgrown = outgrown or total - start + documents > room
+            besides = documents + (question.cost if outgrown else 0)
+        need = max(need, min(total, total + besides - room))
+    return need, unknown

@@ -7,14 +7,15 @@ import msgspec
 from service.core.counting import ROLES, message_tokens
 from service.core.models import Model
 from service.core.records import Record, Summary
-from service.core.units import DEVELOPER, TOOL, Unit, group_units
+from service.core.units import DEVELOPER, FUNCTION, TOOL, Unit, group_units
 
 
 class History(msgspec.Struct, frozen=True):
     """A conversation as far as it was read.
 
     ``records`` is its tail, from ``first_seq`` to the newest; ``outside`` holds the messages of every window that lie
-    before the tail. Totals are of the whole conversation, in reference tokens of the model's encoding (``column``).
+    before the tail: the newest user message, system and developer messages, and pinned ones with the whole of their tool
+    group. Totals are of the whole conversation, in reference tokens of the model's encoding (``column``).
     """
 
     first_seq: int
@@ -39,6 +40,8 @@ class View(msgspec.Struct, frozen=True):
     always: dict[int, str]
     outside: dict[int, int]
     """Costs of what is in every window and lies before the tail, by seq."""
+    headless: bool
+    """Whether the first unit may have begun before the tail, so that nothing is known of it."""
 
     def seq(self, unit: Unit) -> int:
         return self.history.first_seq + unit.start
@@ -48,6 +51,10 @@ class View(msgspec.Struct, frozen=True):
 
     def role(self, unit: Unit) -> int:
         return self.history.records[unit.start].measure.role
+
+    def always_seqs(self) -> list[int]:
+        """Where each unit of every window begins, ascending; those before the tail message by message."""
+        return sorted(self.outside) + sorted(self.seq(self.units[index]) for index in self.always)
 
     def always_costs(self) -> dict[str, int]:
         """Tokens of what is in every window, by the reason for it."""
@@ -71,37 +78,38 @@ class View(msgspec.Struct, frozen=True):
 
     def why(self, seq: int) -> str:
         """Why a message before the tail is in every window."""
-        return _why(self.history.outside[seq], seq, self.history)
+        record = self.history.outside[seq]
+        return _why(record, pinned=record.pinned or seq != self.history.question)
 
 
 def view_history(history: History, model: Model) -> View | None:
     """The view; None when the tail cuts through a group that is in every window, so that older messages are needed."""
     records, first = history.records, history.first_seq
     units = group_units(records)
-    cut_head = bool(records) and first > 1 and records[0].measure.role == TOOL
-    if cut_head and (len(units) == 1 or first - 1 in history.outside or any(r.pinned for r in records[: units[0].end])):
+    headless = bool(records) and first > 1 and records[0].measure.role in (TOOL, FUNCTION)
+    if headless and (len(units) == 1 or first - 1 in history.outside or any(r.pinned for r in records[: units[0].end])):
         return None
     costs = [message_tokens(r.measure, model, parallel=r.parallel) for r in records]
-    return View(history, costs, units, _always(history, units), _outside(history, model))
+    return View(history, costs, units, _always(history, units), _outside(history, model), headless)
 
 
-def _why(record: Record, seq: int, history: History) -> str:
-    if seq == history.question:
-        return "question"
-    return ROLES[record.measure.role] if record.measure.role <= DEVELOPER else "pinned"
+def _why(record: Record, *, pinned: bool) -> str:
+    """A pinned question is called pinned: that is what it stays when it is not the newest any more."""
+    if record.measure.role <= DEVELOPER:
+        return ROLES[record.measure.role]
+    return "pinned" if pinned else "question"
 
 
 def _always(history: History, units: Sequence[Unit]) -> dict[int, str]:
     always: dict[int, str] = {}
-    first, records = history.first_seq, history.records
+    question, records = history.question - history.first_seq, history.records
     for index, unit in enumerate(units):
         record = records[unit.start]
-        if record.measure.role <= DEVELOPER or (
-            unit.whole and any(records[i].pinned for i in range(unit.start, unit.end))
-        ):
-            always[index] = _why(record, 0, history)
-        elif first + unit.start == history.question:
-            always[index] = "question"
+        pinned = unit.whole and (
+            record.pinned if unit.end - unit.start == 1 else any(r.pinned for r in records[unit.start : unit.end])
+        )
+        if pinned or record.measure.role <= DEVELOPER or unit.start == question:
+            always[index] = _why(record, pinned=pinned)
     if units:
         always.setdefault(len(units) - 1, "newest")
     return always

@@ -6,14 +6,18 @@ import msgspec
 
 from service.core.documents import Documents
 from service.core.grounding import Grounded
+from service.core.messages import digest
 from service.core.models import Model
-from service.core.units import DEVELOPER, TOOL, USER, Unit
+from service.core.records import Flags, Record
+from service.core.units import ASSISTANT, DEVELOPER, USER, Unit
 from service.core.view import View
 
 SKIP_HORIZON = 10_000
-"""How many messages ``overflow=skip`` looks back over: a window must not cost the history."""
+"""How many messages ``overflow=skip`` looks back over, once one was too large: a window must not cost the history."""
 _SMALLEST_COST = 2
 """No message costs less, so nothing fits in less room."""
+_NO_CONTENT = digest(["assistant", None], 8)
+"""What assistant messages without content share: a refusal, a call. It does not make them the same."""
 
 Reason = Literal["complete", "budget", "limit", "summary", "older"]
 
@@ -30,84 +34,113 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     user_first: bool = False
     documents_everywhere: bool = False
 
+    def reason(self, seq: int) -> Reason | None:
+        """Why history does not go back to ``seq``; None when it may."""
+        if seq < self.cut_seq:
+            return "budget"
+        if seq < self.limit_seq:
+            return "limit"
+        return "summary" if seq < self.summary_seq else None
+
 
 class Walk(msgspec.Struct):
-    """What a walk kept, as unit indexes; ``stop`` is ``older`` when the tail was too short to know."""
+    """What a walk kept, as unit indexes; ``stop`` is ``older`` when the tail was too short to know.
 
-    kept: list[int]
+    ``room`` is what is left of the budget, ``grounding`` the documents that are sent, ``seen`` their keys and ``spent``
+    their tokens; ``skipped_seq`` is the first message that was too large, 0 while all fitted.
+    """
+
     room: int
-    stop: Reason
     grounding: dict[int, Grounded]
     seen: set[str]
-    duplicates: int
-    reasons: dict[int, str]
+    spent: int = 0
+    kept: list[int] = []
+    stop: Reason = "complete"
+    duplicates: int = 0
+    reasons: dict[int, str] = {}
+    skipped_seq: int = 0
+
+    def add_documents(self, seq: int, grounded: Grounded, cost: int) -> None:
+        """Send the documents with message ``seq``."""
+        self.grounding[seq] = grounded
+        self.seen.update(grounded.keys)
+        self.spent += cost
+        self.room -= cost
 
 
-def walk(view: View, room: int, bounds: Bounds, *, model: Model, documents: Documents, seen: set[str]) -> Walk:
-    """Keep units from the newest to the oldest while they cost at most ``room`` tokens together.
-
-    ``seen`` names the documents that newer messages carry.
-    """
-    state = Walk(kept=[], room=room, stop="complete", grounding={}, seen=seen, duplicates=0, reasons={})
-    digests = _always_digests(view) if bounds.dedupe else set()
-    limit_seq = max(bounds.limit_seq, view.history.length - SKIP_HORIZON + 1 if bounds.skip else 1)
-    overflowed = False
+def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
+    """Keep units from the newest to the oldest while they fit into the room; gives ``state`` back, changed."""
+    said = _always_said(view) if bounds.dedupe else set()
     for index in range(len(view.units) - 1, -1, -1):
-        if index in view.always:
-            continue
         unit = view.units[index]
-        if stop := _bound(view.seq(unit), limit_seq, bounds):
-            return _ended(state, view, index, stop, bounds)
-        if not unit.whole:
-            if view.seq(unit) > 1 and unit.start == 0 and view.role(unit) == TOOL:
-                break
-            state.reasons[index] = "unanswered"
+        seq = view.seq(unit)
+        stop = bounds.reason(seq)
+        if index in view.always:
+            if bounds.documents_everywhere and not stop and seq not in state.grounding:
+                _ground(state, view, unit, 0, model, documents)
             continue
-        if bounds.dedupe and _is_duplicate(view, unit, digests):
+        if stop or (state.skipped_seq and seq < state.skipped_seq - SKIP_HORIZON):
+            return _ended(state, view, index, stop or "budget", bounds)
+        if index == 0 and view.headless:
+            break
+        if not unit.whole:
+            state.reasons[index] = "unanswered"
+        elif bounds.dedupe and _is_said(unit, view, said):
             state.duplicates += 1
             state.reasons[index] = "duplicate"
-            continue
-        if _keep(state, view, index, model, documents, everywhere=bounds.documents_everywhere):
-            continue
-        if not bounds.skip or state.room < _SMALLEST_COST:
+        elif _keep(state, view, index, model, documents, everywhere=bounds.documents_everywhere):
+            said.add(view.history.records[unit.start].content_digest)
+        elif bounds.skip and state.room >= _SMALLEST_COST:
+            state.skipped_seq = state.skipped_seq or seq
+            state.reasons[index] = "too large"
+        else:
             return _ended(state, view, index, "budget", bounds)
-        overflowed = True
-        state.reasons[index] = "too large"
-    if view.history.first_seq > 1 and max(limit_seq, bounds.summary_seq, bounds.cut_seq) < view.history.first_seq:
+    return _at_the_beginning(state, view, bounds)
+
+
+def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
+    """The walk saw all of the tail: what lies before it is left out for a reason, or must be read."""
+    before = view.history.first_seq - 1
+    if before == len(view.outside) and not view.headless:
+        return _ended(state, view, -1, "complete", bounds)
+    stop = bounds.reason(before)
+    if stop is None and state.skipped_seq and before < state.skipped_seq - SKIP_HORIZON:
+        stop = "budget"
+    if stop is None:
         state.stop = "older"
         return state
-    stop = "complete" if view.history.first_seq == 1 else _bound(view.history.first_seq - 1, limit_seq, bounds)
-    return _ended(state, view, -1, "budget" if overflowed else stop or "complete", bounds)
-
-
-def _bound(seq: int, limit_seq: int, bounds: Bounds) -> Reason | None:
-    if seq < bounds.cut_seq:
-        return "budget"
-    if seq < limit_seq:
-        return "limit" if seq < bounds.limit_seq else "budget"
-    return "summary" if seq < bounds.summary_seq else None
+    return _ended(state, view, 0 if view.headless else -1, stop, bounds)
 
 
 def _keep(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> bool:
+    """Whether the unit fits, with its documents where messages have theirs."""
     unit = view.units[index]
     cost = view.cost(unit)
-    grounded = None
-    if everywhere and cost <= state.room:
-        grounded = documents.choose(view.seq(unit), model, state.room - cost, state.seen)
-        if grounded is not None:
-            cost += documents.cost(view.history.records[unit.start], grounded, model)
-    if cost > state.room:
+    if cost > state.room or (everywhere and not _ground(state, view, unit, cost, model, documents)):
         return False
-    if grounded is not None:
-        state.grounding[view.seq(unit)] = grounded
     state.room -= cost
     state.kept.append(index)
     return True
 
 
+def _ground(state: Walk, view: View, unit: Unit, cost: int, model: Model, documents: Documents) -> bool:
+    """Send a user message's documents beside its own ``cost``; False when they may not be trimmed and do not fit."""
+    if view.role(unit) != USER:
+        return True
+    seq, room = view.seq(unit), state.room - cost
+    grounded = documents.choose(seq, model, room, state.seen, spent=state.spent)
+    if grounded is None:
+        return True
+    added = documents.cost(view.record(seq), grounded, model)
+    if added > room:
+        return False
+    state.add_documents(seq, grounded, added)
+    return True
+
+
 def _ended(state: Walk, view: View, index: int, stop: Reason, bounds: Bounds) -> Walk:
     """Close a walk that ended at unit ``index`` (-1: at the beginning); all from there back is left out."""
-    state.stop = stop
+    state.stop = "budget" if state.skipped_seq else stop
     for left in range(index, -1, -1):
         state.reasons.setdefault(left, stop)
     if bounds.user_first:
@@ -116,25 +149,33 @@ def _ended(state: Walk, view: View, index: int, stop: Reason, bounds: Bounds) ->
 
 
 def _begin_with_user(state: Walk, view: View) -> None:
-    """Take away what leads before the first user message; the question itself may be that message."""
+    """Take away what leads before the first user message, system and developer messages aside.
+
+    What is in every window is not taken away, so history that begins with such a message is left as it is.
+    """
+    musts = [seq for seq in view.always_seqs() if view.record(seq).measure.role > DEVELOPER]
+    first_must = musts[0] if musts else view.history.length + 1
     while state.kept:
         oldest = view.units[state.kept[-1]]
-        if view.role(oldest) == USER or 0 < view.history.question < view.seq(oldest):
+        if view.role(oldest) == USER or first_must < view.seq(oldest):
             return
         state.reasons[state.kept.pop()] = "start"
         state.room += view.cost(oldest)
 
 
-def _always_digests(view: View) -> set[bytes]:
-    return {view.history.records[view.units[index].start].content_digest for index in view.always}
+def _always_said(view: View) -> set[bytes]:
+    """What the messages of every window say."""
+    units = [unit for unit in map(view.units.__getitem__, view.always) if unit.end - unit.start == 1]
+    records = [view.history.records[unit.start] for unit in units] + [view.record(seq) for seq in view.outside]
+    return {record.content_digest for record in records if _is_plain(record)}
 
 
-def _is_duplicate(view: View, unit: Unit, digests: set[bytes]) -> bool:
-    """Whether a newer message says the same in the same role; tool groups are never the same."""
+def _is_said(unit: Unit, view: View, said: set[bytes]) -> bool:
+    """Whether a newer message says the same; tool groups are never the same."""
     record = view.history.records[unit.start]
-    if unit.end - unit.start > 1 or record.calls or record.measure.role <= DEVELOPER:
-        return False
-    if record.content_digest in digests:
-        return True
-    digests.add(record.content_digest)
-    return False
+    return unit.end - unit.start == 1 and _is_plain(record) and record.content_digest in said
+
+
+def _is_plain(record: Record) -> bool:
+    plain = record.measure.role in (USER, ASSISTANT) and not record.calls and not record.flags & Flags.LEGACY_CALL
+    return plain and record.content_digest != _NO_CONTENT

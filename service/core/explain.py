@@ -1,0 +1,89 @@
+"""The figures beside a window: what was left out, why each message is in or not, and what did not fit."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from service.core.counting import ROLES, reference_tokens
+from service.core.grounding import Grounded
+from service.core.view import View
+from service.core.walk import Walk
+from service.problems import WindowDoesNotFit
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """Why a message is in the window, or is not."""
+
+    seq: int
+    role: str
+    tokens: int
+    kept: bool
+    reason: str
+
+
+_REASONS = {
+    "system": "always: system message",
+    "developer": "always: developer message",
+    "pinned": "always: pinned",
+    "question": "always: newest user message",
+    "newest": "always: newest message",
+    "fits": "fits",
+    "budget": "does not fit",
+    "too large": "does not fit, skipped",
+    "limit": "beyond the limit",
+    "summary": "the summary stands for it",
+    "duplicate": "said again later",
+    "unanswered": "a call without its results",
+    "start": "before the first user message",
+}
+
+
+def explain(view: View, taken: Walk) -> list[Explained]:
+    """One line a message considered, ascending: those of every window, and the tail."""
+    first, kept = view.history.first_seq, set(taken.kept)
+    lines = [
+        Explained(seq, _role(view, seq), cost, kept=True, reason=_REASONS[view.why(seq)])
+        for seq, cost in sorted(view.outside.items())
+    ]
+    for index, unit in enumerate(view.units):
+        why = view.always.get(index) or ("fits" if index in kept else taken.reasons[index])
+        is_kept = index in view.always or index in kept
+        seqs = range(first + unit.start, first + unit.end)
+        lines += (Explained(seq, _role(view, seq), view.cost_of(seq), is_kept, _REASONS[why]) for seq in seqs)
+    return lines
+
+
+def _role(view: View, seq: int) -> str:
+    return ROLES[view.record(seq).measure.role]
+
+
+def dropped(view: View, taken: Walk, seqs: Iterable[int], grounding: Mapping[int, Grounded]) -> dict[str, int]:
+    """What the history has and the window has not, in messages and in reference tokens of the encoding."""
+    history = view.history
+    kept = [view.record(seq) for seq in seqs]
+    left = history.length - len(kept)
+    sent = sum(reference_tokens(r.measure, parallel=r.parallel)[history.column] for r in kept) if left else 0
+    return {
+        "messages": left,
+        "tokens": history.tokens - sent if left else 0,
+        "duplicates": taken.duplicates,
+        "grounding_messages": history.grounding_messages - len(grounding),
+        "grounding_tokens": max(0, history.grounding_tokens - sum(chosen.tokens for chosen in grounding.values())),
+    }
+
+
+def does_not_fit(
+    budget: int, fixed: Mapping[str, int], always: Mapping[str, int], grounding: int = 0
+) -> WindowDoesNotFit:
+    """The problem that says what each thing that must be in costs; the costs sum to ``needed``.
+
+    ``grounding`` are the documents' tokens where they must be in whole.
+    """
+    named = {name if name in ("question", "newest") else f"{name} messages": cost for name, cost in always.items()}
+    costs = {name: cost for name, cost in {**fixed, **named, "grounding": grounding}.items() if cost}
+    needed = sum(costs.values())
+    said = ", ".join(f"{name} {cost}" for name, cost in costs.items())
+    return WindowDoesNotFit(
+        f"What must be in the window costs {needed} tokens ({said}) and the budget is {budget}: {needed - budget} over.",
+        members={"budget": budget, "needed": needed, "shortfall": needed - budget, "costs": costs},
+    )

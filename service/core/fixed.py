@@ -1,0 +1,59 @@
+"""What is in every window before its messages: priming, system prompt, few-shots, tool definitions, the lines between."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from service.core.counting import Measure, message_tokens, priming_tokens, tools_tokens
+from service.core.models import Model
+from service.core.units import ASSISTANT, DEVELOPER
+from service.core.view import View
+
+
+class Fixed(msgspec.Struct, frozen=True):
+    """What is in every window whatever its history: measures of the messages, and the tool definitions."""
+
+    system: tuple[Measure, ...] = ()
+    few_shots: tuple[Measure, ...] = ()
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: Any = None
+
+    def tools_tokens(self, model: Model, messages: Sequence[Measure]) -> int:
+        """Tokens of the definitions in a request that begins with the fixed parts and goes on with ``messages``."""
+        if not self.tools:
+            return 0
+        among = (*self.system, *self.few_shots, *messages)
+        if model.rules.joins_leading_system:
+            among = among[:1]
+        first = next((measure for measure in among if measure.role <= DEVELOPER), None)
+        return tools_tokens(model, tools=self.tools, tool_choice=self.tool_choice, first_system=first)
+
+
+def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure]) -> dict[str, int]:
+    """Tokens of what must be in, by name; ``lines`` stand between the few-shots and the messages.
+
+    What definitions cost may depend on the message that leads the request. Where that is not known before history is
+    chosen (no fixed message, no line, and the first message may go), they are charged as for the dearer beginning.
+    """
+    always = view.always_seqs() if fixed.tools else []
+    tools = fixed.tools_tokens(model, (*lines, *(view.record(seq).measure for seq in always)))
+    if always[:1] != [1]:
+        tools = max(tools, fixed.tools_tokens(model, lines)) if model.rules.joins_leading_system else tools
+    return {
+        "priming": priming_tokens(model),
+        "system": _messages_tokens(fixed.system, model),
+        "few_shots": _messages_tokens(fixed.few_shots, model),
+        "tools": tools,
+        "summary": _messages_tokens(lines, model),
+    }
+
+
+def _messages_tokens(measures: Sequence[Measure], model: Model) -> int:
+    """Tokens of messages in their order: results after several calls are billed as a list."""
+    tokens, parallel = 0, False
+    for measure in measures:
+        if measure.role == ASSISTANT:
+            parallel = measure.extra is not None and measure.extra.calls > 1
+        tokens += message_tokens(measure, model, parallel=parallel)
+    return tokens
