@@ -1,42 +1,44 @@
-"""One Redis or Valkey behind one small interface, which batches what one tick asks.
+"""The store behind one small interface, whatever its deployment: one server, Sentinel or Cluster.
 
-A ``Lane`` owns a connection. Commands that arrive in one event-loop tick leave as one write; replies are matched in
-order by a task of the lane's own. A request never touches the socket: when it is cancelled its future is dropped and the
-reply is read and thrown away, so that no later request can be handed it (redis-py issues 2624, 2641, 2665: in March 2023
-people were shown other people's chats).
-
-Every command that Sash sends may be sent twice: scripts are idempotent by entry id or token. So a lane that loses its
-connection asks again what was not answered, in order, until the deadline; only then does a caller hear of it.
+The client finds the slot of what it is asked, the deployment (``single.py``, ``cluster.py``) the node, and the node's
+lanes (``lanes.py``) carry the commands. A call goes to one slot, because a conversation's keys share a hash tag.
 """
 
 import asyncio
-import math
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Self
 
 import msgspec
-from redis.asyncio import Connection, ConnectionPool
+from redis.crc import key_slot
 from redis.exceptions import (
-    AuthenticationError,
+    AskError,
     BusyLoadingError,
+    ClusterDownError,
+    MovedError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
-    RedisError,
     ResponseError,
-)
-from redis.exceptions import (
-    ConnectionError as RedisConnectionError,
+    TryAgainError,
 )
 
 from service.problems import StoreFull, StoreUnavailable
+from service.store.addresses import read_url
+from service.store.cluster import Cluster
+from service.store.lanes import Barrier, Node, NodeLost
+from service.store.single import Single
 
-_BACKOFF_SECONDS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
+_RETRY_SECONDS = 0.1
 _TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
+_LATER_ERRORS = (ReadOnlyError, BusyLoadingError, ClusterDownError, TryAgainError)
+_READING = frozenset(
+    {"GET", "HGET", "HMGET", "HGETALL", "HLEN", "HEXISTS", "HSCAN", "LLEN", "LRANGE", "LINDEX", "EXISTS", "PTTL"}
+    | {"PEXPIRETIME", "ZRANGE", "ZCARD", "ZSCORE", "SCARD", "SMEMBERS", "TIME", "PING", "INFO", "CONFIG", "ROLE"}
+)
+_KEYLESS = frozenset({"PING", "SCRIPT", "INFO", "CONFIG", "TIME", "ROLE", "COMMAND"})
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -51,148 +53,10 @@ class Script(msgspec.Struct, frozen=True):
         source = (files("service.store") / "scripts" / f"{name}.lua").read_bytes()
         return cls(name=name, source=source, sha=sha1(source, usedforsecurity=False).hexdigest())
 
-
-class Command:
-    """One command on its way: its words, the future of its reply, and when to give up (monotonic seconds)."""
-
-    __slots__ = ("deadline", "future", "words")
-
-    def __init__(self, words: Sequence[Any], future: "asyncio.Future[Any]", deadline: float) -> None:
-        self.words = words
-        self.future = future
-        self.deadline = deadline
-
-    def resolve(self, reply: Any) -> None:
-        if not self.future.done():
-            self.future.set_result(reply)
-
-    def fail(self, error: Exception) -> None:
-        if not self.future.done():
-            self.future.set_exception(error)
-
-
-class Lane:
-    """One connection: a queue before it, and the commands that wait for replies behind it."""
-
-    def __init__(self, pool: ConnectionPool, prepare: Iterable[Sequence[Any]]) -> None:
-        self._pool = pool
-        self._prepare = tuple(prepare)
-        self._queue: deque[Command] = deque()
-        self._sent: deque[Command] = deque()
-        self._wake = asyncio.Event()
-        self._arrived = asyncio.Event()
-        self._connection: Connection | None = None
-        self._task = asyncio.create_task(self._run())
-        self.reconnects = 0
-
     @property
-    def load(self) -> int:
-        """Commands that wait, sent or not."""
-        return len(self._queue) + len(self._sent)
-
-    def submit(self, commands: Iterable[Command]) -> None:
-        """Queue commands; they leave together, in order, before anything submitted later."""
-        self._queue.extend(commands)
-        self._wake.set()
-
-    def expire(self, now: float) -> None:
-        """Give up what is past its deadline. A reply that is overdue makes the connection untrustworthy: close it."""
-        for command in self._queue:
-            if command.deadline <= now:
-                command.fail(
-                    StoreUnavailable("The store did not answer in time; nothing is known to be lost, try again.")
-                )
-        while self._queue and self._queue[0].future.done():
-            self._queue.popleft()
-        if self._sent and self._sent[0].deadline <= now:
-            self._abort()
-
-    def _abort(self) -> None:
-        writer = self._connection._writer if self._connection else None  # noqa: SLF001 - a polite close may wait forever
-        if writer is not None:
-            writer.transport.abort()
-
-    async def close(self) -> None:
-        """Stop, and tell whoever still waits."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        for command in (*self._sent, *self._queue):
-            command.fail(StoreUnavailable("The service is stopping."))
-
-    async def _run(self) -> None:
-        failures = 0
-        while True:
-            try:
-                await self._connect()
-                failures = 0
-                await self._serve()
-            except (RedisError, OSError, asyncio.IncompleteReadError):
-                failures += 1
-                self.reconnects += 1
-            finally:
-                await self._disconnect()
-            self._queue.extendleft(reversed([command for command in self._sent if not command.future.done()]))
-            self._sent.clear()
-            self.expire(time.monotonic())
-            await asyncio.sleep(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1])
-
-    async def _connect(self) -> None:
-        connection: Connection = self._pool.make_connection()  # type: ignore[no-untyped-call]
-        self._connection = connection
-        await connection.connect()  # type: ignore[no-untyped-call]
-        if self._prepare:
-            await connection.send_packed_command(connection.pack_commands(self._prepare))
-            for _ in self._prepare:
-                await connection.read_response(disable_decoding=True)
-
-    async def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.disconnect(nowait=True)
-
-    async def _serve(self) -> None:
-        writer = asyncio.create_task(self._write())
-        reader = asyncio.create_task(self._read())
-        try:
-            done, _ = await asyncio.wait((writer, reader), return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            writer.cancel()
-            reader.cancel()
-            await asyncio.gather(writer, reader, return_exceptions=True)
-
-    async def _write(self) -> None:
-        connection = self._connection
-        assert connection is not None  # noqa: S101 - _connect came before
-        while True:
-            if not self._queue:
-                self._wake.clear()
-                await self._wake.wait()
-            batch = [command for command in self._queue if not command.future.done()]
-            self._queue.clear()
-            if not batch:
-                continue
-            self._sent.extend(batch)
-            self._arrived.set()
-            await connection.send_packed_command(
-                connection.pack_commands([command.words for command in batch]), check_health=False
-            )
-
-    async def _read(self) -> None:
-        connection = self._connection
-        assert connection is not None  # noqa: S101 - _connect came before
-        while True:
-            if not self._sent:
-                self._arrived.clear()
-                await self._arrived.wait()
-                continue
-            try:
-                reply = await connection.read_response(disable_decoding=True, timeout=math.inf)
-            except ResponseError as error:
-                self._sent.popleft().fail(error)
-            else:
-                self._sent.popleft().resolve(reply)
+    def writes(self) -> bool:
+        """Whether it may write: what its first line does not deny."""
+        return b"no-writes" not in self.source.partition(b"\n")[0]
 
 
 class Client:
@@ -201,34 +65,26 @@ class Client:
     def __init__(
         self, url: str, *, scripts: Iterable[Script] = (), timeout_seconds: float = 5.0, connections: int = 2
     ) -> None:
-        self._url = url
+        address = read_url(url)
+        self._clustered = address.kind == "cluster"
+        self._deployment: Cluster | Single = (Cluster if self._clustered else Single)(address, timeout_seconds)
         self._timeout_seconds = timeout_seconds
         self._connections = connections
         self._scripts = {script.name: script for script in scripts}
-        self._lanes: list[Lane] = []
+        self._reading = frozenset(script.sha for script in self._scripts.values() if not script.writes)
         self._watch: asyncio.Task[None] | None = None
 
-    async def open(self) -> None:
+    async def open(self, *, barrier: Barrier | None = None) -> None:
         """Start the lanes. Does not wait for the store: it may come later, and readiness says so."""
-        pool = ConnectionPool.from_url(
-            self._url,
-            socket_connect_timeout=self._timeout_seconds,
-            socket_timeout=None,  # deadlines are the commands' own
-            retry=None,  # repeating is ours: a lane knows what was answered
-            decode_responses=False,
-            protocol=2,
-        )
         loads = [("SCRIPT", "LOAD", script.source) for script in self._scripts.values()]
-        self._lanes = [Lane(pool, loads) for _ in range(self._connections)]
+        self._deployment.open(loads, self._connections, barrier)
         self._watch = asyncio.create_task(self._watch_deadlines())
 
     async def close(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
-        for lane in self._lanes:
-            await lane.close()
-        self._lanes = []
+        await self._deployment.close()
 
     async def call(self, script: str, keys: Sequence[str], *arguments: Any) -> Any:
         """A script's reply. Raises StoreUnavailable or StoreFull."""
@@ -247,47 +103,73 @@ class Client:
             return (await self.commands([*loads, *words]))[len(loads) :]
 
     async def commands(self, words: Sequence[Sequence[Any]]) -> list[Any]:
-        """Replies to plain commands, sent together in order on one connection.
+        """Replies to plain commands. Those of one slot leave together, and run in order on one connection.
 
         Raises:
             StoreUnavailable: no answer before the deadline, or the server says that it cannot serve now.
             StoreFull: the server is at its memory limit.
         """
+        if not self._clustered:
+            return await self._send(None, words)
+        slots = _slots(words)
+        groups = {slot: [i for i, each in enumerate(slots) if each == slot] for slot in slots}
+        if len(groups) == 1:
+            return await self._send(slots[0], words)
+        parts = [self._send(slot, [words[i] for i in places]) for slot, places in groups.items()]
+        replies: list[Any] = [None] * len(words)
+        for places, part in zip(groups.values(), await asyncio.gather(*parts), strict=True):
+            for place, reply in zip(places, part, strict=True):
+                replies[place] = reply
+        return replies
+
+    async def _send(self, slot: int | None, words: Sequence[Sequence[Any]]) -> list[Any]:
+        """Ask until there is an answer or the deadline."""
         deadline = time.monotonic() + self._timeout_seconds
+        writes = not all(self._only_reads(each) for each in words)
+        asked: Node | None = None
         while True:
             try:
-                return await self._send(words, deadline)
-            except (NoScriptError, StoreUnavailable):
-                raise
-            except OutOfMemoryError:
-                raise StoreFull("The store is at its memory limit: reading and erasing still work.") from None
+                if asked is not None:
+                    return await _ask(asked, words, deadline, writes=writes)
+                node = await self._deployment.node(slot)
+                return await node.send(words, deadline, writes=writes)
+            except (MovedError, AskError, NodeLost) as error:
+                asked, pause = await self._deployment.redirect(error)
             except ResponseError as error:
-                if str(error).startswith("OOM"):
-                    raise StoreFull("The store is at its memory limit: reading and erasing still work.") from None
-                later = isinstance(error, ReadOnlyError | BusyLoadingError) or str(error).startswith(_TRY_LATER)
-                if not later:
-                    raise
-                if time.monotonic() + 0.1 >= deadline:
-                    raise StoreUnavailable("The store cannot serve now; try again.") from None
-                await asyncio.sleep(0.1)
-            except (AuthenticationError, RedisConnectionError):
-                raise StoreUnavailable("The store refuses the connection.") from None
+                _raise_unless_later(error)
+                asked, pause = None, _RETRY_SECONDS
+            if time.monotonic() + pause >= deadline:
+                raise StoreUnavailable("The store cannot serve now; try again.")
+            await asyncio.sleep(pause)
 
-    async def _send(self, words: Sequence[Sequence[Any]], deadline: float) -> list[Any]:
-        loop = asyncio.get_running_loop()
-        commands = [Command(each, loop.create_future(), deadline) for each in words]
-        min(self._lanes, key=lambda lane: lane.load).submit(commands)
-        if len(commands) == 1:
-            return [await commands[0].future]
-        replies = await asyncio.gather(*(command.future for command in commands), return_exceptions=True)
-        for reply in replies:
-            if isinstance(reply, BaseException):
-                raise reply
-        return replies
+    def _only_reads(self, words: Sequence[Any]) -> bool:
+        return words[1] in self._reading if words[0] == "EVALSHA" else words[0] in _READING
 
     async def _watch_deadlines(self) -> None:
         while True:
             await asyncio.sleep(min(0.25, self._timeout_seconds / 4))
             now = time.monotonic()
-            for lane in self._lanes:
-                lane.expire(now)
+            for node in self._deployment.nodes:
+                node.expire(now)
+
+
+def _raise_unless_later(error: ResponseError) -> None:
+    """Raise what asking again does not heal."""
+    if isinstance(error, OutOfMemoryError) or str(error).startswith("OOM"):
+        raise StoreFull("The store is at its memory limit: reading and erasing still work.") from None
+    if not isinstance(error, _LATER_ERRORS) and not str(error).startswith(_TRY_LATER):
+        raise error
+
+
+def _slots(words: Sequence[Sequence[Any]]) -> list[int]:
+    """The slot of each command; one without a key goes where the first with a key goes."""
+    keys = [None if each[0] in _KEYLESS else each[3] if each[0] == "EVALSHA" else each[1] for each in words]
+    found = [None if key is None else key_slot(key.encode() if isinstance(key, str) else key) for key in keys]
+    first = next((slot for slot in found if slot is not None), 0)
+    return [first if slot is None else slot for slot in found]
+
+
+async def _ask(node: Node, words: Sequence[Sequence[Any]], deadline: float, *, writes: bool) -> list[Any]:
+    """Ask a node that is taking the slot over: each command says that it knows."""
+    replies = await node.send([part for each in words for part in (("ASKING",), each)], deadline, writes=writes)
+    return replies[1::2]

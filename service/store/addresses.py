@@ -1,0 +1,73 @@
+"""What a store's URL says: which kind of deployment, where it begins, and how to connect."""
+
+from typing import Any, Literal, cast
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+from redis.asyncio.connection import parse_url
+
+_DEFAULT_PORT = {"single": 6379, "cluster": 6379, "sentinel": 26379}
+_SENTINEL = "sentinel_"  # a parameter of the sentinels themselves, such as sentinel_password
+
+
+class Address(msgspec.Struct, frozen=True):
+    """A store's URL, read. ``options`` are what redis-py's connections take, user and password among them."""
+
+    kind: Literal["single", "sentinel", "cluster"]
+    hosts: tuple[tuple[str, int], ...]
+    options: dict[str, Any]
+    tls: bool = False
+    service: str = ""
+    """The name of the primary that sentinels watch."""
+    sentinel_options: dict[str, Any] = {}
+
+
+def read_url(url: str) -> Address:
+    """The address in a URL that the settings have checked.
+
+    >>> read_url("redis+sentinel://:pw@a,b:26380/main/2?sentinel_password=s").hosts
+    (('a', 26379), ('b', 26380))
+    """
+    scheme, _, rest = url.partition("://")
+    base, _, kind = scheme.partition("+")
+    if not kind:
+        return Address("single", (), _options(url), tls=base == "rediss")
+    authority, _, path = rest.partition("?")[0].partition("/")
+    user, at, hosts = authority.rpartition("@")
+    service, _, database = path.partition("/") if kind == "sentinel" else ("", "", "0")
+    given = parse_qsl(rest.partition("?")[2])
+    own = {name: value for name, value in given if not name.startswith(_SENTINEL)}
+    options = _options(f"{base}://{user}{at}host/{database or 0}?{urlencode(own)}")
+    options.pop("host", None)
+    return Address(
+        cast("Literal['sentinel', 'cluster']", kind),
+        tuple(_endpoint(host, _DEFAULT_PORT[kind]) for host in hosts.split(",")),
+        options,
+        tls=base == "rediss",
+        service=service,
+        sentinel_options={name.removeprefix(_SENTINEL): value for name, value in given if name.startswith(_SENTINEL)},
+    )
+
+
+def _options(url: str) -> dict[str, Any]:
+    return dict(parse_url(url))
+
+
+def _endpoint(text: str, default_port: int) -> tuple[str, int]:
+    if text.startswith("["):  # an IPv6 address
+        host, _, rest = text[1:].partition("]")
+        return host, int(rest[1:] or default_port)
+    host, _, port = text.partition(":")
+    return host, int(port or default_port)
+
+
+def connection_options(address: Address, timeout_seconds: float) -> dict[str, Any]:
+    """What every connection of ours is made with: no retry and no timeout of its own, because a lane has both."""
+    return {
+        **address.options,
+        "socket_connect_timeout": timeout_seconds,
+        "socket_timeout": None,
+        "retry": None,
+        "decode_responses": False,
+        "protocol": 2,
+    }

