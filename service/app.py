@@ -14,18 +14,22 @@ from typing import cast
 from litestar import Litestar
 from litestar.datastructures import State
 
-from service.api import conversations, counting, docs, errors, health, messages, window
+from service.api import conversations, counting, docs, errors, health, history, messages, window
 from service.api.context import Context
 from service.api.edge import App, Edge, Keys
 from service.core.models import load_models_toml
 from service.core.text import ENCODINGS, count_text
 from service.settings import Settings
+from service.store import conversations as stored_conversations
+from service.store import history as stored_history
 from service.store.client import Client
-from service.store.conversations import SCRIPTS, Conversations
+from service.store.conversations import Conversations
+from service.store.history import Histories
 
 ROUTES = (
     *conversations.HANDLERS,
     *messages.HANDLERS,
+    *history.HANDLERS,
     *window.HANDLERS,
     *counting.HANDLERS,
     *health.HANDLERS,
@@ -39,15 +43,17 @@ def create_app(settings: Settings) -> App:
         raise ValueError("create_app needs redis_url: the command line starts the embedded store and sets it")
     client = Client(
         settings.redis_url,
-        scripts=SCRIPTS,
+        scripts=(*stored_conversations.SCRIPTS, *stored_history.SCRIPTS),
         timeout_seconds=settings.store_timeout_seconds,
         connections=settings.store_connections,
     )
     retention_ms = settings.retention_seconds * 1000 if settings.retention_seconds else None
+    stored = Conversations(client, retention_ms=retention_ms)
     context = Context(
         settings=settings,
         client=client,
-        conversations=Conversations(client, retention_ms=retention_ms),
+        conversations=stored,
+        histories=Histories(client, stored),
         models=load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {},
     )
 

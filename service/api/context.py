@@ -11,12 +11,15 @@ from service.core.models import Model
 from service.settings import Settings
 from service.store.client import Client
 from service.store.conversations import Conversations
+from service.store.entries import new_id
+from service.store.history import Histories
 
 
 class Context(msgspec.Struct, frozen=True):
     settings: Settings
     client: Client
     conversations: Conversations
+    histories: Histories
     models: Mapping[str, Model]
     """A deployment's own models, by name."""
 
@@ -31,6 +34,12 @@ def tenant_of(request: Request[Any, Any, Any]) -> str:
     """Whose request this is; the edge found out before any handler ran."""
     tenant: str = request.scope["sash.tenant"]  # type: ignore[typeddict-item]
     return tenant
+
+
+def request_token(request: Request[Any, Any, Any]) -> str:
+    """What names this request to the store, so that a change asked for twice is made once."""
+    token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]
+    return token or new_id()
 
 
 def now_ms() -> int:

@@ -13,7 +13,6 @@ from service.core.records import Record, StoredGrounding, Summary
 from service.problems import ConversationExists, EntryConflict, Internal, NotFound, Pointer, PreconditionFailed
 from service.store.client import Client, Script
 from service.store.layout import (
-    Keys,
     conversation_name,
     decode_grounding,
     decode_record,
@@ -74,6 +73,8 @@ class State(msgspec.Struct, frozen=True):
     summary: Summary | None
     ttl_ms: int | None
     expires_ms: int | None = None
+    edited: int = 0
+    """The version at which history last changed other than by an append."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -168,7 +169,7 @@ class Conversations:
 
     def _append_call(
         self, name: str, entries: Sequence[NewEntry], settings: bytes, if_match: str, now_ms: int
-    ) -> tuple[str, Keys, list[Any]]:
+    ) -> tuple[str, tuple[str, ...], list[Any]]:
         arguments: list[Any] = [now_ms, if_match, name, self._retention_ms or "", settings, len(entries)]
         for entry in entries:
             arguments += (
@@ -184,7 +185,7 @@ class Conversations:
                 *entry.tokens_parallel,
                 *entry.grounding_tokens,
             )
-        return "append", keys_of(name), arguments
+        return "append", keys_of(name).kept, arguments
 
     async def read_window(
         self, tenant: str, conversation: str, *, known_version: str, budget: int, column: int, most: int
@@ -244,14 +245,14 @@ class Conversations:
         Raises:
             NotFound, and PreconditionFailed when the settings or the version are others by now.
         """
-        keys = keys_of(conversation_name(tenant, conversation))
+        keys = keys_of(conversation_name(tenant, conversation)).kept
         ttl = ttl_ms or self._retention_ms or ""
-        return _version(await self._client.call("change", keys, if_match, settings, ttl, now_ms, standing, token))
+        return replied_version(await self._client.call("change", keys, if_match, settings, ttl, now_ms, standing, token))
 
     async def erase(self, tenant: str, conversation: str, *, if_match: str) -> None:
         """Forget a conversation wholly. Raises NotFound, PreconditionFailed."""
         keys = keys_of(conversation_name(tenant, conversation))
-        _version(await self._client.call("erase", keys, if_match))
+        replied_version(await self._client.call("erase", keys, if_match))
 
     async def page(self, tenant: str, conversation: str, first_seq: int, last_seq: int) -> Page:
         """Messages ``first_seq`` to ``last_seq`` with all that is kept about them; clipped to what exists.
@@ -289,7 +290,8 @@ def _check_identity(found: bytes, name: str) -> None:
         raise Internal("The store answered for another conversation; nothing of it is shown.")
 
 
-def _version(reply: list[Any]) -> int:
+def replied_version(reply: list[Any]) -> int:
+    """The version that a script answered. Raises PreconditionFailed, NotFound."""
     match reply:
         case [b"ok", version]:
             return int(version)
@@ -343,6 +345,7 @@ def _state(name: str, flat: Sequence[bytes], length: int, *, expires_ms: int | N
         summary=decode_summary(summary) if summary else None,
         ttl_ms=int(ttl) if ttl else None,
         expires_ms=expires_ms,
+        edited=int(fields.get(b"edited", 0)),
     )
 
 

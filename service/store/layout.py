@@ -9,6 +9,7 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of what is in every window
+    sash:{tenant/conversation}:answers        hash    token of a request -> when it was done, and its answer if it is kept
 
 The log and the counts have the same length; a message's seq is its place, from 1. So a tail costs the tail:
 
@@ -27,7 +28,11 @@ A record is a msgpack array whose first bytes stand still, because scripts read 
 Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``s`` settings, JSON;
 ``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
 cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``user`` seq of the newest user
-message; ``open`` the tool group that waits for results, JSON; ``summary`` JSON.
+message; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and ``through`` the last seq that it
+covers; ``edited`` the version at which history last changed other than by an append.
+
+A rewind frees entry ids soon after, not at once: an id whose seq is beyond the end, or whose record there has another
+id, is free.
 """
 
 from typing import Any, NamedTuple
@@ -37,7 +42,7 @@ import msgspec
 from service.core.records import Record, StoredGrounding, Summary
 
 PREFIX = "sash:"
-PARTS = ("conversation", "log", "counts", "ids", "grounding", "metadata", "pinned")
+PARTS = ("conversation", "log", "counts", "ids", "grounding", "metadata", "pinned", "answers")
 
 
 class Keys(NamedTuple):
@@ -50,6 +55,12 @@ class Keys(NamedTuple):
     grounding: str
     metadata: str
     pinned: str
+    answers: str
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Those that retention keeps alive. Answers are not: they go a day after they were given, if not before."""
+        return self[:-1]
 
 
 def conversation_name(tenant: str, conversation: str) -> str:
@@ -68,6 +79,7 @@ def keys_of(name: str) -> Keys:
         tag + "grounding",
         tag + "metadata",
         tag + "pinned",
+        tag + "answers",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from service.api.history import PutSummary, Rewind
 from service.api.messages import PageQuery
 from service.api.openapi import examples
 from service.api.openapi.shapes import Alive, AppendedMessages, ModelList, Ready
@@ -136,6 +137,39 @@ OPERATIONS: Mapping[str, Operation] = {
         tag="messages",
         summary="Read a message",
         answers={200: Answer("The entry.", StoredMessage, _VERSIONED, example=examples.MESSAGE)},
+        errors=(404,),
+    ),
+    "redactMessage": Operation(
+        tag="messages",
+        summary="Redact a message",
+        answers={204: Answer("Its content is gone.", headers=_VERSIONED)},
+        conditional=True,
+        errors=(404, 409),
+    ),
+    "rewindConversation": Operation(
+        tag="messages",
+        summary="Forget what came after a message",
+        body=Rewind,
+        body_example={"to_seq": 6},
+        answers={200: Answer("The conversation as it is now.", Conversation, _VERSIONED)},
+        conditional=True,
+        errors=(404, 409, 422),
+    ),
+    "putSummary": Operation(
+        tag="windows",
+        summary="Put a summary in place of the oldest messages",
+        body=PutSummary,
+        body_example={"text": "The visitor asked about Gradle and chose the talk at ten.", "through_seq": 4},
+        answers={200: Answer("The conversation as it is now.", Conversation, _VERSIONED)},
+        fills=True,
+        conditional=True,
+        errors=(404, 422),
+    ),
+    "deleteSummary": Operation(
+        tag="windows",
+        summary="Take the summary away",
+        answers={204: Answer("There is none now.", headers=_VERSIONED)},
+        conditional=True,
         errors=(404,),
     ),
     "getWindow": Operation(

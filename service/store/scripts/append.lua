@@ -11,7 +11,7 @@
 --    or {'moved', version} {'conflict', index} {'orphan', index} {'foreign'}
 --
 -- Everything is checked before anything is written: a script is atomic, but it is not undone.
-local FIELDS, PARALLEL, USER = 14, 8, 2
+local FIELDS, PARALLEL, REDACTED, USER = 14, 8, 16, 2
 local conversation, log, counts, ids, grounding, metadata, pinned = unpack(KEYS)
 local now, expected, name = ARGV[1], ARGV[2], ARGV[3]
 local entries = tonumber(ARGV[6])
@@ -23,6 +23,14 @@ end
 local length = redis.call('LLEN', counts)
 local open = state[8] and state[8] ~= '' and cjson.decode(state[8]) or nil
 
+-- The seq of an entry that is stored. A rewind may leave ids behind that name nothing any more, or another entry: a
+-- record holds its own id, as a msgpack string.
+local function stored_seq(id)
+  local seq = tonumber(redis.call('HGET', ids, id) or nil)
+  if not seq or seq > length then return nil end
+  local head = #id < 32 and string.char(0xa0 + #id) or '\217' .. string.char(#id)
+  return string.find(redis.call('LINDEX', counts, seq - 1), head .. id, 23, true) and seq or nil
+end
 local function flag_of(record) return string.byte(record, 2) end
 local function digest_of(record) return string.sub(record, 5, 20) end
 
@@ -31,10 +39,11 @@ local plan, in_batch, fresh = {}, {}, 0
 for index = 1, entries do
   local at = 6 + (index - 1) * FIELDS
   local id, record, makes, answers = ARGV[at + 1], ARGV[at + 2], ARGV[at + 6], ARGV[at + 7]
-  local seq = in_batch[id] and in_batch[id].seq or tonumber(redis.call('HGET', ids, id) or nil)
+  local seq = in_batch[id] and in_batch[id].seq or stored_seq(id)
   if seq then
     local known = in_batch[id] and in_batch[id].record or redis.call('LINDEX', counts, seq - 1)
-    if digest_of(known) ~= digest_of(record) then
+    -- What was redacted stays so, whatever comes back under its id: its content is known to nobody, us included.
+    if digest_of(known) ~= digest_of(record) and math.floor(flag_of(known) / REDACTED) % 2 == 0 then
       return {'conflict', index - 1}
     end
     local parallel = in_batch[id] and in_batch[id].parallel or math.floor(flag_of(known) / PARALLEL) % 2

@@ -1,0 +1,93 @@
+"""Changing a history that is there: redact a message, rewind, put a summary in place of the oldest messages."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, delete, post, put
+from litestar.params import FromPath
+
+from service.api.body import checked_id, decode, etag, if_match
+from service.api.context import Context, context_of, now_ms, request_token, tenant_of
+from service.api.conversations import JSON, conversation_body
+from service.api.messages import checked_seq
+from service.store.history import make_summary
+
+Req = Request[Any, Any, Any]
+Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
+
+
+class Rewind(msgspec.Struct, forbid_unknown_fields=True):
+    """The last message to keep; 0 forgets all of them."""
+
+    to_seq: Seq
+
+
+class PutSummary(msgspec.Struct, forbid_unknown_fields=True):
+    """A text that stands in for messages 1 to ``through_seq``; an empty text takes the summary away."""
+
+    text: str
+    through_seq: Seq
+
+
+_rewind = msgspec.json.Decoder(Rewind)
+_summary = msgspec.json.Decoder(PutSummary)
+
+
+@delete("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="redactMessage", status_code=204)
+async def redact_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[None]:
+    """Take a message's content away for good; its place stays, and its tool group can still be sent."""
+    identity, place = checked_id(conversation_id), checked_seq(seq)
+    version = await context_of(request).histories.redact(
+        tenant_of(request),
+        identity,
+        place,
+        if_match=if_match(request),
+        now_ms=now_ms(),
+        token=request_token(request),
+    )
+    return Response(None, status_code=204, headers={"ETag": etag(version)})
+
+
+@post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
+async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """Forget what came after a message: to ask again, or to ask something else."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    wanted = await decode(request, _rewind)
+    await context.histories.rewind(
+        tenant, identity, wanted.to_seq, if_match=if_match(request), now_ms=now_ms(), token=request_token(request)
+    )
+    return await _conversation(context, tenant, identity)
+
+
+@put("/conversations/{conversation_id:str}/summary", operation_id="putSummary")
+async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """Put a text in place of the oldest messages, for windows that cannot hold them."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    wanted = await decode(request, _summary)
+    summary = make_summary(wanted.text, wanted.through_seq) if wanted.text and wanted.through_seq else None
+    await context.histories.put_summary(
+        tenant, identity, summary, if_match=if_match(request), now_ms=now_ms(), token=request_token(request)
+    )
+    return await _conversation(context, tenant, identity)
+
+
+@delete("/conversations/{conversation_id:str}/summary", operation_id="deleteSummary", status_code=204)
+async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Response[None]:
+    """Take the summary away."""
+    version = await context_of(request).histories.put_summary(
+        tenant_of(request),
+        checked_id(conversation_id),
+        None,
+        if_match=if_match(request),
+        now_ms=now_ms(),
+        token=request_token(request),
+    )
+    return Response(None, status_code=204, headers={"ETag": etag(version)})
+
+
+async def _conversation(context: Context, tenant: str, identity: str) -> Response[bytes]:
+    state = await context.conversations.get(tenant, identity)
+    return Response(conversation_body(identity, state), headers={"ETag": etag(state.version)}, media_type=JSON)
+
+
+HANDLERS = (redact_message, rewind_conversation, put_summary, delete_summary)

@@ -1,0 +1,54 @@
+"""What stays of a message when its content is taken away: enough that its place and its tool group can still be sent."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from service.core.counting import measure
+from service.core.messages import digest, encode_message
+from service.core.records import Flags, Record
+
+REDACTED_TEXT = "[redacted]"
+"""Stands where text was: some providers refuse an empty message."""
+
+NO_DIGEST = bytes(16)
+"""The digest of what is gone. A true one would let short texts be guessed."""
+
+
+def redact_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The message without content: role, calls' ids and functions' names stay, all else is gone."""
+    role = message["role"]
+    if role == "tool":
+        return {"role": role, "tool_call_id": message["tool_call_id"], "content": REDACTED_TEXT}
+    if role == "function":
+        return {"role": role, "name": message["name"], "content": REDACTED_TEXT}
+    if role == "assistant" and message.get("tool_calls"):
+        return {"role": role, "content": None, "tool_calls": [_redact_call(call) for call in message["tool_calls"]]}
+    if role == "assistant" and message.get("function_call"):
+        call = {"name": message["function_call"]["name"], "arguments": "{}"}
+        return {"role": role, "content": None, "function_call": call}
+    return {"role": role, "content": REDACTED_TEXT}
+
+
+def _redact_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    if call["type"] == "custom":
+        return {"id": call["id"], "type": "custom", "custom": {"name": call["custom"]["name"], "input": ""}}
+    return {"id": call["id"], "type": "function", "function": {"name": call["function"]["name"], "arguments": "{}"}}
+
+
+def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
+    """The record and the body of a stored message without its content."""
+    message = redact_message(msgspec.json.decode(body))
+    encoded, _, _ = encode_message(message)
+    flags = (record.flags | Flags.REDACTED) & ~(Flags.GROUNDED | Flags.NOTED)
+    redacted = msgspec.structs.replace(
+        record,
+        flags=flags,
+        digest=NO_DIGEST,
+        measure=measure(message),
+        size=len(encoded),
+        content_digest=digest([message["role"], message["content"]], 8),
+        grounding=None,
+    )
+    return redacted, encoded

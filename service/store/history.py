@@ -1,0 +1,212 @@
+"""What changes a history that is there: redact, rewind, put a summary. Each is one script, done once for each token.
+
+What a script needs to know beyond a few bytes of each record is worked out here from what was read, and the script
+does nothing unless that still stands; then it is read again.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+
+from service.core.counting import measure, reference_tokens
+from service.core.messages import calls_of
+from service.core.notes import summary_message
+from service.core.records import Flags, Record, Summary
+from service.core.redaction import redact_record
+from service.core.units import DEVELOPER, TOOL
+from service.problems import Conflict, NotFound, Pointer, PreconditionFailed, Unprocessable
+from service.store.client import Client, Script
+from service.store.conversations import Conversations, State, replied_version
+from service.store.layout import (
+    Keys,
+    conversation_name,
+    decode_record,
+    decode_records,
+    encode_json,
+    encode_record,
+    keys_of,
+)
+
+SCRIPTS = tuple(Script.load(name) for name in ("redact", "rewind", "free_ids", "summarize"))
+
+_ATTEMPTS = 8
+_CHUNK = 2000
+_LONGEST_GROUP = 129  # an assistant message and its results: 128 calls at most
+
+
+class Histories:
+    """Changes of what conversations hold; ``token`` names the request, so that asking again changes nothing more."""
+
+    def __init__(self, client: Client, conversations: Conversations) -> None:
+        self._client = client
+        self._conversations = conversations
+
+    async def redact(self, tenant: str, conversation: str, seq: int, *, if_match: str, now_ms: int, token: str) -> int:
+        """Take a message's content away; gives the version. Raises NotFound, PreconditionFailed."""
+        keys = keys_of(conversation_name(tenant, conversation))
+        for _ in range(_ATTEMPTS):
+            page = await self._conversations.page(tenant, conversation, seq, seq)
+            if not page.messages:
+                raise NotFound("There is no such message.")
+            message = page.messages[0]
+            if message.record.flags & Flags.REDACTED:
+                require_version(page.version, if_match)
+                return page.version
+            (old,) = await self._client.commands([("LINDEX", keys.counts, seq - 1)])
+            if old is None or decode_record(old) != message.record:
+                continue
+            record, body = redact_record(message.record, message.body)
+            before, after = _tokens(message.record), _tokens(record)
+            documents = message.record.grounding
+            reply = await self._client.call(
+                "redact",
+                keys,
+                if_match,
+                token,
+                now_ms,
+                seq,
+                old,
+                encode_record(record),
+                body,
+                before[0] - after[0],
+                before[1] - after[1],
+                0 if documents is None else 1,
+                *(documents or (0, 0)),
+            )
+            if reply[:1] != [b"changed"]:
+                return replied_version(reply)
+        raise _busy()
+
+    async def rewind(
+        self, tenant: str, conversation: str, to_seq: int, *, if_match: str, now_ms: int, token: str
+    ) -> int:
+        """Forget what came after ``to_seq``; gives the version. Raises NotFound, PreconditionFailed, Unprocessable.
+
+        The conversation is as it was right after that message: in the middle of a tool group, its calls wait again for
+        the results that are gone.
+        """
+        keys = keys_of(conversation_name(tenant, conversation))
+        for _ in range(_ATTEMPTS):
+            state = await self._conversations.get(tenant, conversation)
+            require_version(state.version, if_match)
+            if to_seq > state.length:
+                detail = f"The last message is {state.length}"
+                raise Unprocessable(f"{detail}.", errors=[Pointer("#/to_seq", detail)])
+            if to_seq == state.length:
+                return state.version
+            gone = _Gone()
+            async for first, records in self._records(keys, to_seq + 1, state.length):
+                gone.add(first, records)
+            open_group, unpinned = await self._boundary(keys, to_seq)
+            arguments = (str(state.version), token, now_ms, to_seq, *gone.totals, open_group, *unpinned)
+            reply = await self._client.call("rewind", keys, *arguments)
+            if reply[:1] == [b"moved"]:
+                continue
+            version = replied_version(reply)
+            for start in range(0, len(gone.ids), _CHUNK):
+                await self._client.call("free_ids", (keys.counts, keys.ids), *gone.ids[start : start + _CHUNK])
+            return version
+        raise _busy()
+
+    async def _records(self, keys: Keys, first: int, last: int) -> AsyncIterator[tuple[int, list[Record]]]:
+        for start in range(first, last + 1, _CHUNK):
+            end = min(start + _CHUNK - 1, last)
+            (found,) = await self._client.commands([("LRANGE", keys.counts, start - 1, end - 1)])
+            yield start, decode_records(len(found), b"".join(found))
+
+    async def _boundary(self, keys: Keys, to_seq: int) -> tuple[bytes, list[int]]:
+        """The tool group that message ``to_seq`` leaves open, and those of it that nobody pinned."""
+        if to_seq == 0:
+            return b"", []
+        first = max(1, to_seq - _LONGEST_GROUP + 1)
+        (found,) = await self._client.commands([("LRANGE", keys.counts, first - 1, to_seq - 1)])
+        records = decode_records(len(found), b"".join(found))
+        start = len(records) - 1
+        while start > 0 and records[start].measure.role == TOOL:
+            start -= 1
+        if start < 0 or not records[start].calls:
+            return b"", []
+        (bodies,) = await self._client.commands([("LRANGE", keys.log, first + start - 1, to_seq - 1)])
+        pending = _pending([msgspec.json.decode(body) for body in bodies])
+        group = {"s": first + start, "x": int(records[start].calls > 1), "p": pending}
+        pinned = any(record.pinned for record in records[start:])
+        return encode_json(group) if pending else b"", [] if pinned else list(range(first + start, to_seq + 1))
+
+    async def put_summary(
+        self,
+        tenant: str,
+        conversation: str,
+        summary: Summary | None,
+        *,
+        if_match: str,
+        now_ms: int,
+        token: str,
+        standing: State | None = None,
+    ) -> int:
+        """Put, replace or take away the summary; gives the version.
+
+        With ``standing`` only if since then nothing was redacted, rewound or summarised.
+
+        Raises:
+            NotFound, PreconditionFailed, and Unprocessable when it covers more than there is.
+        """
+        keys = keys_of(conversation_name(tenant, conversation))
+        edited, through = "", ""
+        if standing is not None:
+            edited, through = str(standing.edited), str(standing.summary.through_seq if standing.summary else 0)
+        stored = encode_json(summary) if summary else b""
+        covers = summary.through_seq if summary else 0
+        reply = await self._client.call("summarize", keys, if_match, token, now_ms, stored, covers, edited, through)
+        if reply[:1] == [b"short"]:
+            detail = f"The last message is {int(reply[1])}"
+            raise Unprocessable(f"{detail}.", errors=[Pointer("#/through_seq", detail)])
+        return replied_version(reply)
+
+
+class _Gone:
+    """What a rewind forgets, summed."""
+
+    def __init__(self) -> None:
+        self.totals = [0, 0, 0, 0, 0]
+        self.ids: list[str | int] = []
+
+    def add(self, first: int, records: Sequence[Record]) -> None:
+        for seq, record in enumerate(records, first):
+            tokens = _tokens(record)
+            added = (*tokens, 0, 0, 0) if record.grounding is None else (*tokens, 1, *record.grounding)
+            self.totals = [total + one for total, one in zip(self.totals, added, strict=True)]
+            self.ids += (record.id, seq)
+
+
+def make_summary(text: str, through_seq: int) -> Summary:
+    """A summary, measured as the message that carries it."""
+    return Summary(text=text, through_seq=through_seq, measure=measure(summary_message(text)))
+
+
+def belongs_everywhere(record: Record) -> bool:
+    """Whether a message is in every window by itself: pinned, system or developer."""
+    return record.pinned or record.measure.role <= DEVELOPER
+
+
+def require_version(version: int, if_match: str) -> None:
+    """Raise PreconditionFailed when a version is not the one that must stand."""
+    if if_match not in ("", "*", str(version)):
+        raise PreconditionFailed(
+            f"The conversation is at version {version} now: read it again and decide anew.",
+            members={"version": version},
+        )
+
+
+def _tokens(record: Record) -> tuple[int, int]:
+    return reference_tokens(record.measure, parallel=record.parallel)
+
+
+def _pending(messages: Sequence[dict[str, Any]]) -> list[str]:
+    """Ids of the first message's calls that the others do not answer."""
+    answered = {calls_of(message).answers for message in messages[1:]}
+    return [call for call in calls_of(messages[0]).opens if call not in answered]
+
+
+def _busy() -> Conflict:
+    return Conflict("The conversation changes faster than this can be done; try again.", headers={"Retry-After": "1"})

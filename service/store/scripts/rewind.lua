@@ -1,0 +1,65 @@
+#!lua flags=allow-oom
+-- Forget what came after a message.
+--
+-- KEYS  conversation, log, counts, ids, grounding, metadata, pinned, answers
+-- ARGV  1 version that the figures below were made for   2 token of this request   3 now (ms)   4 last seq to keep
+--       5 6 tokens less, o200k and cl100k   7 messages with documents less   8 9 tokens of documents less
+--       10 tool group that is open then (JSON), or ''   11 and on: seqs that are no longer in every window
+-- Gives {'ok', version}, {'moved', version} or {}
+local CHUNK, USER = 1000, 2
+local conversation, log, counts, _, grounding, metadata, pinned, answers = unpack(KEYS)
+local state = redis.call('HMGET', conversation, 'v', 'ttl', 'through', 'user')
+if not state[1] then return {} end
+if redis.call('HEXISTS', answers, ARGV[2]) == 1 then return {'ok', state[1]} end
+if state[1] ~= ARGV[1] then return {'moved', state[1]} end
+local keep, length = tonumber(ARGV[4]), redis.call('LLEN', counts)
+
+if keep == 0 then
+  redis.call('DEL', log, counts)
+else
+  redis.call('LTRIM', log, 0, keep - 1)
+  redis.call('LTRIM', counts, 0, keep - 1)
+end
+-- Nothing kept by seq may wait for another message to take that seq.
+for _, key in ipairs({grounding, metadata, pinned}) do
+  local held = redis.call('HLEN', key)
+  if held > 0 and held < length - keep then
+    for _, seq in ipairs(redis.call('HKEYS', key)) do
+      if tonumber(seq) > keep then redis.call('HDEL', key, seq) end
+    end
+  elseif held > 0 then
+    for first = keep + 1, length, CHUNK do
+      local seqs = {}
+      for seq = first, math.min(first + CHUNK - 1, length) do seqs[#seqs + 1] = seq end
+      redis.call('HDEL', key, unpack(seqs))
+    end
+  end
+end
+for index = 11, #ARGV do redis.call('HDEL', pinned, ARGV[index]) end
+
+local user, last = tonumber(state[4] or 0), keep
+if user > keep then
+  user = 0
+  while user == 0 and last > 0 do
+    local first = math.max(1, last - CHUNK + 1)
+    local records = redis.call('LRANGE', counts, first - 1, last - 1)
+    for index = #records, 1, -1 do
+      if user == 0 and string.byte(records[index], 22) == USER then user = first + index - 1 end
+    end
+    last = first - 1
+  end
+end
+for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
+  redis.call('HINCRBY', conversation, field, -ARGV[4 + place])
+end
+if tonumber(state[3] or 0) > keep then redis.call('HDEL', conversation, 'summary', 'through') end
+local version = redis.call('HINCRBY', conversation, 'v', 1)
+redis.call('HSET', conversation, 'updated', ARGV[3], 'edited', version, 'user', user, 'open', ARGV[10])
+redis.call('DEL', answers)
+redis.call('HSET', answers, ARGV[2], ARGV[3])
+redis.call('PEXPIRE', answers, 86400000)
+if state[2] then
+  for index = 1, 7 do redis.call('PEXPIRE', KEYS[index], state[2]) end
+  if tonumber(state[2]) < 86400000 then redis.call('PEXPIRE', answers, state[2]) end
+end
+return {'ok', version}

@@ -1,0 +1,175 @@
+"""Rewinding: forget what came after a message."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+CALLS: dict[str, Any] = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [
+        {"id": f"call-{n}", "type": "function", "function": {"name": "look", "arguments": '{"at": "é"}'}}
+        for n in (1, 2)
+    ],
+}
+
+
+def said(text: str, identity: str | None = None, **fields: Any) -> dict[str, Any]:
+    entry = {"message": {"role": "user", "content": text}, **fields}
+    return entry | ({"id": identity} if identity else {})
+
+
+def result(call: str, identity: str) -> dict[str, Any]:
+    return {"id": identity, "message": {"role": "tool", "tool_call_id": call, "content": "42 é"}}
+
+
+async def append(client: httpx.AsyncClient, conversation: str, *entries: dict[str, Any]) -> dict[str, Any]:
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": list(entries)})
+    assert answer.status_code in (200, 201), answer.text
+    appended: dict[str, Any] = answer.json()
+    return appended
+
+
+async def state(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
+    """What must be the same after the same history, however it came about."""
+    settings = (await client.get(f"/conversations/{conversation}")).json()
+    messages = (await client.get(f"/conversations/{conversation}/messages?limit=1000")).json()["messages"]
+    window = (await client.get(f"/conversations/{conversation}/window?model=gpt-4o")).json()
+    return {
+        "tokens": settings["tokens"],
+        "messages": [{**message, "created_at": ""} for message in messages],
+        "window": {**window, "version": 0, "conversation_id": ""},
+    }
+
+
+ENTRIES = (
+    {"id": "s", "message": {"role": "system", "content": "Be brief."}},
+    said("hello", "a", grounding={"documents": [{"text": "one document"}]}, metadata={"k": 1}),
+    {"id": "b", "message": CALLS},
+    result("call-2", "c"),
+    {**result("call-1", "d"), "pinned": True},
+    {"id": "e", "message": {"role": "assistant", "content": "done"}},
+    said("and?", "f", pinned=True, grounding={"documents": [{"text": "two"}, {"text": "documents"}]}),
+)
+
+
+@pytest.mark.parametrize("to_seq", range(len(ENTRIES)))
+async def test_a_rewound_history_is_the_shorter_history(client: httpx.AsyncClient, fresh: Any, to_seq: int) -> None:
+    """After a rewind everything is as it was right after the last message kept, and goes on the same way."""
+    long, short = fresh(), fresh()
+    await append(client, long, *ENTRIES)
+    await client.post("/conversations", json={"id": short})
+    if to_seq:
+        await append(client, short, *ENTRIES[:to_seq])
+
+    answer = await client.post(f"/conversations/{long}/rewind", json={"to_seq": to_seq})
+
+    assert answer.status_code == 200
+    assert answer.json()["version"] == 2
+    assert answer.headers["etag"] == '"2"'
+    assert answer.json()["messages"]["count"] == to_seq
+    assert await state(client, long) == await state(client, short)
+    await append(client, long, *ENTRIES[to_seq:])
+    await append(client, short, *ENTRIES[to_seq:])
+    assert await state(client, long) == await state(client, short)
+
+
+async def test_ids_are_free_again(client: httpx.AsyncClient, conversation: str) -> None:
+    """An id that was forgotten names another entry from then on; one that was kept still names its own."""
+    await append(client, conversation, said("one", "a"), said("two", "b"), said("three", "c"))
+    await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 1})
+
+    again = await append(client, conversation, said("another", "c"), said("one", "a"), said("more", "b"))
+
+    assert [(m["seq"], m["duplicate"]) for m in again["messages"]] == [(2, False), (1, True), (3, False)]
+
+
+async def test_an_id_left_behind_is_free_too(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
+    """A crash between a rewind and the cleaning after it leaves ids that name nothing: they are free all the same."""
+    await append(client, conversation, said("one", "a"), said("two", "b"))
+    server.hset(f"sash:{{default/{conversation}}}:ids", mapping={"lost": 2, "z" * 40: 7})
+
+    again = await append(client, conversation, said("x", "lost"), said("y", "z" * 40))
+
+    assert [(m["seq"], m["duplicate"]) for m in again["messages"]] == [(3, False), (4, False)]
+
+
+async def test_nothing_to_forget(client: httpx.AsyncClient, conversation: str) -> None:
+    """Rewinding to the last message changes nothing, not even the version; so a rewind may be sent twice."""
+    await append(client, conversation, said("one"))
+
+    answer = await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 1})
+
+    assert (answer.status_code, answer.json()["version"]) == (200, 1)
+
+
+async def test_beyond_the_end(client: httpx.AsyncClient, conversation: str) -> None:
+    """What is not there cannot be rewound to: 422 names the field and the last message."""
+    await append(client, conversation, said("one"))
+
+    answer = await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2})
+
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"pointer": "#/to_seq", "detail": "The last message is 1"}]
+
+
+@pytest.mark.parametrize("body", [{}, {"to_seq": -1}, {"to_seq": "1"}, {"to_seq": 1, "x": 1}, {"to_seq": 10**400}])
+async def test_wrong_bodies(client: httpx.AsyncClient, conversation: str, body: Any) -> None:
+    """What is no rewind is 400."""
+    await append(client, conversation, said("one"))
+    assert (await client.post(f"/conversations/{conversation}/rewind", json=body)).status_code == 400
+
+
+async def test_conditions(client: httpx.AsyncClient, conversation: str) -> None:
+    """If-Match with an older version is 412, and nothing is forgotten."""
+    await append(client, conversation, said("one"))
+    await append(client, conversation, said("two"))
+    path = f"/conversations/{conversation}/rewind"
+
+    assert (await client.post(path, json={"to_seq": 1}, headers={"If-Match": '"1"'})).status_code == 412
+    assert (await client.get(f"/conversations/{conversation}")).json()["messages"]["count"] == 2
+    assert (await client.post(path, json={"to_seq": 1}, headers={"If-Match": '"2"'})).status_code == 200
+
+
+async def test_absent(client: httpx.AsyncClient, conversation: str) -> None:
+    """A conversation that is not there is 404."""
+    assert (await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 0})).status_code == 404
+
+
+async def test_a_summary_of_what_is_forgotten_goes(client: httpx.AsyncClient, conversation: str) -> None:
+    """A summary stays while all that it covers does, and goes with the first message that it covers."""
+    await append(client, conversation, *(said(f"line {n}") for n in range(5)))
+    await client.put(f"/conversations/{conversation}/summary", json={"text": "Lines.", "through_seq": 3})
+
+    kept = (await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 3})).json()
+    gone = (await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2})).json()
+
+    assert kept["summary"]["through_seq"] == 3
+    assert gone["summary"] is None
+
+
+async def test_a_long_way_back(client: httpx.AsyncClient, conversation: str) -> None:
+    """Thousands of messages go at once, ids, documents and notes with them, and the newest question is found again."""
+    await append(client, conversation, said("the question", "q"))
+    for start in range(0, 4500, 100):
+        answers = [
+            {
+                "id": f"m-{start + n}",
+                "message": {"role": "assistant", "content": f"answer {start + n}"},
+                "metadata": {"n": n},
+            }
+            for n in range(100)
+        ]
+        await append(client, conversation, *answers)
+    await append(client, conversation, said("the last question"))
+
+    body = (await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2})).json()
+    again = await append(client, conversation, said("new", "m-4000"))
+    page = (await client.get(f"/conversations/{conversation}/messages")).json()["messages"]
+
+    assert body["messages"] == {"count": 2, "first_seq": 1, "last_seq": 2}
+    assert again["messages"][0]["seq"] == 3
+    assert [message.get("metadata") for message in page] == [None, {"n": 0}, None]
+    window = (await client.get(f"/conversations/{conversation}/window?model=gpt-4o")).json()
+    assert [m["content"] for m in window["request"]["messages"]] == ["the question", "answer 0", "new"]
