@@ -9,7 +9,7 @@
     ├── Unauthorized            401
     ├── NotFound                404  absent and foreign look the same
     ├── MethodNotAllowed        405
-    ├── RequestTimeout          408  the body or the answer took too long
+    ├── RequestTimeout          408  the body took too long
     ├── Conflict                409
     │   ├── ConversationExists  409
     │   ├── EntryConflict       409  an entry id came back with other content
@@ -25,6 +25,7 @@
     │   └── KeyReused           422  an Idempotency-Key came back with another body
     ├── TooManyRequests         429
     ├── Internal                500
+    ├── DeadlineExceeded        503  the answer took too long
     ├── StoreUnavailable        503
     └── StoreFull               507
 
@@ -170,6 +171,11 @@ class TooManyRequests(Problem):
 
 class Internal(Problem):
     slug, title, status = "internal", "The service failed", 500
+    retry_after_seconds = 1
+
+
+class DeadlineExceeded(Problem):
+    slug, title, status = "deadline-exceeded", "The answer took too long", 503
     retry_after_seconds = 1
 
 

@@ -9,13 +9,13 @@ from litestar.params import FromPath
 from service.api.body import read_body, worker
 from service.api.context import context_of
 from service.api.conversations import JSON
-from service.api.schemas import Count, CountRequest, ModelInfo
+from service.api.schemas import Count, CountRequest, ModelInfo, SchemaFormat
 from service.core.counting import count_request
-from service.core.messages import decode_json, encode_message, validate_message
+from service.core.messages import decode_json, encode_message, invalid, validate_message
 from service.core.models import Model, find_model, list_models
-from service.core.settings import check_tools
+from service.core.settings import FunctionDefinition, check_tools
 from service.core.text import count_text
-from service.problems import NotFound, UnknownModel
+from service.problems import BadRequest, NotFound, UnknownModel
 
 Req = Request[Any, Any, Any]
 _count = msgspec.json.Decoder(CountRequest)
@@ -37,6 +37,7 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         validate_message(message, f"/messages/{index}")
         encode_message(message)
     check_tools(wanted.tools)
+    _check_beside(wanted)
     text = count_text(wanted.text, model.encoding) if wanted.text is not None else None
     if wanted.messages is None:
         return Count(model.id, model.encoding, model.exact, 0, 0, 0, [], text)
@@ -59,6 +60,21 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         messages=counted.messages,
         text=text,
     )
+
+
+def _check_beside(wanted: CountRequest) -> None:
+    """Raise BadRequest for legacy functions or a response format that no provider would take."""
+    for index, function in enumerate(wanted.functions or ()):
+        _checked(function, FunctionDefinition, f"/functions/{index}")
+    if wanted.response_format is not None and wanted.response_format.get("type") == "json_schema":
+        _checked(wanted.response_format, SchemaFormat, "/response_format")
+
+
+def _checked(value: Any, kind: Any, pointer: str) -> None:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise invalid(error, pointer, BadRequest) from None
 
 
 @get("/models", operation_id="listModels")

@@ -14,7 +14,7 @@ from typing import Any
 
 from service.api.errors import PROBLEM_TYPE, render
 from service.operations.logging import describe, get_logger
-from service.problems import Internal, Problem, RequestTimeout, Unauthorized
+from service.problems import DeadlineExceeded, Internal, Problem, RequestTimeout, Unauthorized
 from service.settings import ApiKey
 from service.store.entries import new_id
 
@@ -65,6 +65,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        asked = _Asked(receive)
         answer = _Answer(send, request_id=_request_id(scope), head=scope["method"] == "HEAD")
         started = time.perf_counter()
         if answer.head:
@@ -72,12 +73,9 @@ class Edge:
         try:
             scope["sash.tenant"] = self._tenant(scope)
             async with asyncio.timeout(self._timeout_seconds):
-                await self._app(scope, receive, answer.send)
+                await self._app(scope, asked.receive, answer.send)
         except TimeoutError:
-            await answer.problem(
-                RequestTimeout(f"The request was not done in {self._timeout_seconds:g} seconds; try again."),
-                scope["path"],
-            )
+            await answer.problem(_too_slow(self._timeout_seconds, waiting=asked.waiting), scope["path"])
         except Problem as problem:
             await answer.problem(problem, scope["path"])
         except Exception as error:  # noqa: BLE001 - the last place where a failure can become an answer
@@ -99,7 +97,7 @@ class Edge:
         _log.info(
             "request",
             request_id=answer.request_id,
-            method=scope["method"],
+            method="HEAD" if answer.head else scope["method"],
             operation=getattr(handler, "operation_id", None),
             status=answer.status,
             milliseconds=round(seconds * 1000, 2),
@@ -107,9 +105,37 @@ class Edge:
         )
 
 
+def _with_head(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """Allow names HEAD beside GET, because the edge answers it."""
+    if name == b"allow" and b"GET" in value and b"HEAD" not in value:
+        return name, value.replace(b"GET", b"GET, HEAD")
+    return name, value
+
+
 def _request_id(scope: Scope) -> str:
     given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
     return given.decode("ascii") if _REQUEST_ID.fullmatch(given) else new_id()
+
+
+def _too_slow(seconds: float, *, waiting: bool) -> Problem:
+    """Whose fault it was: the client's, whose body did not come, or ours."""
+    if waiting:
+        return RequestTimeout(f"The body did not come within {seconds:g} seconds.")
+    return DeadlineExceeded(f"The request was not done in {seconds:g} seconds; try again.")
+
+
+class _Asked:
+    """What comes in: knows whether the application waits for more of the body."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.waiting = False
+
+    async def receive(self) -> Message:
+        self.waiting = True
+        message = await self._receive()
+        self.waiting = False
+        return message
 
 
 class _Answer:
@@ -125,7 +151,8 @@ class _Answer:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
+            headers = [_with_head(name, value) for name, value in message.get("headers", ())]
+            message["headers"] = [*headers, (b"x-request-id", self.request_id.encode())]
         elif message["type"] == "http.response.body":
             self.size_bytes += len(message.get("body", b""))
             if self.head:

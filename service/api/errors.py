@@ -43,7 +43,9 @@ def _from_status(request: Request[Any, Any, Any], status: int, headers: Mapping[
         case HTTPStatus.NOT_FOUND:
             return NotFound("There is nothing at this path.")
         case HTTPStatus.METHOD_NOT_ALLOWED:
-            return MethodNotAllowed(f"{request.method} is not for this path.", headers=headers)
+            return MethodNotAllowed(
+                "This path does not take the method; Allow names those that it takes.", headers=headers
+            )
         case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return too_large_body(request.app.state.context.settings.max_body_bytes)
         case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:

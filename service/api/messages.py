@@ -19,13 +19,13 @@ from service.api.schemas import (
     StoredMessage,
     WindowQuery,
 )
-from service.api.windows import likely_budget, stored_window
+from service.api.windows import likely_budget, limits_of, stored_window
 from service.core.counting import reference_tokens
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Document, Grounding, decode_json
 from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
-from service.problems import InvalidCursor, NotFound, TooLarge
+from service.problems import InvalidCursor, NotFound, Pointer, Problem, TooLarge
 from service.store.conversations import AppendReply, Message, NewEntry
 from service.store.entries import check_entries, prepare
 
@@ -50,21 +50,25 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Respo
     query = query_of(request, WindowQuery)
     wants_window = bool(request.scope["query_string"])
     budget, column = likely_budget(query, context.models) if wants_window else (0, 0)
+    expected = if_match(request)
     body = await read_body(request)
     appended = await worker(len(body), decode_json, body, _append)
     if len(appended.messages) > context.settings.max_entries:
-        raise TooLarge(
-            f"A request may append {context.settings.max_entries} entries.",
-            members={"limit": context.settings.max_entries, "unit": "entries"},
-        )
-    template = await _template(context, tenant, identity, appended)
-    entries = await worker(len(body), _prepared, appended, template, now_ms())
-    expected, now = if_match(request), now_ms()
+        raise _too_many(context.settings.max_entries)
+    template = _DEFAULT_TEMPLATE
+    unnamed = wants_window and query.model is None
+    if unnamed or any(entry.grounding is not None for entry in appended.messages):
+        settings, parts = decode_settings(await _stored_settings(context, tenant, identity))
+        template = parts.template
+        if unnamed:
+            limits_of(query, settings, context.models)  # what is wrong with these must not come out after the append
+    now = now_ms()
+    entries = await worker(len(body), _prepared, appended, template, now)
     if not wants_window:
         reply = await context.conversations.append(
             tenant, identity, entries, settings=_DEFAULTS, if_match=expected, now_ms=now
         )
-        return _appended(identity, entries, reply, b"")
+        return _response(reply, _appended(identity, entries, reply))
     reply, tail = await context.conversations.append_and_read(
         tenant,
         identity,
@@ -76,18 +80,27 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Respo
         column=column,
         most=query.limit or 0,
     )
-    return _appended(identity, entries, reply, await stored_window(context, tenant, identity, tail, query))
-
-
-async def _template(context: Context, tenant: str, identity: str, appended: AppendMessages) -> Any:
-    """The template that documents will be rendered with. Only entries with documents cost this look."""
-    if all(entry.grounding is None for entry in appended.messages):
-        return _DEFAULT_TEMPLATE
+    told = _appended(identity, entries, reply)
     try:
-        state = await context.conversations.get(tenant, identity)
+        window = await stored_window(context, tenant, identity, tail, query)
+    except Problem as problem:
+        # The turn is kept all the same: who reads the problem must not take it for lost.
+        problem.members["appended"] = msgspec.Raw(told)
+        raise
+    return _response(reply, told[:-1] + b',"window":' + window + b"}")
+
+
+def _too_many(limit: int) -> TooLarge:
+    detail = f"A request may append {limit} entries"
+    return TooLarge(f"{detail}.", errors=[Pointer("#/messages", detail)], members={"limit": limit, "unit": "entries"})
+
+
+async def _stored_settings(context: Context, tenant: str, identity: str) -> bytes:
+    """The conversation's settings, or the defaults of one that is not there yet."""
+    try:
+        return (await context.conversations.get(tenant, identity)).settings
     except NotFound:
-        return _DEFAULT_TEMPLATE
-    return decode_settings(state.settings)[1].template
+        return _DEFAULTS
 
 
 def _prepared(appended: AppendMessages, template: Any, now: int) -> list[NewEntry]:
@@ -95,9 +108,9 @@ def _prepared(appended: AppendMessages, template: Any, now: int) -> list[NewEntr
     return prepare(appended.messages, template, now)
 
 
-def _appended(identity: str, entries: list[NewEntry], reply: AppendReply, window: bytes) -> Response[bytes]:
+def _appended(identity: str, entries: list[NewEntry], reply: AppendReply) -> bytes:
     steps = list(zip(entries, reply.entries, strict=True))
-    body = msgspec.json.encode(
+    return msgspec.json.encode(
         {
             "conversation_id": identity,
             "version": reply.version,
@@ -114,8 +127,9 @@ def _appended(identity: str, entries: list[NewEntry], reply: AppendReply, window
             ],
         }
     )
-    if window:
-        body = body[:-1] + b',"window":' + window + b"}"
+
+
+def _response(reply: AppendReply, body: bytes) -> Response[bytes]:
     status = 200 if all(step.duplicate for step in reply.entries) else 201
     return Response(body, status_code=status, headers={"ETag": etag(reply.version)}, media_type=JSON)
 
@@ -155,9 +169,12 @@ async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPat
     page = await context_of(request).conversations.page(tenant_of(request), identity, place, place)
     if not page.messages:
         raise NotFound("There is no such message.")
+    headers = {"ETag": etag(page.version)}
+    if if_none_match(request) == str(page.version):
+        return Response(b"", status_code=304, headers=headers)
     message = page.messages[0]
     stored = _stored(message, page.grounding.get(message.seq), page.metadata.get(message.seq))
-    return Response(msgspec.json.encode(stored), headers={"ETag": etag(page.version)}, media_type=JSON)
+    return Response(msgspec.json.encode(stored), headers=headers, media_type=JSON)
 
 
 def checked_seq(value: str) -> int:

@@ -184,6 +184,20 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     explain: list[Any] | None = None
 
 
+class JsonSchema(msgspec.Struct):
+    """What we rely on in a response format's schema."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    description: str | None = None
+    schema: dict[str, Any] | None = None
+
+
+class SchemaFormat(msgspec.Struct):
+    """The response format that becomes text of the prompt; the others cost nothing."""
+
+    json_schema: JsonSchema
+
+
 class CountRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Bare chat messages, as they would be sent; or ``text`` alone."""
 
