@@ -8,6 +8,10 @@ from typing import Any
 import click
 
 from service import __version__
+from service.commands.count import count
+from service.commands.doctor import doctor
+from service.commands.transfer import export, import_
+from service.commands.window import window
 from service.settings import Settings, SettingsError
 
 
@@ -47,3 +51,7 @@ def openapi() -> None:
     from service.app import ROUTES  # noqa: PLC0415
 
     sys.stdout.buffer.write(document(ROUTES))
+
+
+for command in (window, count, import_, export, doctor):
+    main.add_command(command)

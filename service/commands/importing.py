@@ -1,0 +1,152 @@
+"""Conversations of a source into a server: checked whole before anything is sent, then sent in batches."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from service.commands.server import Refused, Server
+from service.commands.sources.conversation import SourceConversation, SourceError
+from service.core.messages import Entry, calls_of, encode_message, parallel_flags, validate_message
+from service.core.settings import ConversationSettings, check_settings
+from service.problems import OrphanToolResult, Problem
+
+_BATCH_ENTRIES = 100
+_BATCH_BYTES = 2 * 1024 * 1024  # the server's own limit is 4 MiB, unless it was changed
+_GIVEN_BACK = {"version", "created_at", "updated_at", "expires_at", "messages", "tokens", "summary"}
+"""What the server says of a conversation beside its settings; an export begins with all of it."""
+
+
+class Imported(msgspec.Struct):
+    """What an import came to."""
+
+    conversations: int = 0
+    created: int = 0
+    messages: int = 0
+    duplicates: int = 0
+    tokens: int = 0
+    """Of all messages, those that were there already too, in o200k_base and without their documents."""
+    left_out: dict[str, int] = msgspec.field(default_factory=dict)
+    failed: list[str] = msgspec.field(default_factory=list)
+
+
+def check(source: SourceConversation) -> None:
+    """Raise SourceError for what the server would refuse, so that no conversation is sent by half."""
+    try:
+        _check_settings(source.settings)
+        entries = [msgspec.convert(entry, Entry) for entry in source.entries]
+    except msgspec.ValidationError as error:
+        raise SourceError(f"{source.id}: {error}") from None
+    except Problem as problem:
+        raise SourceError(f"{source.id}: {problem.detail}") from None
+    for entry in entries:
+        try:
+            validate_message(entry.message, "")
+            encode_message(entry.message)
+        except Problem as problem:
+            raise SourceError(f"{source.id}: entry {entry.id}: {problem.detail}") from None
+    for entry, orphan in zip(entries, orphans([entry.message for entry in entries]), strict=True):
+        if orphan:
+            raise SourceError(
+                f"{source.id}: entry {entry.id} is a tool result without its call right before it; "
+                "--drop-orphans leaves such results out"
+            )
+
+
+def _check_settings(settings: dict[str, Any]) -> None:
+    given = {name: value for name, value in settings.items() if name not in _GIVEN_BACK}
+    check_settings(msgspec.convert(given, ConversationSettings))
+
+
+def orphans(messages: list[dict[str, Any]]) -> list[bool]:
+    """Which messages are tool results that no open call waits for; the messages are valid one by one."""
+    found = []
+    pending: set[str] = set()
+    for message in messages:
+        calls = calls_of(message)
+        try:
+            parallel_flags([calls], [""], pending=tuple(pending))
+            found.append(False)
+        except OrphanToolResult:
+            found.append(True)
+            continue
+        pending = pending - {calls.answers} if calls.answers else set(calls.opens)
+    return found
+
+
+def without_orphans(source: SourceConversation) -> SourceConversation:
+    """The conversation without tool results that have no call; how many are among what is left out."""
+    messages = [entry.get("message") for entry in source.entries]
+    if not all(_is_plain(message) for message in messages):
+        return source  # not even messages: the check says which
+    lone = orphans(messages)  # type: ignore[arg-type]
+    if not any(lone):
+        return source
+    entries = [entry for entry, orphan in zip(source.entries, lone, strict=True) if not orphan]
+    left_out = {**source.left_out, "tool results without a call": sum(lone)}
+    return msgspec.structs.replace(source, entries=entries, left_out=left_out)
+
+
+def _is_plain(message: Any) -> bool:
+    try:
+        validate_message(message, "")
+    except (Problem, TypeError):
+        return False
+    return True
+
+
+def send(server: Server, source: SourceConversation, imported: Imported, advance: Callable[[int], None]) -> None:
+    """Create the conversation, append its entries, and add to the figures. Raises Refused, Unreachable."""
+    imported.conversations += 1
+    imported.left_out = dict(Counter(imported.left_out) + Counter(source.left_out))
+    settings = {name: value for name, value in source.settings.items() if name not in _GIVEN_BACK}
+    if settings or not source.entries:
+        imported.created += _create(server, {"id": source.id, **settings})
+    for batch in batches(source.entries):
+        _append(server, source.id, batch, imported, advance)
+
+
+def _create(server: Server, conversation: dict[str, Any]) -> bool:
+    """Whether it is new."""
+    try:
+        server.post("/conversations", conversation)
+    except Refused as refused:
+        if refused.status == 409:
+            return False  # an earlier run's: its settings stay as they are
+        raise
+    return True
+
+
+def _append(
+    server: Server, identity: str, batch: list[dict[str, Any]], imported: Imported, advance: Callable[[int], None]
+) -> None:
+    try:
+        answer = server.post(f"/conversations/{identity}/messages", {"messages": batch})
+    except Refused as refused:
+        if refused.status != 413 or len(batch) == 1:
+            raise
+        middle = len(batch) // 2  # a server with smaller limits
+        for half in (batch[:middle], batch[middle:]):
+            _append(server, identity, half, imported, advance)
+        return
+    duplicates = sum(message["duplicate"] for message in answer["messages"])
+    imported.messages += len(batch) - duplicates
+    imported.duplicates += duplicates
+    imported.tokens += sum(message["tokens"]["o200k_base"] for message in answer["messages"])
+    advance(len(batch))
+
+
+def batches(entries: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Entries in order, as many together as one append takes."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for entry in entries:
+        bytes_of_entry = len(msgspec.json.encode(entry))
+        if batch and (len(batch) == _BATCH_ENTRIES or size + bytes_of_entry > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += bytes_of_entry
+    if batch:
+        yield batch

@@ -1,0 +1,131 @@
+"""A running Sash, as the commands that talk to one see it: JSON in, JSON out, patient with what may pass."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+import msgspec
+
+from service.commands.sources.conversation import SourceError
+
+_ATTEMPTS = 7
+_LONGEST_WAIT_SECONDS = 8.0
+_PASSING = {408, 429, 502, 503, 504}
+_TIMEOUT_SECONDS = 60.0
+
+
+class Unreachable(Exception):  # noqa: N818 - it reads as what happened
+    """No answer from the server, or none but that it cannot serve now, though asked several times."""
+
+
+class Refused(Exception):  # noqa: N818
+    """The server said no; ``status`` and ``problem`` are its answer."""
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        super().__init__(problem.get("detail") or problem.get("title") or f"HTTP {status}")
+        self.status = status
+        self.problem = problem
+
+
+class Server:
+    """One server, asked over one kept connection.
+
+    All that is sent here may be sent twice, because entries have ids and a conversation is created once. So what got no
+    answer is asked again, a little later each time.
+    """
+
+    def __init__(self, url: str, api_key: str | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        try:
+            self._client = httpx2.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS)
+            if self._client.base_url.scheme not in {"http", "https"}:
+                raise SourceError(f"{url} is no URL of a server: write http://127.0.0.1:8000")
+        except httpx2.InvalidURL:
+            raise SourceError(f"{url} is no URL of a server: write http://127.0.0.1:8000") from None
+        self._url = url
+        self._sleep = sleep
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._client.close()
+
+    def post(self, path: str, value: Any) -> Any:
+        """The answer to a POST. Raises Refused, Unreachable."""
+        body = msgspec.json.encode(value)
+        response = self._patiently(
+            lambda: self._client.post(path, content=body, headers={"Content-Type": "application/json"})
+        )
+        return _json(response)
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """The body of a GET, piece by piece. Raises Refused, Unreachable."""
+        try:
+            with self._client.stream("GET", path) as response:
+                if response.status_code >= 400:
+                    response.read()
+                    raise Refused(response.status_code, _problem(response))
+                yield from response.iter_bytes()
+        except httpx2.HTTPError as error:
+            raise Unreachable(self._unreachable(error)) from None
+
+    def _patiently(self, ask: Callable[[], httpx2.Response]) -> httpx2.Response:
+        for attempt in range(_ATTEMPTS):
+            wait, last = min(0.1 * 2.0**attempt, _LONGEST_WAIT_SECONDS), attempt == _ATTEMPTS - 1
+            try:
+                response = ask()
+            except httpx2.HTTPError as error:
+                if last:
+                    raise Unreachable(self._unreachable(error)) from None
+            else:
+                if response.status_code < 400:
+                    return response
+                if response.status_code not in _PASSING or last:
+                    raise Refused(response.status_code, _problem(response))
+                wait = max(wait, _retry_after(response))
+            self._sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _unreachable(self, error: Exception) -> str:
+        return (
+            f"{self._url} does not answer: {error or type(error).__name__}. Is the server running there (sash serve)?"
+        )
+
+
+def _json(response: httpx2.Response) -> Any:
+    try:
+        return msgspec.json.decode(response.content)
+    except msgspec.DecodeError:
+        raise Refused(response.status_code, {"detail": "The answer is not JSON: that is no Sash server."}) from None
+
+
+def _problem(response: httpx2.Response) -> dict[str, Any]:
+    try:
+        problem = msgspec.json.decode(response.content, type=dict[str, Any])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return {"detail": f"HTTP {response.status_code} without a problem in it: that may be no Sash server."}
+    return problem
+
+
+def _retry_after(response: httpx2.Response) -> float:
+    text = response.headers.get("retry-after", "")
+    return min(float(text), _LONGEST_WAIT_SECONDS) if text.isascii() and text.isdigit() else 0.0
+
+
+def read_key(path: str | None) -> str | None:
+    """The key in a file: its first line that is no remark. Raises SourceError."""
+    if path is None:
+        return None
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SourceError(f"the key file {path} cannot be read: {reason}") from None
+    keys = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not keys or not (keys[0].isascii() and keys[0].isprintable()) or " " in keys[0]:
+        raise SourceError(f"the key file {path} holds no key: expected one line of visible ASCII characters")
+    return keys[0]

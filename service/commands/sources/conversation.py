@@ -1,0 +1,79 @@
+"""What every source becomes: conversations with settings and entries, each entry with an id that stays."""
+
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from service.core.messages import IDS
+
+_ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes")
+_LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted"}
+"""What our own listings and exports add to an entry: ours to know again, not the client's to send."""
+_NOT_ID = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class SourceError(Exception):
+    """A source that cannot be read; its text names the file, the place and what was expected."""
+
+
+class SourceConversation(msgspec.Struct, kw_only=True):
+    """One conversation of a source, in our terms.
+
+    ``left_out`` counts what chat messages have no place for, by kind: a reasoning item, a hosted tool's call.
+    """
+
+    id: str
+    settings: dict[str, Any]
+    entries: list[dict[str, Any]]
+    left_out: dict[str, int]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A chat message, and the place in its source that names it for ever."""
+
+    place: int
+    message: dict[str, Any]
+
+
+def safe_id(text: str) -> str:
+    """``text`` as an id: itself when it is one, else its letters and digits and a short hash, the same every time."""
+    if IDS.fullmatch(text):
+        return text
+    digest = blake2b(text.encode("utf-8", "replace"), digest_size=4).hexdigest()
+    words = _NOT_ID.sub("-", text).strip("-._")[:100]
+    return f"{words}-{digest}" if words else digest
+
+
+def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[Any], where: str) -> SourceConversation:
+    """A conversation of entries and bare chat messages; what has no id is named by its place.
+
+    Raises SourceError for an element that is neither.
+    """
+    named = []
+    for place, element in enumerate(entries, 1):
+        if not isinstance(element, dict) or not ("message" in element or "role" in element):
+            raise SourceError(f"{where}: element {place} is no chat message: a message has a role")
+        entry: dict[str, Any] = _entry(element) if "message" in element else {"message": element}
+        given = entry.get("id")
+        entry["id"] = safe_id(given) if isinstance(given, str) and given else f"import-{place}"
+        named.append(entry)
+    return SourceConversation(id=safe_id(identity), settings=dict(settings), entries=named, left_out={})
+
+
+def _entry(element: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry without what a listing says of it; a field that nobody knows stays, for validation to name."""
+    known = {name: element[name] for name in _ENTRY_FIELDS if element.get(name) is not None}
+    return known | {name: element[name] for name in element.keys() - _LISTED_FIELDS - set(_ENTRY_FIELDS)}
+
+
+def from_steps(
+    identity: str, steps: Iterable[Step], left_out: Mapping[str, int], settings: Mapping[str, Any] | None = None
+) -> SourceConversation:
+    """A conversation of messages that were made from another program's records."""
+    entries = [{"id": f"import-{step.place}", "message": step.message} for step in steps]
+    return SourceConversation(
+        id=safe_id(identity), settings=dict(settings or {}), entries=entries, left_out=dict(left_out)
+    )

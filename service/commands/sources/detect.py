@@ -1,0 +1,181 @@
+"""Which format bytes are in, and the conversations in them.
+
+Taken are, as one JSON value or as one value a line:
+
+- chat messages, ``{"role": …}``, and entries, ``{"message": {…}}``: one conversation, named after the file;
+- conversations, ``{"id": …, "system": …, "entries": […]}`` or with ``messages``, as a POST /window body too;
+- what ``GET …/export`` gives: a conversation's settings, then its entries, and perhaps the next conversation's settings;
+- LangChain's messages, Agents SDK items, and an object of Redis keys with their lists.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from service.commands.sources import agents, langchain
+from service.commands.sources.conversation import SourceConversation, SourceError, from_entries, from_steps
+from service.core.messages import refuse_deep
+from service.problems import BadRequest
+
+Order = Literal["auto", "oldest", "newest"]
+_decoder = msgspec.json.Decoder()
+_BOM = b"\xef\xbb\xbf"
+
+
+def conversations_in(data: bytes, name: str, *, order: Order = "auto") -> list[SourceConversation]:
+    """The conversations that ``data`` holds; ``name`` is the file's, for ids and errors.
+
+    ``order`` says which message of a LangChain list comes first: by itself the oldest, or the newest where the list
+    holds texts, as Redis gives it. Raises SourceError.
+    """
+    stem = Path(name).stem or "conversation"
+    values, lines = _values(data.removeprefix(_BOM), name)
+    if lines:
+        return _from_lines(values, stem, name, order)
+    value = values[0]
+    if isinstance(value, list):
+        return _from_list(value, stem, name, order)
+    if isinstance(value, dict):
+        return _from_object(value, stem, name, order)
+    raise SourceError(f"{name}: holds {type(value).__name__}, not messages or conversations")
+
+
+def from_redis(key: str, identity: str, texts: Sequence[bytes], *, order: Order = "auto") -> SourceConversation:
+    """The conversation that a list of JSON texts is, as a Redis holds it. Raises SourceError."""
+    return _from_texts(texts, identity, key, order)
+
+
+def from_sqlite(path: Path) -> list[SourceConversation]:
+    """The sessions of an Agents SDK file. Raises SourceError."""
+    conversations = []
+    for session, rows in agents.read_sqlite(path).items():
+        items = [(row, _decoded(data, f"{path}: row {row}")) for row, data in rows]
+        conversations.append(from_steps(session, *agents.to_steps(items, str(path))))
+    return conversations
+
+
+# ---- bytes to values
+
+
+def _values(data: bytes, name: str) -> tuple[list[Any], bool]:
+    """One JSON value, or those of several lines; whether they were lines."""
+    lines = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise SourceError(f"{name}: is empty")
+    if len(lines) > 1 and _is_value(lines[0][1]):
+        return [_decoded(line, f"{name}: line {number}") for number, line in lines], True
+    return [_decoded(data, name)], False
+
+
+def _is_value(line: bytes) -> bool:
+    try:
+        _decoded(line, "")
+    except SourceError:
+        return False
+    return True
+
+
+def _decoded(data: bytes, where: str) -> Any:
+    try:
+        refuse_deep(data)
+        return _decoder.decode(data)
+    except BadRequest:
+        raise SourceError(f"{where}: nests too deep, or its brackets do not match") from None
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{where}: not UTF-8 at byte {error.start}") from None
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise SourceError(f"{where}: not JSON: {error}") from None
+
+
+# ---- values to conversations
+
+
+def _from_object(value: dict[str, Any], stem: str, name: str, order: Order) -> list[SourceConversation]:
+    if _is_conversation(value):
+        return [_conversation(value, stem, name, order)]
+    if langchain.is_langchain(value) or "role" in value or "message" in value:
+        return _from_list([value], stem, name, order)
+    if value and all(isinstance(held, list) for held in value.values()):  # Redis keys and their lists
+        return [each for key, held in value.items() for each in _from_list(held, key, f"{name}: {key}", order)]
+    raise SourceError(
+        f"{name}: an object without messages: expected a list of chat messages, or an object with 'messages' or 'entries'"
+    )
+
+
+def _is_conversation(value: Any) -> bool:
+    return isinstance(value, dict) and any(isinstance(value.get(field), list) for field in ("entries", "messages"))
+
+
+def _conversation(value: Mapping[str, Any], stem: str, name: str, order: Order) -> SourceConversation:
+    field = "entries" if isinstance(value.get("entries"), list) else "messages"
+    settings = {key: held for key, held in value.items() if key not in {"id", field} and held is not None}
+    identity = value["id"] if isinstance(value.get("id"), str) and value["id"] else stem
+    (conversation,) = _from_list(value[field], identity, name, order) or [from_entries(identity, {}, (), name)]
+    conversation.settings = settings
+    return conversation
+
+
+def _from_list(values: list[Any], identity: str, name: str, order: Order) -> list[SourceConversation]:
+    if not values:
+        return [from_entries(identity, {}, (), name)]
+    if all(isinstance(value, str) for value in values):
+        return [_from_texts([value.encode() for value in values], identity, name, order)]
+    if all(map(_is_conversation, values)):
+        return [_conversation(value, f"{identity}-{place}", name, order) for place, value in enumerate(values, 1)]
+    if all(map(langchain.is_langchain, values)):
+        return _from_langchain(values, identity, name, reverse=order == "newest")
+    if any(map(agents.is_item, values)):
+        return [from_steps(identity, *agents.to_steps(list(enumerate(values, 1)), name))]
+    return [from_entries(identity, {}, values, name)]
+
+
+def _from_texts(texts: Sequence[bytes], identity: str, name: str, order: Order) -> SourceConversation:
+    """A list as Redis gives it: LangChain pushes on its left, so its newest message comes first."""
+    values = [_decoded(text, f"{name}: element {place}") for place, text in enumerate(texts, 1)]
+    if values and all(map(langchain.is_langchain, values)):
+        (conversation,) = _from_langchain(values, identity, name, reverse=order != "oldest")
+        return conversation
+    (conversation,) = _from_list(values, identity, name, order)
+    return conversation
+
+
+def _from_langchain(values: list[Any], identity: str, name: str, *, reverse: bool) -> list[SourceConversation]:
+    """One conversation, or one for each ``session_id``, by ``timestamp``, as langchain-redis keeps them."""
+    sessions: dict[str, list[Any]] = {}
+    for value in reversed(values) if reverse else values:
+        sessions.setdefault(str(value.get("session_id") or identity), []).append(value)
+    for held in sessions.values():
+        if all(isinstance(value.get("timestamp"), int | float) for value in held):
+            held.sort(key=lambda value: value["timestamp"])
+    return [from_steps(session, *langchain.to_steps(held, name)) for session, held in sessions.items()]
+
+
+def _from_lines(values: list[Any], stem: str, name: str, order: Order) -> list[SourceConversation]:
+    if all(map(langchain.is_langchain, values)) or any(map(agents.is_item, values)):
+        return _from_list(values, stem, name, order)
+    conversations: list[SourceConversation] = []
+    for number, (settings, entries) in enumerate(_runs(values, name), 1):
+        if _is_conversation(settings):
+            conversations.append(_conversation(settings, f"{stem}-{number}", name, order))
+        else:
+            identity = settings.get("id") or (stem if number == 1 else f"{stem}-{number}")
+            rest = {key: value for key, value in settings.items() if key != "id" and value is not None}
+            conversations.append(from_entries(str(identity), rest, entries, name))
+    return conversations
+
+
+def _runs(values: list[Any], name: str) -> list[tuple[dict[str, Any], list[Any]]]:
+    """Settings, each with the entries that follow; entries before any settings are a conversation of their own."""
+    runs: list[tuple[dict[str, Any], list[Any]]] = []
+    for number, value in enumerate(values, 1):
+        if not isinstance(value, dict):
+            raise SourceError(f"{name}: line {number} is not an object")
+        if "role" in value or "message" in value:
+            if not runs or _is_conversation(runs[-1][0]):
+                runs.append(({}, []))
+            runs[-1][1].append(value)
+        else:
+            runs.append((value, []))
+    return runs

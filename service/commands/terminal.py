@@ -1,0 +1,142 @@
+"""What commands share: reading a file or standard input, tables for people, JSON for pipes, errors without a traceback."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from service.commands.sources.conversation import SourceConversation, SourceError
+from service.problems import Problem
+
+F = TypeVar("F", bound=Callable[..., Any])
+_PREVIEW_CHARACTERS = 48
+
+
+def shape_option(command: F) -> F:
+    """``--json`` and ``--table``: which of the two to print, by itself a table on a terminal and JSON on a pipe."""
+    return click.option(
+        "--json/--table", "as_json", default=None, help="What to print. [default: a table on a terminal, else JSON]"
+    )(command)
+
+
+def wants_json(as_json: bool | None) -> bool:  # noqa: FBT001 - click hands the flag over as it is
+    """Whether JSON is to be printed."""
+    return not sys.stdout.isatty() if as_json is None else as_json
+
+
+def print_json(value: Any) -> None:
+    """One JSON value, indented for a reader on a terminal."""
+    encoded = value if isinstance(value, bytes) else msgspec.json.encode(value)
+    click.echo(msgspec.json.format(encoded, indent=2) if sys.stdout.isatty() else encoded)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where tables go; without colour on a pipe and under NO_COLOR."""
+    return Console(stderr=stderr, highlight=False)
+
+
+def grid(*columns: str, title: str | None = None) -> Table:
+    """A table without lines; a column whose name begins with ``#`` holds figures, to its right."""
+    table = Table(
+        title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold"
+    )
+    for column in columns:
+        table.add_column(column.lstrip("#"), justify="right" if column.startswith("#") else "left", overflow="fold")
+    return table
+
+
+def preview(message: dict[str, Any]) -> Text:
+    """The beginning of a message on one line; what it calls or answers, where it has no text."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    text = " ".join(str(part.get("text") or f"[{part.get('type')}]") for part in parts if isinstance(part, dict))
+    if not content:
+        calls = message.get("tool_calls") or ()
+        text = ", ".join(f"{call['function']['name']}(…)" for call in calls if "function" in call)
+    line = "".join(character if character.isprintable() else " " for character in " ".join(text.split()))
+    return Text(line if len(line) <= _PREVIEW_CHARACTERS else line[: _PREVIEW_CHARACTERS - 1] + "…")
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """What a user can get wrong ends as one line and exit status 1."""
+    try:
+        yield
+    except SourceError as error:
+        raise click.ClickException(str(error)) from None
+    except Problem as problem:
+        raise click.ClickException(sentence(problem)) from None
+
+
+def sentence(problem: Problem) -> str:
+    """A problem as a line for people."""
+    near = problem.members.get("near")
+    return f"{problem.detail} Did you mean {', '.join(near[:3])}?" if near else problem.detail
+
+
+def read_bytes(name: str) -> bytes:
+    """A file's bytes, or standard input's for ``-``. Raises SourceError."""
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise SourceError(f"{name}: {error.strerror}") from None
+
+
+def read_conversations(name: str, order: Any = "auto") -> list[SourceConversation]:
+    """The conversations of a file or of standard input. Raises SourceError."""
+    from service.commands.sources import agents, detect  # noqa: PLC0415 - only commands that read conversations wait
+
+    data = read_bytes(name)
+    if data.startswith(agents.SQLITE_MAGIC):
+        if name == "-":
+            raise SourceError("a SQLite file cannot be read from standard input: name it")
+        return detect.from_sqlite(Path(name))
+    return detect.conversations_in(data, "standard input" if name == "-" else name, order=order)
+
+
+def one_conversation(name: str, wanted: str | None) -> SourceConversation:
+    """The one conversation that a command works on. Raises SourceError when it is not clear which."""
+    conversations = read_conversations(name)
+    if wanted is not None:
+        conversations = [each for each in conversations if each.id == wanted]
+        if not conversations:
+            raise SourceError(f"{name}: holds no conversation {wanted}")
+    if len(conversations) > 1:
+        ids = ", ".join(each.id for each in conversations[:3])
+        raise SourceError(f"{name}: holds {len(conversations)} conversations ({ids}, …): choose one, --conversation ID")
+    if not conversations:
+        raise SourceError(f"{name}: holds no conversation")
+    return conversations[0]
+
+
+def tools_of(name: str) -> list[Any]:
+    """The tool definitions of a JSON file: a list, or an object with ``tools``. Raises SourceError."""
+    try:
+        value = msgspec.json.decode(read_bytes(name))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SourceError(f"{name}: not JSON: {error}") from None
+    tools = value.get("tools") if isinstance(value, dict) else value
+    if not isinstance(tools, list):
+        raise SourceError(f"{name}: holds no list of tool definitions")
+    return tools
+
+
+def own_models(path: str | None) -> Any:
+    """The models of a file of one's own. Raises SourceError."""
+    from service.core.models import load_models_toml  # noqa: PLC0415
+
+    if path is None:
+        return {}
+    try:
+        return load_models_toml(read_bytes(path).decode())
+    except (ValueError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: {error}") from None

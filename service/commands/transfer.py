@@ -1,0 +1,219 @@
+"""``sash import`` and ``sash export``: conversations into a running server, and out of it."""
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from service.commands.sources.conversation import SourceConversation, SourceError, safe_id
+from service.commands.terminal import (
+    console,
+    grid,
+    plain_errors,
+    print_json,
+    read_conversations,
+    shape_option,
+    wants_json,
+)
+from service.core.messages import IDS
+
+if TYPE_CHECKING:
+    from service.commands.importing import Imported
+    from service.commands.server import Server
+
+_DEFAULT_URL = "http://127.0.0.1:8000"
+_STORES = {"redis", "rediss", "unix"}
+_KEYS = ("message_store:*", "agents:session:*:messages")
+"""Where LangChain's RedisChatMessageHistory and the Agents SDK's RedisSession keep their lists."""
+_SHOWN_FAILURES = 10
+
+_url_option = click.option("--url", default=_DEFAULT_URL, show_default=True, help="The server.")
+_key_option = click.option("--api-key-file", metavar="FILE", help="File with the API key, where the server wants one.")
+
+
+@click.command("import")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@_url_option
+@_key_option
+@click.option("--id", "identity", metavar="ID", help="The conversation's id, where SOURCE holds just one.")
+@click.option(
+    "--keys", metavar="PATTERN", multiple=True, help="Which lists of a Redis; * stands for the conversation's id."
+)
+@click.option(
+    "--order",
+    type=click.Choice(["auto", "oldest", "newest"]),
+    default="auto",
+    help="Which of LangChain's messages a list begins with. [default: newest in a list as Redis gives it, else oldest]",
+)
+@click.option(
+    "--drop-orphans", is_flag=True, help="Leave out tool results without their call, which no provider takes."
+)
+@click.option("--dry-run", is_flag=True, help="Read and check everything; send nothing.")
+@shape_option
+def import_(
+    sources: tuple[str, ...],
+    *,
+    url: str,
+    api_key_file: str | None,
+    identity: str | None,
+    keys: tuple[str, ...],
+    order: str,
+    drop_orphans: bool,
+    dry_run: bool,
+    as_json: bool | None,
+) -> None:
+    """Send conversations to a running server: each SOURCE a file, - for standard input, or a redis:// URL.
+
+    The format is found by itself: what `sash export` writes, lines with "id", "system", "tools" and "entries", lists of
+    chat messages, LangChain's RedisChatMessageHistory, the OpenAI Agents SDK's SQLiteSession and RedisSession. Everything
+    is checked before anything is sent. Entries keep their ids, so a second run adds only what is new.
+    """
+    from service.commands.importing import Imported, check, without_orphans  # noqa: PLC0415
+    from service.commands.server import Server, read_key  # noqa: PLC0415
+
+    with plain_errors():
+        found = [each for source in sources for each in _read(source, keys or _KEYS, order)]
+        found = _named(found, identity)
+        if drop_orphans:
+            found = [without_orphans(each) for each in found]
+        for each in found:
+            check(each)
+        if dry_run:
+            imported = Imported(
+                conversations=len(found), left_out=dict(sum((Counter(each.left_out) for each in found), Counter()))
+            )
+        else:
+            with Server(url, read_key(api_key_file)) as server:
+                imported = _send_all(server, found)
+    if wants_json(as_json):
+        print_json(imported)
+    else:
+        _print(imported, found, dry_run=dry_run)
+    for line in imported.failed[:_SHOWN_FAILURES]:
+        click.echo(f"sash: {line}", err=True)
+    if imported.failed:
+        click.echo(f"sash: {len(imported.failed)} of {len(found)} conversations failed", err=True)
+        sys.exit(1)
+
+
+def _read(source: str, keys: tuple[str, ...], order: Any) -> list[SourceConversation]:
+    if urlsplit(source).scheme not in _STORES:
+        return read_conversations(source, order)
+    from service.commands.sources.detect import from_redis  # noqa: PLC0415
+    from service.store.foreign import ForeignStoreFailed, read_lists  # noqa: PLC0415 - only this source needs a client
+
+    try:
+        return [
+            from_redis(found.key, found.matched, found.values, order=order)
+            for pattern in keys
+            for found in read_lists(source, pattern)
+        ]
+    except ForeignStoreFailed as error:
+        raise SourceError(str(error)) from None
+
+
+def _named(found: list[SourceConversation], identity: str | None) -> list[SourceConversation]:
+    """With the id that was asked for; no id twice, as two sources of one name would run into one conversation."""
+    if not found:
+        raise SourceError("there is no conversation in what was given")
+    if identity is not None:
+        if len(found) > 1:
+            raise SourceError(f"--id names one conversation, and there are {len(found)}")
+        if not IDS.fullmatch(identity):
+            raise SourceError("an id is 1 to 128 letters, digits, '.', '_' and '-', beginning with a letter or digit")
+        found[0].id = safe_id(identity)
+    seen: set[str] = set()
+    for each in found:
+        if each.id in seen:
+            raise SourceError(f"two conversations are called {each.id}: import them one by one, with --id")
+        seen.add(each.id)
+    return found
+
+
+def _send_all(server: "Server", found: list[SourceConversation]) -> "Imported":
+    """Send one conversation after the other; one that is refused does not keep the others from going."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    from service.commands.importing import Imported, send  # noqa: PLC0415
+    from service.commands.server import Refused, Unreachable  # noqa: PLC0415
+
+    imported = Imported()
+    out = console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
+        task = progress.add_task("messages", total=sum(len(each.entries) for each in found))
+        for each in found:
+            try:
+                send(server, each, imported, lambda sent: progress.advance(task, sent))
+            except Refused as refused:
+                imported.failed.append(f"{each.id}: {refused}")
+                if refused.status in {401, 404}:  # no key, or no Sash: the next will fare no better
+                    break
+            except Unreachable as error:
+                raise click.ClickException(f"{error} {imported.messages} messages were stored; run it again.") from None
+    return imported
+
+
+def _print(imported: "Imported", found: list[SourceConversation], *, dry_run: bool) -> None:
+    table = grid("", "#")
+    table.add_row("conversations", f"{imported.conversations:,}")
+    if dry_run:
+        table.add_row("messages", f"{sum(len(each.entries) for each in found):,}")
+    else:
+        table.add_row("messages stored", f"{imported.messages:,}")
+        table.add_row("stored before", f"{imported.duplicates:,}")
+        table.add_row("tokens (o200k_base)", f"{imported.tokens:,}")
+    for kind, times in imported.left_out.items():
+        table.add_row(f"left out: {kind}", f"{times:,}")
+    if imported.failed:
+        table.add_row("failed", f"{len(imported.failed):,}", style="bold")
+    console().print(table)
+
+
+@click.command()
+@click.argument("conversations", nargs=-1, required=True, metavar="CONVERSATION...")
+@_url_option
+@_key_option
+@click.option("-o", "--output", metavar="FILE", help="Write there. [default: standard output]")
+def export(conversations: tuple[str, ...], *, url: str, api_key_file: str | None, output: str | None) -> None:
+    """Write conversations as newline-delimited JSON, each with its settings first, then its entries.
+
+    `sash import` takes what this writes.
+    """
+    from service.commands.server import Refused, Server, Unreachable, read_key  # noqa: PLC0415
+
+    with plain_errors():
+        for each in conversations:
+            if not IDS.fullmatch(each):
+                raise SourceError(f"{each!r} is no conversation's id")
+        with Server(url, read_key(api_key_file)) as server, _written(output) as put:
+            for each in conversations:
+                try:
+                    for piece in server.stream(f"/conversations/{each}/export"):
+                        put(piece)
+                except Refused as refused:
+                    raise click.ClickException(f"{each}: {refused}") from None
+                except Unreachable as error:
+                    raise click.ClickException(str(error)) from None
+
+
+@contextlib.contextmanager
+def _written(output: str | None) -> Iterator[Callable[[bytes], Any]]:
+    """Something to write bytes with. A file appears under its name only when it is whole."""
+    if output is None:
+        yield sys.stdout.buffer.write
+        return
+    partial = Path(f"{output}.part")
+    try:
+        with partial.open("wb") as file:
+            yield file.write
+        partial.replace(output)
+    except OSError as error:
+        raise SourceError(f"{output} cannot be written: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)

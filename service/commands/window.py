@@ -1,0 +1,162 @@
+"""``sash window``: the window of a history in a file. No server, nothing stored."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from service.commands.sources.conversation import SourceConversation, SourceError
+from service.commands.terminal import (
+    console,
+    grid,
+    one_conversation,
+    own_models,
+    plain_errors,
+    preview,
+    print_json,
+    shape_option,
+    tools_of,
+    wants_json,
+)
+
+_COUNT = click.IntRange(min=1)
+_NOT_SENT = {
+    "id", "owner", "metadata", "ttl_seconds", "version", "created_at", "updated_at", "expires_at", "messages", "tokens",
+}  # fmt: skip
+"""What a stored conversation has and a window does not depend on."""
+
+
+@click.command()
+@click.argument("file")
+@click.option("--model", help="Model that the window is for. [default: the one that the file names]")
+@click.option("--reserve", type=click.IntRange(min=0), help="Tokens kept free for the reply. [default: 1024]")
+@click.option("--max-tokens", type=_COUNT, help="A smaller window than the model's.")
+@click.option("--limit", type=_COUNT, help="At most the last N messages.")
+@click.option(
+    "--overflow", type=click.Choice(["stop", "skip"]), help="At what does not fit: stop, or skip it. [default: stop]"
+)
+@click.option(
+    "--grounding",
+    type=click.Choice(["latest", "all", "none"]),
+    help="Documents on which user messages. [default: latest]",
+)
+@click.option("--grounding-max-tokens", type=_COUNT, help="A budget for documents alone.")
+@click.option(
+    "--grounding-overflow",
+    type=click.Choice(["trim", "drop", "error"]),
+    help="With documents that do not fit. [default: trim]",
+)
+@click.option(
+    "--dedupe",
+    type=click.Choice(["grounding", "messages", "none"]),
+    help="What is sent once though it occurs twice. [default: grounding]",
+)
+@click.option(
+    "--stable/--no-stable", default=None, help="Cut in steps, so that the provider's prompt cache stays warm."
+)
+@click.option(
+    "--stable-step", type=click.FloatRange(0.05, 0.5), help="The step, as a part of the budget. [default: 0.25]"
+)
+@click.option("--start", type=click.Choice(["any", "user"]), help="What kept history begins with. [default: any]")
+@click.option(
+    "--summary",
+    type=click.Choice(["auto", "never", "always"]),
+    help="When a summary is used, if there is one. [default: auto]",
+)
+@click.option("--note/--no-note", default=None, help="Say in one system line how many messages were left out.")
+@click.option("--explain/--no-explain", default=None, help="Add a line a message: kept, or why not.")
+@click.option(
+    "--format",
+    type=click.Choice(["openai", "responses", "anthropic", "gemini"]),
+    help="The shape of the request. [default: openai]",
+)
+@click.option("--system", metavar="TEXT", help="System prompt, in place of the file's.")
+@click.option("--tools", metavar="FILE", help="JSON file with tool definitions.")
+@click.option("--conversation", metavar="ID", help="Which conversation, when FILE holds several.")
+@click.option("--models-file", metavar="FILE", envvar="SASH_MODELS_FILE", help="Models of your own, in TOML.")
+@shape_option
+def window(
+    file: str,
+    *,
+    tools: str | None,
+    conversation: str | None,
+    models_file: str | None,
+    as_json: bool | None,
+    **parameters: Any,
+) -> None:
+    """Build the window of FILE, - for standard input.
+
+    FILE holds a history as JSON: a list of chat messages, an object with "messages" (a POST /window body), or a message
+    or entry a line. Prints what POST /window answers, its "request" ready to send.
+    """
+    from service.api.stateless import stateless_window  # noqa: PLC0415 - help needs no tokeniser
+
+    with plain_errors():
+        source = one_conversation(file, conversation)
+        given = {name: value for name, value in parameters.items() if value is not None}
+        if tools is not None:
+            given["tools"] = tools_of(tools)
+        wanted = _request(file, source, given)
+        if wanted.model is None:
+            raise click.UsageError("Name a model: --model gpt-4o-mini.")
+        built = stateless_window(wanted, own_models(models_file))
+    if wants_json(as_json):
+        print_json(built)
+    else:
+        _print(msgspec.json.decode(built), source)
+
+
+def _request(file: str, source: SourceConversation, given: dict[str, Any]) -> Any:
+    """What POST /window takes: the file's settings and parameters, the options winning."""
+    from service.api.schemas import WindowRequest  # noqa: PLC0415
+
+    settings = {name: value for name, value in source.settings.items() if name not in _NOT_SENT}
+    if isinstance(settings.get("summary"), dict):  # a conversation's, not the parameter
+        del settings["summary"]
+    unknown = sorted(settings.keys() - set(WindowRequest.__struct_fields__))
+    if unknown:
+        raise SourceError(f"{file}: no window has a parameter {unknown[0]!r}")
+    try:
+        return msgspec.convert(settings | given | {"messages": source.entries}, WindowRequest)
+    except msgspec.ValidationError as error:
+        raise SourceError(f"{file}: {error}") from None
+
+
+def _print(built: dict[str, Any], source: SourceConversation) -> None:
+    exact = "exact" if built["exact"] else "an estimate, on the high side"
+    out = console()
+    out.print(f"{built['model']}: {built['encoding']}, {exact}; {built['format']} format\n")
+    out.print(_figures(built))
+    kept, dropped, documents = built["kept"], built["dropped"], built["grounding"]
+    out.print()
+    span = f" (seq {kept['first_seq']} to {kept['last_seq']})" if kept["messages"] else ""
+    out.print(f"kept       {kept['messages']:,} messages{span}; {documents['documents_kept']:,} documents")
+    out.print(f"left out   {dropped['messages']:,} messages of {dropped['tokens']:,} tokens; documents of "
+              f"{dropped['grounding_messages']:,} messages, {dropped['grounding_tokens']:,} tokens")  # fmt: skip
+    out.print(f"stopped by {built['stop_reason']}")
+    if built.get("explain") is not None:
+        out.print()
+        out.print(_explained(built["explain"], source))
+
+
+def _figures(built: dict[str, Any]) -> Any:
+    table = grid("", "#tokens")
+    for name, tokens in built["tokens"].items():
+        if tokens and name != "total":
+            table.add_row(name.replace("_", " "), f"{tokens:,}")
+    total, budget = built["tokens"]["total"], built["budget"]
+    table.add_row("total", f"{total:,}", style="bold")
+    table.add_row("budget", f"{budget:,}")
+    table.add_row("free", f"{budget - total:,}")
+    return table
+
+
+def _explained(lines: list[dict[str, Any]], source: SourceConversation) -> Any:
+    messages = list({entry["id"]: entry["message"] for entry in source.entries}.values())  # an id is stored once
+    table = grid("#seq", "role", "#tokens", "kept", "why", "content")
+    for line in lines:
+        kept = "yes" if line["kept"] else "no"
+        style = None if line["kept"] else "dim"
+        content = preview(messages[line["seq"] - 1])
+        table.add_row(str(line["seq"]), line["role"], f"{line['tokens']:,}", kept, line["reason"], content, style=style)
+    return table

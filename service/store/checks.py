@@ -1,0 +1,248 @@
+"""What can be wrong with a store, found out by asking it: for ``sash doctor``, never while serving.
+
+Each finding says what is, and what to change when that will not do. Nothing is written but one key that expires at once.
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import msgspec
+from redis import Redis
+from redis.cluster import RedisCluster
+from redis.exceptions import AuthenticationError, RedisError, ResponseError
+from redis.sentinel import Sentinel
+
+from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
+
+Verdict = Literal["good", "advice", "problem"]
+_OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
+_SKEW_SECONDS = 2.0
+_LEAST_FREE_BYTES = 1 << 30
+_TIMEOUT_SECONDS = 3
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing looked at: ``change`` says what to do about what is not good."""
+
+    subject: str
+    verdict: Verdict
+    found: str
+    change: str | None = None
+
+
+def check_store(redis_url: str | None, data_dir: Path, durability: str) -> list[Finding]:
+    """Look at the store of a deployment, the embedded one when there is no URL.
+
+    Raises nothing: a store that cannot be reached is a finding.
+    """
+    if redis_url is None:
+        return list(_check_embedded(data_dir, durability))
+    findings: list[Finding] = []
+    try:
+        with ExitStack() as stack:
+            for client in _clients(redis_url, stack):
+                findings += check_server(client, durability)
+    except AuthenticationError as error:
+        return [*findings, Finding("store", "problem", str(error), "put user and password into SASH_REDIS_URL")]
+    except (RedisError, OSError, ValueError) as error:
+        return [
+            *findings,
+            Finding("store", "problem", f"does not answer: {error}", "start it, or correct SASH_REDIS_URL"),
+        ]
+    return findings
+
+
+def _clients(url: str, stack: ExitStack) -> Iterator["Redis"]:
+    """A connection to each server that keeps data."""
+    timeouts: dict[str, Any] = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
+    scheme = urlsplit(url).scheme
+    if "+cluster" in scheme:
+        first = url.replace("+cluster", "", 1).split(",")[0]
+        cluster = stack.enter_context(RedisCluster.from_url(first, **timeouts))
+        for node in cluster.get_primaries():
+            yield cluster.get_redis_connection(node)
+    elif "+sentinel" in scheme:
+        yield stack.enter_context(_sentinel_master(url, timeouts))
+    else:
+        yield stack.enter_context(Redis.from_url(url, **timeouts))
+
+
+def _sentinel_master(url: str, timeouts: Mapping[str, Any]) -> "Redis":
+    parts = urlsplit(url)
+    name, _, database = parts.path.strip("/").partition("/")
+    user, _, hosts = unquote(parts.netloc).rpartition("@")
+    sentinels = [(host.rpartition(":")[0] or host, int(host.rpartition(":")[2] or 26379)) for host in hosts.split(",")]
+    login: dict[str, Any] = {}
+    if user:
+        login = {"username": user.partition(":")[0] or None, "password": user.partition(":")[2]}
+    sentinel = Sentinel(sentinels, **timeouts, **login)  # type: ignore[no-untyped-call]
+    options = {key: values[0] for key, values in parse_qs(parts.query).items() if key in {"username", "password"}}
+    master: Redis = sentinel.master_for(name, db=int(database or 0), **login | options)  # type: ignore[no-untyped-call]
+    return master
+
+
+# ---- one server
+
+
+def check_server(client: "Redis", durability: str = "durable") -> list[Finding]:
+    """Look at one server: age, role, persistence, memory, scripts, clock. Raises RedisError when it does not answer."""
+    client.ping()  # connects, so that what follows is a round trip alone
+    before = time.time()
+    seconds, microseconds = client.time()
+    took = time.time() - before
+    facts: dict[str, Any] = client.info()
+    configuration = _configuration(client)
+    findings = [_version(facts), _role(facts), _speed(took), _clock(before + took / 2, seconds + microseconds / 1e6)]
+    findings += _persistence(facts, configuration, durability)
+    findings += _memory(facts, configuration)
+    if durability == "replicated":
+        findings.append(_replicas(facts))
+    findings.append(_scripts(client))
+    return findings
+
+
+def _configuration(client: "Redis") -> dict[str, str] | None:
+    """What the server is set to; nothing where it will not say, as hosted ones do."""
+    try:
+        held = client.config_get("appendonly", "appendfsync", "maxmemory-policy", "maxmemory", "save")
+    except ResponseError:
+        return None
+    return {_text(name): _text(value) for name, value in held.items()}
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _version(facts: Mapping[str, Any]) -> Finding:
+    name = "valkey" if "valkey_version" in facts else "redis"
+    version = str(facts.get("valkey_version") or facts.get("redis_version") or "0")
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    oldest = _OLDEST[name]
+    if numbers < oldest:
+        wanted = ".".join(map(str, oldest))
+        return Finding("store version", "problem", f"{name} {version}", f"run {name} {wanted} or later")
+    return Finding("store version", "good", f"{name} {version}")
+
+
+def _role(facts: Mapping[str, Any]) -> Finding:
+    if facts.get("role") != "master":
+        return Finding(
+            "store role", "problem", "a replica, which takes no writes", "name its primary in SASH_REDIS_URL"
+        )
+    return Finding("store role", "good", "primary")
+
+
+def _speed(took: float) -> Finding:
+    found = f"answers in {took * 1000:.1f} ms"
+    if took > 0.02:
+        return Finding("store distance", "advice", found, "every request waits that long: put the two closer together")
+    return Finding("store distance", "good", found)
+
+
+def _clock(ours: float, theirs: float) -> Finding:
+    skew = ours - theirs
+    if abs(skew) > _SKEW_SECONDS:
+        way = "ahead of" if skew > 0 else "behind"
+        return Finding(
+            "store clock", "problem", f"{abs(skew):.1f} s {way} the store's", "keep both machines on time (NTP)"
+        )
+    return Finding("store clock", "good", f"within {_SKEW_SECONDS:.0f} s of the store's")
+
+
+def _persistence(facts: Mapping[str, Any], held: Mapping[str, str] | None, durability: str) -> list[Finding]:
+    if facts.get("aof_last_write_status", "ok") != "ok":
+        return [
+            Finding("store disk", "problem", "the last write to the append-only file failed", "make room on its disk")
+        ]
+    appendonly = held.get("appendonly") if held else ("yes" if facts.get("aof_enabled") else "no")
+    if appendonly != "yes":
+        return [
+            Finding(
+                "store persistence", "problem", "no append-only file: a restart loses conversations", "appendonly yes"
+            )
+        ]
+    fsync = held.get("appendfsync") if held else None
+    if fsync is None:
+        change = "see that appendfsync is always: the server does not tell"
+        return [Finding("store persistence", "advice", "append-only file", change)]
+    found = f"append-only file, appendfsync {fsync}"
+    if fsync == "always" or (fsync == "everysec" and durability == "fast"):
+        return [Finding("store persistence", "good", found)]
+    lost = "two seconds" if fsync == "everysec" else "half a minute"
+    change = f"appendfsync always: a crash can lose {lost} of acknowledged turns"
+    return [Finding("store persistence", "advice" if fsync == "everysec" else "problem", found, change)]
+
+
+def _memory(facts: Mapping[str, Any], held: Mapping[str, str] | None) -> list[Finding]:
+    policy = str((held or {}).get("maxmemory-policy") or facts.get("maxmemory_policy") or "unknown")
+    limit, used = int(facts.get("maxmemory") or 0), int(facts.get("used_memory") or 0)
+    if policy not in {"noeviction", "unknown"}:
+        found = f"maxmemory-policy {policy}: a full store forgets conversations in silence"
+        return [Finding("store memory", "problem", found, "maxmemory-policy noeviction")]
+    found = f"{used / 1e6:,.0f} MB used, {'no limit' if not limit else f'{limit / 1e6:,.0f} MB allowed'}, {policy}"
+    if limit and used > 0.8 * limit:
+        return [Finding("store memory", "problem", found, "raise maxmemory, or set SASH_RETENTION_SECONDS")]
+    return [Finding("store memory", "good", found)]
+
+
+def _replicas(facts: Mapping[str, Any]) -> Finding:
+    connected = int(facts.get("connected_slaves") or 0)
+    if connected:
+        return Finding("store replicas", "good", f"{connected} connected")
+    change = "connect a replica, or set SASH_DURABILITY=durable"
+    return Finding("store replicas", "problem", "none, and SASH_DURABILITY is replicated", change)
+
+
+def _scripts(client: "Redis") -> Finding:
+    """Run a script that writes, as every append does, on a key that is gone the next moment."""
+    try:
+        client.eval("return redis.call('SET', KEYS[1], '1', 'PX', '1')", 1, "sash:{doctor}:check")
+    except ResponseError as error:
+        change = "allow this user EVAL, EVALSHA, SCRIPT and the data commands on sash:*, and the server writes"
+        return Finding("store scripts", "problem", str(error), change)
+    return Finding("store scripts", "good", "run and may write")
+
+
+# ---- the embedded store
+
+
+def _check_embedded(data_dir: Path, durability: str) -> Iterator[Finding]:
+    directory = data_dir.absolute()
+    yield _room(directory)
+    with tempfile.TemporaryDirectory(prefix="sash-doctor-") as scratch:
+        store = EmbeddedStore(Path(scratch), fsync="everysec" if durability == "fast" else "always")
+        try:
+            with store, Redis.from_url(store.url, socket_timeout=_TIMEOUT_SECONDS) as client:
+                yield from check_server(client, durability)
+        except (EmbeddedStoreFailed, DataDirectoryBusy, RedisError) as error:
+            yield Finding(
+                "embedded store", "problem", str(error), "set SASH_REDIS_URL to a Redis or Valkey of your own"
+            )
+
+
+def _room(directory: Path) -> Finding:
+    """Whether the data directory, or the nearest one above it that exists, can be written and has room."""
+    existing = next(parent for parent in (directory, *directory.parents) if parent.exists())
+    if not existing.is_dir() or not _writable(existing):
+        change = "choose another with SASH_DATA_DIR, or let this user write there"
+        return Finding("data directory", "problem", f"{directory} cannot be written", change)
+    free = shutil.disk_usage(existing).free
+    found = f"{directory}, {free / 1e9:,.1f} GB free"
+    if free < _LEAST_FREE_BYTES:
+        return Finding("data directory", "problem", found, "make room: the store ends when a write to the disk fails")
+    return Finding("data directory", "good", found)
+
+
+def _writable(directory: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError:
+        return False
