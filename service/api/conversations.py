@@ -21,7 +21,7 @@ Req = Request[Any, Any, Any]
 JSON = "application/json"
 _create = msgspec.json.Decoder(CreateConversation)
 _patch = msgspec.json.Decoder(dict[str, Any])
-_ATTEMPTS = 5
+_ATTEMPTS = 32
 
 
 def timestamp(milliseconds: int) -> str:

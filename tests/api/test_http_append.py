@@ -1,0 +1,272 @@
+"""Appending over HTTP: all or none, in order, each id once, whole."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+from turns import append, assistant, calling, history, problem, result, user
+
+KINDS: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "developer", "content": [{"type": "text", "text": "Be kind."}], "name": "house"},
+    {"role": "user", "content": "plain", "name": "ann"},
+    {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "look"},
+            {"type": "image_url", "image_url": {"url": "https://example.org/cat.png", "detail": "low"}},
+            {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+            {"type": "file", "file": {"file_id": "f-1", "filename": "a.pdf"}},
+        ],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "yes"}, {"type": "refusal", "refusal": "but no"}]},
+    {"role": "assistant", "content": "", "refusal": "I will not."},
+    {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": '{"a": 1}'}},
+    {"role": "function", "name": "look", "content": None},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{not json"}},
+            {"id": "b", "type": "custom", "custom": {"name": "run", "input": "1 + 1"}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "b", "content": [{"type": "text", "text": "2"}]},
+    {"role": "tool", "tool_call_id": "a", "content": ""},
+    {
+        "role": "user",
+        "content": "<|endoftext|> \u0000 \u2028 \U0001f9e3 e\u0301 <|im_start|>",
+        "": None,
+        "new/field": {"~": [True, 0.1, 10**25, -1e-9, "é"]},
+    },
+]
+
+
+async def test_every_kind_is_stored_whole(client: httpx.AsyncClient, conversation: str) -> None:
+    """All kinds of messages come back as they were sent: part lists, null, and fields that nobody knows yet."""
+    body = await append(client, conversation, *({"message": message} for message in KINDS))
+
+    stored = await history(client, conversation)
+    assert [message["message"] for message in stored] == KINDS
+    assert [message["seq"] for message in stored] == list(range(1, len(KINDS) + 1))
+    assert [(message["seq"], message["id"], message["tokens"]) for message in stored] == [
+        (message["seq"], message["id"], message["tokens"]) for message in body["messages"]
+    ]
+
+
+async def test_the_answer(client: httpx.AsyncClient, conversation: str) -> None:
+    """An append answers where its entries are, under which ids, and what each costs without its documents."""
+    entry = user("is there a talk about gradle?", id="m-7", grounding={"documents": [{"text": "Speaker: Ann"}]})
+
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [entry]})
+
+    assert answer.status_code == 201
+    assert answer.headers["etag"] == '"1"'
+    plain = (await client.post("/count", json={"model": "gpt-4o", "messages": [entry["message"]]})).json()
+    old = (await client.post("/count", json={"model": "gpt-4", "messages": [entry["message"]]})).json()
+    assert answer.json() == {
+        "conversation_id": conversation,
+        "version": 1,
+        "first_seq": 1,
+        "last_seq": 1,
+        "messages": [
+            {
+                "seq": 1,
+                "id": "m-7",
+                "duplicate": False,
+                "tokens": {"o200k_base": plain["messages"][0], "cl100k_base": old["messages"][0]},
+            }
+        ],
+    }
+
+
+async def test_the_envelope_comes_back(client: httpx.AsyncClient, conversation: str) -> None:
+    """Documents, metadata and the pin are kept beside the message and given back with it."""
+    documents = [{"text": "one", "id": "s-1"}, {"text": "two"}]
+    entry = user("q", id="m-1", grounding={"documents": documents}, metadata={"k": [1, None]}, pinned=True)
+    await append(client, conversation, entry, user("bare"))
+
+    whole, bare = await history(client, conversation)
+
+    assert whole["grounding"] == {"documents": documents}
+    assert whole["grounding_tokens"]["o200k_base"] > 0
+    assert (whole["metadata"], whole["pinned"]) == ({"k": [1, None]}, True)
+    assert whole["created_at"].endswith("Z")
+    assert bare["pinned"] is False
+    assert {"grounding", "metadata"}.isdisjoint(bare)
+
+
+async def test_repeated_is_stored_once(client: httpx.AsyncClient, conversation: str) -> None:
+    """The same ids with the same content are answered as before with 200, and the version does not move."""
+    entries = [user("one", id="a"), assistant("two", id="b")]
+    first = await append(client, conversation, *entries)
+
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": entries})
+
+    assert answer.status_code == 200
+    again = answer.json()
+    assert [message.pop("duplicate") for message in again["messages"]] == [True, True]
+    assert [message.pop("duplicate") for message in first["messages"]] == [False, False]
+    assert again == first
+    assert len(await history(client, conversation)) == 2
+
+
+async def test_repeated_with_keys_in_another_order(client: httpx.AsyncClient, conversation: str) -> None:
+    """Content is compared by meaning: a client whose JSON library orders keys anew is not in conflict with itself."""
+    one = b'{"messages":[{"id":"a","message":{"role":"user","content":"x","z":{"p":1,"q":2}}}]}'
+    other = b'{"messages": [{"message": {"z": {"q": 2, "p": 1}, "content": "\\u0078", "role": "user"}, "id": "a"}]}'
+    headers = {"content-type": "application/json"}
+    await client.post(f"/conversations/{conversation}/messages", content=one, headers=headers)
+
+    answer = await client.post(f"/conversations/{conversation}/messages", content=other, headers=headers)
+
+    assert (answer.status_code, answer.json()["messages"][0]["duplicate"]) == (200, True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        user("else", id="b"),
+        assistant("two", id="b"),
+        user("two", id="b", pinned=True),
+        user("two", id="b", metadata={"k": 1}),
+        user("two", id="b", grounding={"documents": [{"text": "d"}]}),
+    ],
+)
+async def test_an_id_names_one_content(client: httpx.AsyncClient, conversation: str, other: dict[str, Any]) -> None:
+    """The same id with other content is 409, names the entry, and nothing of the request is stored."""
+    await append(client, conversation, user("one", id="a"), user("two", id="b"))
+
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [user("new"), other]})
+
+    assert problem(answer, 409, "entry-conflict")["errors"][0]["pointer"] == "#/messages/1/id"
+    assert [message["id"] for message in await history(client, conversation)] == ["a", "b"]
+
+
+async def test_old_and_new_together(client: httpx.AsyncClient, conversation: str) -> None:
+    """A batch may hold what is stored and what is not: 201, each told apart, the new ones in order at the end."""
+    await append(client, conversation, user("one", id="a"), user("two", id="b"))
+
+    body = await append(client, conversation, user("three", id="c"), user("one", id="a"), user("four", id="d"))
+
+    told = [(message["id"], message["seq"], message["duplicate"]) for message in body["messages"]]
+    assert told == [("c", 3, False), ("a", 1, True), ("d", 4, False)]
+    assert (body["version"], body["first_seq"], body["last_seq"]) == (2, 1, 4)
+    assert [message["id"] for message in await history(client, conversation)] == ["a", "b", "c", "d"]
+
+
+async def test_twice_in_one_batch(client: httpx.AsyncClient, conversation: str) -> None:
+    """An id that stands twice in a batch is stored once, or is a conflict when the contents differ."""
+    body = await append(client, conversation, user("one", id="a"), user("one", id="a"))
+    assert [(m["seq"], m["duplicate"]) for m in body["messages"]] == [(1, False), (1, True)]
+
+    batch = {"messages": [user("two", id="b"), user("three", id="b")]}
+    answer = await client.post(f"/conversations/{conversation}/messages", json=batch)
+
+    assert problem(answer, 409, "entry-conflict")["errors"][0]["pointer"] == "#/messages/1/id"
+    assert len(await history(client, conversation)) == 1
+
+
+async def test_equal_text_is_no_duplicate(client: httpx.AsyncClient, conversation: str) -> None:
+    """People say "ok" twice: equal text under different ids, or under none, is stored each time."""
+    await append(client, conversation, user("ok", id="a"), user("ok", id="b"), user("ok"), user("ok"))
+
+    stored = await history(client, conversation)
+
+    assert [message["message"]["content"] for message in stored] == ["ok"] * 4
+    assert len({message["id"] for message in stored}) == 4
+
+
+async def test_all_or_none(client: httpx.AsyncClient, conversation: str) -> None:
+    """One bad entry in the middle, found by us or by the store, and nothing is stored: not even the conversation."""
+    for bad in ({"message": {"role": "clown", "content": ""}}, result("nobody-asked")):
+        batch = {"messages": [user("before"), bad, user("after")]}
+        answer = await client.post(f"/conversations/{conversation}/messages", json=batch)
+
+        assert answer.status_code in (400, 422)
+        assert answer.json()["errors"][0]["pointer"].startswith("#/messages/1/message")
+        assert (await client.get(f"/conversations/{conversation}")).status_code == 404
+
+
+async def test_results_need_their_call(client: httpx.AsyncClient, conversation: str) -> None:
+    """A result without a call, a call answered twice and one overtaken by a message are 422; any order is right."""
+    path = f"/conversations/{conversation}/messages"
+    await append(client, conversation, calling("a", "b", "c"), result("c"))
+    await append(client, conversation, result("a"))
+
+    for bad in (result("c"), result("zz")):
+        answer = await client.post(path, json={"messages": [bad]})
+        pointer = problem(answer, 422, "orphan-tool-result")["errors"][0]["pointer"]
+        assert pointer == "#/messages/0/message/tool_call_id"
+    await append(client, conversation, result("b"), user("next"))
+    await append(client, conversation, calling("d"), user("never mind"))
+    late = await client.post(path, json={"messages": [result("d")]})
+
+    problem(late, 422, "orphan-tool-result")
+    assert len(await history(client, conversation)) == 7
+
+
+async def test_a_retry_after_the_group_went_on(client: httpx.AsyncClient, conversation: str) -> None:
+    """A repeated call and result are duplicates, not orphans, whatever came after them."""
+    entries = [calling("a", id="1"), result("a", id="2")]
+    await append(client, conversation, *entries)
+    await append(client, conversation, user("next", id="3"))
+
+    body = await append(client, conversation, *entries)
+
+    assert [message["duplicate"] for message in body["messages"]] == [True, True]
+
+
+async def test_parallel_results_cost_what_they_cost(client: httpx.AsyncClient, conversation: str) -> None:
+    """Results of parallel calls are billed otherwise than a single one: the answer, the page and a retry agree."""
+    entries = [calling("a", "b", id="1"), result("a", "찾았다", id="2"), result("b", "없다", id="3")]
+    body = await append(client, conversation, *entries)
+    single = await append(client, conversation, calling("c"), result("c", "찾았다"))
+
+    again = await append(client, conversation, *entries)
+    stored = await history(client, conversation)
+
+    tokens = [message["tokens"] for message in body["messages"]]
+    assert (
+        tokens == [message["tokens"] for message in stored[:3]] == [message["tokens"] for message in again["messages"]]
+    )
+    assert tokens[1] != single["messages"][1]["tokens"]
+
+
+async def test_many_appends_at_once(client: httpx.AsyncClient, conversation: str) -> None:
+    """Twenty appends at the same moment are all kept, each once, with dense sequence numbers and versions."""
+    bodies = await asyncio.gather(*(append(client, conversation, user(f"q{n}"), assistant(f"a{n}")) for n in range(20)))
+
+    texts = [message["message"]["content"] for message in await history(client, conversation)]
+    assert sorted(body["version"] for body in bodies) == list(range(1, 21))
+    assert sorted(texts) == sorted(f"{role}{n}" for n in range(20) for role in "qa")
+    assert all(texts[i][1:] == texts[i + 1][1:] for i in range(0, 40, 2))
+
+
+async def test_the_last_of_duplicate_keys_counts(client: httpx.AsyncClient, conversation: str) -> None:
+    """The last of duplicate keys counts, as in most JSON libraries, for what is stored, counted and sent alike."""
+    raw = b'{"messages":[{"message":{"role":"assistant","role":"user","content":"long long long","content":"x"}}]}'
+
+    answer = await client.post(
+        f"/conversations/{conversation}/messages", content=raw, headers={"content-type": "application/json"}
+    )
+
+    plain = {"role": "user", "content": "x"}
+    counted = (await client.post("/count", json={"model": "gpt-4o", "messages": [plain]})).json()
+    assert answer.json()["messages"][0]["tokens"]["o200k_base"] == counted["messages"][0]
+    assert [message["message"] for message in await history(client, conversation)] == [plain]
+
+
+async def test_numbers_keep_their_value(client: httpx.AsyncClient, conversation: str) -> None:
+    """Whole numbers of any length and fractions in a message are given back as the numbers that they were."""
+    numbers = "[0, -0.0, 1e22, 0.1, 123456789012345678901234567890, 18446744073709551616, 1.7976931348623157e308]"
+    raw = b'{"messages":[{"message":{"role":"user","content":"x","n":%s}}]}' % numbers.encode()
+    await client.post(
+        f"/conversations/{conversation}/messages", content=raw, headers={"content-type": "application/json"}
+    )
+
+    (stored,) = await history(client, conversation)
+
+    assert stored["message"]["n"] == json.loads(numbers)

@@ -1,0 +1,131 @@
+"""Versions over HTTP: ETag, If-Match, If-None-Match."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from turns import append, history, problem, user
+
+
+async def act(client: httpx.AsyncClient, what: str, conversation: str, if_match: str) -> httpx.Response:
+    """One of the writes, under a condition."""
+    path = f"/conversations/{conversation}"
+    match what:
+        case "append":
+            call = client.build_request("POST", f"{path}/messages", json={"messages": [user("x", id="new")]})
+        case "append with window":
+            entries = {"messages": [user("x", id="new")]}
+            call = client.build_request("POST", f"{path}/messages?model=gpt-4o", json=entries)
+        case "change":
+            call = client.build_request("PATCH", path, json={"reserve": 7})
+        case _:
+            call = client.build_request("DELETE", path)
+    call.headers["if-match"] = if_match
+    return await client.send(call)
+
+
+WRITES = ("append", "append with window", "change", "erase")
+
+
+@pytest.mark.parametrize("what", WRITES)
+@pytest.mark.parametrize("tag", ['"1"', 'W/"1"', '"3"', '"0"', '"abc"', '"1-x"', '""', '"' + "9" * 40 + '"'])
+async def test_a_moved_version_refuses(client: httpx.AsyncClient, conversation: str, what: str, tag: str) -> None:
+    """A write under any version but the present one is 412, and changes nothing."""
+    await append(client, conversation, user("one", id="a"))
+    await append(client, conversation, user("two", id="b"))
+    before = (await client.get(f"/conversations/{conversation}")).json()
+
+    answer = await act(client, what, conversation, tag)
+
+    problem(answer, 412, "precondition-failed")
+    assert before == (await client.get(f"/conversations/{conversation}")).json()
+
+
+@pytest.mark.parametrize("what", WRITES)
+@pytest.mark.parametrize("tag", ['"2"', 'W/"2"', ' "2" ', "*"])
+async def test_the_present_version_allows(client: httpx.AsyncClient, conversation: str, what: str, tag: str) -> None:
+    """A write under the present version is done, weak or strong; a star stands for whatever version there is."""
+    await append(client, conversation, user("one", id="a"))
+    await append(client, conversation, user("two", id="b"))
+
+    answer = await act(client, what, conversation, tag)
+
+    assert answer.is_success, answer.text
+
+
+@pytest.mark.parametrize("what", WRITES)
+@pytest.mark.parametrize("tag", ["2", "", '"2', '"1", "2"', 'w/"2"', '"2" x'])
+async def test_what_is_no_condition(client: httpx.AsyncClient, conversation: str, what: str, tag: str) -> None:
+    """A header that is not one entity tag is 400, not a write without a condition."""
+    await append(client, conversation, user("one", id="a"))
+
+    answer = await act(client, what, conversation, tag)
+
+    assert problem(answer, 400, "bad-request")["errors"][0]["pointer"] == "#/header/if-match"
+    assert len(await history(client, conversation)) == 1
+
+
+@pytest.mark.parametrize("tag", ['"1"', "*"])
+async def test_a_condition_on_what_is_not_there(client: httpx.AsyncClient, conversation: str, tag: str) -> None:
+    """An append that expects a conversation does not create one."""
+    problem(await act(client, "append", conversation, tag), 412, "precondition-failed")
+
+    assert (await client.get(f"/conversations/{conversation}")).status_code == 404
+
+
+async def test_expecting_nothing(client: httpx.AsyncClient, conversation: str) -> None:
+    """Version 0 is that of a conversation which is not there yet: the first append wins, the second is told."""
+    assert (await act(client, "append", conversation, '"0"')).status_code == 201
+
+    path = f"/conversations/{conversation}/messages"
+    second = await client.post(path, json={"messages": [user("y")]}, headers={"if-match": '"0"'})
+
+    assert problem(second, 412, "precondition-failed")["version"] == 1
+
+
+async def test_a_repeated_append_under_its_old_version(client: httpx.AsyncClient, conversation: str) -> None:
+    """A retry carries the version of the first attempt, which that attempt itself moved: it is a duplicate, not 412."""
+    await append(client, conversation, user("one"))
+    assert (await act(client, "append", conversation, '"1"')).status_code == 201
+
+    again = await act(client, "append", conversation, '"1"')
+
+    assert (again.status_code, again.json()["messages"][0]["duplicate"]) == (200, True)
+
+
+READS = ("", "/messages", "/messages/1", "/window?model=gpt-4o")
+
+
+@pytest.mark.parametrize("what", READS)
+async def test_nothing_new_is_304(client: httpx.AsyncClient, conversation: str, what: str) -> None:
+    """A reader that has the version is answered 304 without a body, and 200 again once something changed."""
+    await append(client, conversation, user("one"))
+    path = f"/conversations/{conversation}{what}"
+    tag = (await client.get(path)).headers["etag"]
+
+    for header in (tag, f"W/{tag}", f'"0", {tag}', f'{tag} , "other"'):
+        same = await client.get(path, headers={"if-none-match": header})
+        assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag)
+    for header in ('"0"', '"other"', "1", "", '"99"'):
+        assert (await client.get(path, headers={"if-none-match": header})).status_code == 200
+    await append(client, conversation, user("two"))
+    moved = await client.get(path, headers={"if-none-match": tag})
+    assert (moved.status_code, moved.headers["etag"]) == (200, '"2"')
+
+
+async def test_patches_and_appends_at_once(client: httpx.AsyncClient, conversation: str) -> None:
+    """Settings changed while turns arrive: every change lands, and none asks its client to try again."""
+    await client.post("/conversations", json={"id": conversation})
+
+    async def change(n: int) -> httpx.Response:
+        return await client.patch(f"/conversations/{conversation}", json={"metadata": {f"k{n}": n}})
+
+    answers: list[Any] = await asyncio.gather(
+        *(append(client, conversation, user(f"m{n}")) for n in range(20)), *(change(n) for n in range(12))
+    )
+
+    assert [answer.status_code for answer in answers[20:]] == [200] * 12
+    body = (await client.get(f"/conversations/{conversation}")).json()
+    assert body["metadata"] == {f"k{n}": n for n in range(12)}
+    assert (body["version"], body["messages"]["count"]) == (33, 20)
