@@ -1,0 +1,356 @@
+"""Conversations for the tests of the window: drawn ones, short ways to write them down, and a store in memory."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from service.core.counting import measure, reference_tokens
+from service.core.documents import Documents, Source
+from service.core.messages import Document, Entry, Grounding, calls_of, parallel_flags
+from service.core.models import Model, find_model
+from service.core.notes import summary_message
+from service.core.records import Flags, Record, StoredGrounding, Summary
+from service.core.render import join_bodies, render_openai
+from service.core.settings import ConversationSettings, FixedParts, fixed_parts
+from service.core.view import History
+from service.core.window import NeedOlder, Options, Window, build_window
+from service.problems import WindowDoesNotFit
+from service.store.entries import check_entries, prepare
+from service.store.layout import decode_grounding, decode_record
+
+MODELS = ("gpt-4o-mini", "gpt-5", "gpt-3.5-turbo", "claude-sonnet-4-5")
+quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+deep = settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "parameters": {"type": "object", "properties": {"day": {"type": "integer"}}}},
+}
+
+
+# ---- a store in memory: what is kept of a conversation, and the tails that a read gives
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A conversation: settings, entries, and a summary's text with the seq that it goes through."""
+
+    entries: tuple[Entry, ...] = ()
+    settings: ConversationSettings = field(default_factory=ConversationSettings)
+    summary: tuple[str, int] | None = None
+
+    @cached_property
+    def messages(self) -> list[dict[str, Any]]:
+        return [entry.message for entry in self.entries]
+
+    @cached_property
+    def parts(self) -> FixedParts:
+        return fixed_parts(self.settings)
+
+    @cached_property
+    def stored(self) -> tuple[list[Record], list[bytes], dict[int, StoredGrounding]]:
+        """Records, bodies and documents as an append leaves them."""
+        check_entries(self.entries)
+        flags = parallel_flags([calls_of(m) for m in self.messages], [f"/{i}" for i in range(len(self.messages))])
+        new = prepare(self.entries, self.parts.template, now_ms=1)
+        records = [decode_record(entry.record) for entry in new]
+        records = [
+            msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL) if parallel else record
+            for record, parallel in zip(records, flags, strict=True)
+        ]
+        documents = {seq: decode_grounding(entry.grounding) for seq, entry in enumerate(new, 1) if entry.grounding}
+        return records, [entry.body for entry in new], documents
+
+    @cached_property
+    def question(self) -> int:
+        return max((seq for seq, m in enumerate(self.messages, 1) if m["role"] == "user"), default=0)
+
+    def upto(self, length: int) -> "Talk":
+        """The conversation when it had ``length`` messages."""
+        records, bodies, documents = self.stored
+        earlier = replace(self, entries=self.entries[:length])
+        stored = records[:length], bodies[:length], {seq: d for seq, d in documents.items() if seq <= length}
+        vars(earlier).update(stored=stored, parts=self.parts)
+        return earlier
+
+    def history(self, model: Model, first_seq: int = 1) -> History:
+        """The history from ``first_seq`` on, with what a read adds of the messages before it."""
+        records, _, _ = self.stored
+        column = 0 if model.encoding == "o200k_base" else 1
+        grounded = [record.grounding[column] for record in records if record.grounding]
+        return History(
+            first_seq=first_seq,
+            records=records[first_seq - 1 :],
+            outside={seq: records[seq - 1] for seq in self.always if seq < first_seq},
+            length=len(records),
+            column=column,
+            tokens=sum(reference_tokens(r.measure, parallel=r.parallel)[column] for r in records),
+            grounding_messages=len(grounded),
+            grounding_tokens=sum(grounded),
+            question=self.question,
+            summary=self._summary(),
+        )
+
+    @cached_property
+    def always(self) -> set[int]:
+        """What the store repeats for every read: system, developer and pinned messages, pinned groups whole."""
+        found = {self.question} - {0}
+        for group in groups(self.messages):
+            pinned = any(self.entries[seq - 1].pinned for seq in group)
+            if pinned or self.messages[group[0] - 1]["role"] in ("system", "developer"):
+                found.update(group)
+        return found
+
+    def _summary(self) -> Summary | None:
+        if self.summary is None:
+            return None
+        text, through = self.summary
+        return Summary(text=text, through_seq=through, measure=measure(summary_message(text)))
+
+    def documents(self, **limits: Any) -> Documents:
+        records, bodies, documents = self.stored
+        return Documents(
+            sources={
+                seq: Source(stored, bodies[seq - 1][stored.start : stored.end], records[seq - 1])
+                for seq, stored in documents.items()
+            },
+            template=self.parts.template,
+            **limits,
+        )
+
+    def build(self, ask: "Ask", first_seq: int = 1) -> Window | NeedOlder:
+        return build_window(
+            self.history(ask.model, first_seq),
+            model=ask.model,
+            budget=ask.budget,
+            fixed=self.parts.fixed,
+            options=ask.options,
+            documents=self.documents(dedupe=ask.options.dedupe != "none", **ask.limits),
+        )
+
+    def window(self, ask: "Ask") -> Window:
+        window = self.build(ask)
+        assert isinstance(window, Window)
+        return window
+
+    def request(self, window: Window) -> bytes:
+        """The window as it is sent."""
+        records, bodies, documents = self.stored
+        return render_openai(self.parts, window, join_bodies(1, records, b",".join(bodies), {}), documents)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked of a conversation."""
+
+    name: str = "gpt-4o-mini"
+    budget: int = 1_000_000
+    options: Options = field(default_factory=Options)
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def model(self) -> Model:
+        return find_model(self.name)
+
+
+def groups(messages: list[dict[str, Any]]) -> list[list[int]]:
+    """Seqs that belong together: calls with the results that follow, a legacy call with its result, else one by one."""
+    found: list[list[int]] = []
+    for seq, message in enumerate(messages, 1):
+        leader = messages[found[-1][0] - 1] if found else {}
+        joins_calls = message["role"] == "tool"
+        joins_legacy = message["role"] == "function" and leader.get("function_call") and len(found[-1]) == 1
+        if joins_calls or (joins_legacy and not leader.get("tool_calls")):
+            found[-1].append(seq)
+        else:
+            found.append([seq])
+    return found
+
+
+# ---- short ways to write messages down
+
+
+def talk(*messages: dict[str, Any] | Entry, summary: tuple[str, int] | None = None, **fixed: Any) -> Talk:
+    entries = (m if isinstance(m, Entry) else Entry(message=m) for m in messages)
+    return Talk(tuple(entries), ConversationSettings(**fixed), summary)
+
+
+def said(role: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": role, "content": content, **more}
+
+
+def pinned(message: dict[str, Any]) -> Entry:
+    return Entry(message=message, pinned=True)
+
+
+def grounded(content: Any, *documents: str | tuple[str, str], is_pinned: bool = False) -> Entry:
+    """A question with documents: texts, or pairs of id and text."""
+    found = [Document(text=d) if isinstance(d, str) else Document(id=d[0], text=d[1]) for d in documents]
+    return Entry(message=said("user", content), grounding=Grounding(documents=found), pinned=is_pinned)
+
+
+def calling(*ids: str, content: str | None = None, arguments: str = '{"day": 1}') -> dict[str, Any]:
+    calls = [{"id": i, "type": "function", "function": {"name": "look", "arguments": arguments}} for i in ids]
+    return {"role": "assistant", "content": content, "tool_calls": calls}
+
+
+def result(call_id: str, content: str = "found") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def words(count: int, word: str = "day") -> str:
+    """A text of ``count`` tokens in every encoding."""
+    return " ".join([word] * count)
+
+
+# ---- drawn conversations
+
+TEXTS = (
+    "",
+    "ok",
+    "yes, please",
+    "Which talks are on today?",
+    "<|endoftext|> is text",
+    "오늘 강연은? 🙂",
+    'a "quoted"\nline\\ ',
+    words(9),
+    words(31),
+    words(80),
+)
+_texts = st.sampled_from(TEXTS)
+_rarely = st.sampled_from([False] * 6 + [True])
+_ids = (f"call_{i}" for i in itertools.count())
+
+
+def _one(message: dict[str, Any]) -> list[dict[str, Any]]:
+    return [message]
+
+
+def _parts(texts: Iterable[str]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text} for text in texts]
+
+
+def _group(calls: int, answers: list[str], order: int, content: str | None) -> list[dict[str, Any]]:
+    ids = [f"call_{i}" for i in range(calls)]
+    ordered = ids[order % calls :] + ids[: order % calls]
+    return [calling(*ids, content=content), *(result(i, text) for i, text in zip(ordered, answers, strict=False))]
+
+
+def _legacy(content: str, *, answered: bool) -> list[dict[str, Any]]:
+    call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+    return [call, said("function", content, name="look")] if answered else [call]
+
+
+_groups = st.builds(
+    _group,
+    st.integers(1, 3),
+    st.lists(_texts, max_size=3),
+    st.integers(0, 2),
+    st.sampled_from([None, "", "one moment"]),
+)
+_turns = st.one_of(
+    st.builds(_one, st.builds(said, st.sampled_from(["user", "assistant"]), _texts)),
+    st.builds(_one, st.builds(said, st.sampled_from(["user", "assistant"]), _texts)),
+    st.builds(_one, st.builds(said, st.just("user"), st.lists(_texts, min_size=1, max_size=2).map(_parts))),
+    st.builds(_one, st.builds(said, st.just("user"), _texts, name=st.sampled_from(["alice", "user"]))),
+    st.builds(_one, st.builds(said, st.sampled_from(["system", "developer"]), _texts)),
+    st.builds(_one, st.builds(said, st.just("assistant"), st.none(), refusal=_texts)),
+    _groups,
+    _groups,
+    st.builds(_legacy, _texts, answered=st.booleans()),
+    st.builds(_one, st.builds(said, st.just("function"), _texts, name=st.just("look"))),
+)
+_documents = st.lists(
+    st.builds(
+        Document, text=st.sampled_from([*TEXTS[1:], words(200)]), id=st.sampled_from([None, "d-1", "d-2", "d-3"])
+    ),
+    min_size=1,
+    max_size=4,
+)
+_TEMPLATES = (None, "{documents}\n===\n{content}", "Q: {content}{documents}", "<{content}>\n{documents}\nAnswer:")
+
+
+@st.composite
+def entries(draw: st.DrawFn, *, max_turns: int = 10, pins: bool = True, documents: bool = True) -> tuple[Entry, ...]:
+    """Turns of every kind; groups may be left without results, at the end or before other messages."""
+    drawn = []
+    for message in itertools.chain.from_iterable(draw(st.lists(_turns, max_size=max_turns))):
+        found = None
+        if documents and message["role"] == "user" and draw(st.booleans()):
+            found = Grounding(documents=draw(_documents))
+        drawn.append(Entry(message=message, pinned=pins and draw(_rarely), grounding=found))
+    return tuple(drawn)
+
+
+@st.composite
+def talks(draw: st.DrawFn, **kinds: Any) -> Talk:
+    found = draw(entries(**kinds))
+    fixed = ConversationSettings(
+        system=draw(st.sampled_from([None, "You are helpful.", "Answer briefly.\n"])),
+        few_shots=draw(st.sampled_from([None, None, [said("user", "ping"), said("assistant", "pong")], SHOT_CALLS])),
+        tools=draw(st.sampled_from([None, [TOOL]])),
+        tool_choice=draw(st.sampled_from([None, "auto", "none"])),
+        grounding_template=draw(st.sampled_from(_TEMPLATES)),
+        document_separator=draw(st.sampled_from([None, "\n", ""])),
+    )
+    summary = None
+    if found and draw(st.booleans()):
+        summary = (draw(st.sampled_from(["They met.", words(40)])), draw(st.integers(1, len(found))))
+    return Talk(found, fixed, summary)
+
+
+SHOT_CALLS = [said("user", "today?"), calling("a", "b"), result("a", "날씨"), result("b"), said("assistant", "two")]
+
+
+def limits() -> st.SearchStrategy[dict[str, Any]]:
+    """What may be said about documents."""
+    return st.fixed_dictionaries(
+        {}, optional={"max_tokens": st.sampled_from([5, 40, 120]), "overflow": st.sampled_from(["trim", "drop"])}
+    )
+
+
+def options(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[Options]:
+    """Every way to ask, with ``given`` instead where a test wants less; a stable cut only where a test wants it."""
+    ways: dict[str, st.SearchStrategy[Any]] = {
+        "limit": st.sampled_from([None, None, 1, 2, 3, 5, 8]),
+        "overflow": st.sampled_from(["stop", "skip"]),
+        "grounding": st.sampled_from(["latest", "latest", "all", "none"]),
+        "dedupe": st.sampled_from(["grounding", "messages", "none"]),
+        "start": st.sampled_from(["any", "user"]),
+        "summary": st.sampled_from(["auto", "never", "always"]),
+        "note": st.booleans(),
+    }
+    return st.builds(Options, **(ways | given))
+
+
+@st.composite
+def asks(draw: st.DrawFn, found: Talk, *, fits: bool = True, **given: st.SearchStrategy[Any]) -> Ask:
+    """A question to a conversation, its budget tight more often than not; if ``fits``, what must be in does."""
+    name, wanted = draw(st.sampled_from(MODELS)), draw(options(**given))
+    least = needed(found, name, wanted)
+    most = found.window(Ask(name, 10**9, Options(grounding="all", dedupe="none"))).tokens["total"] + 40
+    spare = draw(st.integers(0 if fits else -3, max(40, most - least)))
+    return Ask(name, max(1, least + spare), wanted, draw(limits()))
+
+
+def needed(found: Talk, name: str, wanted: Options | None = None) -> int:
+    """What must be in costs, as the problem says it."""
+    with pytest.raises(WindowDoesNotFit) as caught:
+        found.build(Ask(name, 0, msgspec.structs.replace(wanted or Options(), grounding="none")))
+    return int(caught.value.members["needed"])
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn, *, kinds: Mapping[str, Any] | None = None, fits: bool = True, **given: st.SearchStrategy[Any]
+) -> tuple[Talk, Ask]:
+    """A conversation and a question to it."""
+    found = draw(talks(**(kinds or {})))
+    return found, draw(asks(found, fits=fits, **given))

@@ -1,0 +1,294 @@
+"""What always holds of a window, whatever the history: against an oracle, and property by property."""
+
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from histories import Ask, Talk, cases, deep, groups, needed, quick
+from hypothesis import given
+from hypothesis import strategies as st
+from window_oracle import Oracle
+
+from service.core.counting import count_request, reference_tokens
+from service.core.window import Window
+from service.problems import WindowDoesNotFit
+
+Case = tuple[Talk, Ask]
+
+
+def sent(case: Case, window: Window) -> dict[str, Any]:
+    request: dict[str, Any] = msgspec.json.decode(case[0].request(window))
+    return request
+
+
+def check_against_the_oracle(case: Case) -> None:
+    expected = Oracle(*case).expected()
+    if expected is None:
+        with pytest.raises(WindowDoesNotFit):
+            case[0].window(case[1])
+        return
+    window = case[0].window(case[1])
+    assert (expected.seqs, expected.stop, expected.note) == (window.seqs, window.stop_reason, window.note)
+    assert (expected.grounding, expected.summary) == (window.grounding, window.summary is not None)
+    assert (expected.total, expected.duplicates) == (window.tokens["total"], window.dropped["duplicates"])
+    assert msgspec.json.encode(expected.request) == case[0].request(window)
+
+
+@quick
+@given(cases(fits=False))
+def test_oracle(case: Case) -> None:
+    """A window is what the law gives when it is applied in the simplest way, every try counted as a whole request."""
+    check_against_the_oracle(case)
+
+
+@pytest.mark.nightly
+@deep
+@given(cases(kinds={"max_turns": 25}, fits=False))
+def test_oracle_deeper(case: Case) -> None:
+    """The law in the simplest way, over longer histories and many more of them."""
+    check_against_the_oracle(case)
+
+
+@quick
+@given(cases())
+def test_never_over_budget(case: Case) -> None:
+    """A window's tokens are within its budget."""
+    window = case[0].window(case[1])
+    assert window.tokens["total"] <= case[1].budget
+
+
+@quick
+@given(cases())
+def test_total_is_a_fresh_count_of_the_request(case: Case) -> None:
+    """What the records say a window costs is what its rendered request is counted as."""
+    window = case[0].window(case[1])
+    assert count_request(case[1].model, **sent(case, window)).tokens == window.tokens["total"]
+
+
+@quick
+@given(cases())
+def test_total_is_the_sum_of_its_parts(case: Case) -> None:
+    """The parts of a window's tokens sum to the total, and none is negative."""
+    tokens = dict(case[0].window(case[1]).tokens)
+    assert tokens.pop("total") == sum(tokens.values())
+    assert min(tokens.values()) >= 0
+
+
+@quick
+@given(cases())
+def test_no_orphans(case: Case) -> None:
+    """Every result follows its call, and every call has its result unless it may still come."""
+    window = case[0].window(case[1])
+    waiting: set[str] = set()
+    messages = sent(case, window)["messages"]
+    for message in messages:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] in waiting
+            waiting.discard(message["tool_call_id"])
+        else:
+            assert not waiting
+            waiting = {call["id"] for call in message.get("tool_calls") or ()}
+    assert not waiting or messages[-1]["role"] in ("assistant", "tool")
+
+
+@quick
+@given(cases())
+def test_groups_are_whole(case: Case) -> None:
+    """A tool group is in the window with all of its messages or with none; a legacy call and its result too."""
+    kept = set(case[0].window(case[1]).seqs)
+    for group in groups(case[0].messages):
+        assert kept.isdisjoint(group) or kept.issuperset(group)
+
+
+@quick
+@given(cases())
+def test_what_must_be_in_is_in(case: Case) -> None:
+    """System and developer messages, the newest question, the newest message and what is pinned are in every window."""
+    talk, _ = case
+    kept = set(case[0].window(case[1]).seqs)
+    oracle = Oracle(*case)
+    must = {seq for seq, m in enumerate(talk.messages, 1) if m["role"] in ("system", "developer")}
+    must |= {talk.question, len(talk.messages)} - {0}
+    for group in oracle.groups:
+        if oracle.sendable(group):
+            must |= {seq for seq in group if talk.entries[seq - 1].pinned}
+    assert must <= kept
+
+
+@quick
+@given(cases())
+def test_order_is_kept(case: Case) -> None:
+    """Messages leave in the order in which they came, each once."""
+    assert all(a < b for a, b in pairwise(case[0].window(case[1]).seqs))
+
+
+@quick
+@given(cases())
+def test_spliced_json_is_reencoded_json(case: Case) -> None:
+    """The request that is spliced from stored bytes is, byte for byte, what encoding it anew gives."""
+    window = case[0].window(case[1])
+    oracle = Oracle(*case)
+    oracle.grounding = dict(window.grounding)
+    decoded = oracle.request(set(window.seqs), summary=window.summary is not None, note=window.note)
+    assert msgspec.json.encode(decoded) == case[0].request(window)
+
+
+@quick
+@given(cases(overflow=st.just("stop"), start=st.just("any"), dedupe=st.just("none"), limit=st.none()))
+def test_maximal(case: Case) -> None:
+    """When a window ends for its budget, the next older unit would not have fitted."""
+    talk, ask = case
+    window = case[0].window(case[1])
+    if window.stop_reason != "budget":
+        return
+    oracle = Oracle(talk, ask)
+    oracle.grounding = dict(window.grounding)
+    left = [g for g in oracle.groups if g[0] not in window.seqs and oracle.sendable(g)]
+    larger = {*window.seqs, *left[-1]}
+    note = 10 ** len(str(len(talk.messages))) - 1 if ask.options.note else 0
+    assert oracle.charge(larger, summary=window.summary is not None, note=note) > ask.budget
+
+
+def sent_characters(window: Window, question: int) -> int:
+    chosen = window.grounding.get(question)
+    return len(chosen.before + chosen.after) if chosen else 0
+
+
+MONOTONE = {"grounding": st.sampled_from(["latest", "none"]), "summary": st.sampled_from(["never", "always"])}
+
+
+@quick
+@given(cases(overflow=st.just("stop"), **MONOTONE), st.integers(1, 40))
+def test_more_budget_never_keeps_less(case: Case, more: int) -> None:
+    """With a larger budget no character of the question's documents goes, and while they are the same no message."""
+    talk, ask = case
+    small = case[0].window(case[1])
+    large = talk.window(Ask(ask.name, ask.budget + more, ask.options, ask.limits))
+    before, after = (sent_characters(window, talk.question) for window in (small, large))
+    assert before <= after
+    assert before < after or set(small.seqs) <= set(large.seqs)
+
+
+@quick
+@given(cases(overflow=st.just("skip"), start=st.just("any"), **MONOTONE), st.integers(1, 40))
+def test_more_budget_never_skips_a_newer_message(case: Case, more: int) -> None:
+    """Where messages are skipped, the newest on which two budgets differ is kept by the larger."""
+    talk, ask = case
+    small = case[0].window(case[1])
+    large = talk.window(Ask(ask.name, ask.budget + more, ask.options, ask.limits))
+    before, after = (sent_characters(window, talk.question) for window in (small, large))
+    differ = set(small.seqs) ^ set(large.seqs)
+    assert before <= after
+    assert before < after or not differ or max(differ) in large.seqs
+
+
+@quick
+@given(cases())
+def test_summary_stands_for_what_it_covers(case: Case) -> None:
+    """With a summary in the window, what it covers is left out, unless it is in every window."""
+    window = case[0].window(case[1])
+    through = window.summary.through_seq if window.summary else 0
+    assert {seq for seq in window.seqs if seq <= through} <= Oracle(*case).must
+
+
+@quick
+@given(cases(summary=st.sampled_from(["never", "always"])))
+def test_summary_as_asked(case: Case) -> None:
+    """``always`` puts the summary in whenever there is one, ``never`` never."""
+    wanted = case[1].options.summary == "always" and case[0].summary is not None
+    assert wanted == (case[0].window(case[1]).summary is not None)
+
+
+@quick
+@given(cases(limit=st.integers(1, 6)))
+def test_limit(case: Case) -> None:
+    """No message beyond the last N is in the window, unless it is in every window."""
+    limit = case[1].options.limit or 0
+    window = case[0].window(case[1])
+    assert {seq for seq in window.seqs if seq <= len(case[0].messages) - limit} <= Oracle(*case).must
+
+
+@quick
+@given(cases(dedupe=st.just("messages")))
+def test_dedupe_messages(case: Case) -> None:
+    """What is said twice is in the window once, unless both are in every window."""
+    oracle = Oracle(*case)
+    kept = [seq for seq in case[0].window(case[1]).seqs if seq not in oracle.must]
+    said = [text for seq in kept if (text := oracle._said(next(g for g in oracle.groups if seq in g)))]
+    assert len(said) == len(set(said))
+
+
+@quick
+@given(cases(start=st.just("user")))
+def test_start_with_user(case: Case) -> None:
+    """The first message kept, system and developer messages aside, is a user's, unless it is in every window."""
+    roles = {seq: case[0].messages[seq - 1]["role"] for seq in case[0].window(case[1]).seqs}
+    spoken = [seq for seq, role in roles.items() if role not in ("system", "developer")]
+    assert not spoken or roles[spoken[0]] == "user" or spoken[0] in Oracle(*case).must
+
+
+@quick
+@given(cases(grounding=st.sampled_from(["latest", "none"])))
+def test_documents_only_with_the_newest_question(case: Case) -> None:
+    """Without ``all`` no message but the newest question carries documents, and with ``none`` not even that."""
+    allowed = {case[0].question} if case[1].options.grounding == "latest" else set()
+    assert set(case[0].window(case[1]).grounding) <= allowed
+
+
+@quick
+@given(cases(grounding=st.just("all"), dedupe=st.sampled_from(["grounding", "messages"])))
+def test_each_document_once(case: Case) -> None:
+    """With ``all`` a document is sent once, with the newest of the kept messages that bring it and have room for it."""
+    keys = [key for chosen in case[0].window(case[1]).grounding.values() for key in chosen.keys]
+    assert len(keys) == len(set(keys))
+
+
+@quick
+@given(cases())
+def test_documents_stay_within_their_own_budget(case: Case) -> None:
+    """All documents of a window together cost at most ``grounding_max_tokens``."""
+    window = case[0].window(case[1])
+    assert window.tokens["grounding"] <= case[1].limits.get("max_tokens", window.tokens["grounding"])
+
+
+@quick
+@given(cases())
+def test_explained(case: Case) -> None:
+    """Each message is explained once, in order, kept exactly when the window has it, at what it costs."""
+    talk, ask = case
+    explained = msgspec.structs.replace(ask.options, explain=True)
+    window = talk.window(Ask(ask.name, ask.budget, explained, ask.limits))
+    lines = window.explain or []
+    assert [line.seq for line in lines] == list(range(1, len(talk.messages) + 1))
+    assert [line.seq for line in lines if line.kept] == window.seqs
+    assert sum(line.tokens for line in lines if line.kept) == window.tokens["messages"]
+    assert all(line.role == message["role"] for line, message in zip(lines, talk.messages, strict=True))
+
+
+@quick
+@given(cases())
+def test_left_out_is_told(case: Case) -> None:
+    """Kept and dropped messages sum to the history, and their tokens too; the note tells the same number."""
+    talk, ask = case
+    window = case[0].window(case[1])
+    assert window.dropped["messages"] == len(talk.messages) - len(window.seqs)
+    assert window.note in (0, window.dropped["messages"])
+    column = 0 if ask.model.encoding == "o200k_base" else 1
+    left = [r for seq, r in enumerate(talk.stored[0], 1) if seq not in window.seqs]
+    assert window.dropped["tokens"] == sum(reference_tokens(r.measure, parallel=r.parallel)[column] for r in left)
+
+
+@quick
+@given(cases(summary=st.just("never"), grounding=st.just("none")), st.integers(1, 200))
+def test_error_figures_add_up(case: Case, short: int) -> None:
+    """When what must be in does not fit, the costs sum to what is needed, and the shortfall is how much is missing."""
+    talk, ask = case
+    least = needed(talk, ask.name)
+    budget = max(0, least - short)
+    with pytest.raises(WindowDoesNotFit) as caught:
+        talk.build(Ask(ask.name, budget, ask.options))
+    members = caught.value.members
+    assert sum(members["costs"].values()) == members["needed"] == least
+    assert members["budget"] + members["shortfall"] == members["needed"]
+    assert talk.window(Ask(ask.name, least, ask.options)).tokens["total"] <= least

@@ -1,0 +1,183 @@
+"""A window costs the window: from any tail that is long enough it is what the whole history gives."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from histories import Ask, Talk, calling, cases, deep, grounded, pinned, quick, result, said, talk, words
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.window import NeedOlder, Options, Window
+from service.problems import WindowDoesNotFit
+
+Case = tuple[Talk, Ask]
+CUTS = {"stable": st.booleans(), "stable_step": st.sampled_from([0.05, 0.1, 0.25, 0.5])}
+
+
+def outcome(found: Talk, ask: Ask, first_seq: int = 1) -> Any:
+    """What a tail gives: a window, a wish for more, or the figures of a problem."""
+    try:
+        return found.build(ask, first_seq)
+    except WindowDoesNotFit as problem:
+        return problem.members
+
+
+def check_every_tail(case: Case) -> None:
+    found, ask = case
+    whole = outcome(found, ask)
+    for first_seq in range(2, len(found.messages) + 1):
+        tail = outcome(found, ask, first_seq)
+        if isinstance(tail, NeedOlder):
+            assert 1 <= tail.first_seq < first_seq
+        else:
+            assert tail == whole
+
+
+@quick
+@given(cases(**CUTS))
+def test_every_tail(case: Case) -> None:
+    """A tail asks for more or gives exactly the window, or the problem, of the whole history."""
+    check_every_tail(case)
+
+
+@pytest.mark.nightly
+@deep
+@given(cases(kinds={"max_turns": 25}, **CUTS))
+def test_every_tail_deeper(case: Case) -> None:
+    """Every tail of longer histories, and of many more of them."""
+    check_every_tail(case)
+
+
+@quick
+@given(cases(kinds={"max_turns": 6}, **CUTS))
+def test_explained_from_a_tail(case: Case) -> None:
+    """What a tail explains is what the whole history explains, of the messages that were read."""
+    found, ask = case
+    ask = Ask(ask.name, ask.budget, msgspec.structs.replace(ask.options, explain=True), ask.limits)
+    whole = outcome(found, ask)
+    for first_seq in range(2, len(found.messages) + 1):
+        tail = outcome(found, ask, first_seq)
+        if isinstance(tail, Window):
+            assert [line for line in tail.explain or () if line not in whole.explain] == []
+
+
+@quick
+@given(cases(**CUTS))
+def test_asking_again_ends(case: Case) -> None:
+    """Reading older messages as often as they are asked for ends, with the window of the whole history."""
+    found, ask = case
+    first_seq = max(1, len(found.messages))
+    given_back = outcome(found, ask, first_seq)
+    while isinstance(given_back, NeedOlder):
+        assert given_back.first_seq < first_seq
+        first_seq = given_back.first_seq
+        given_back = outcome(found, ask, first_seq)
+    assert given_back == outcome(found, ask)
+
+
+LONG = talk(*(said(role, words(10)) for _ in range(200) for role in ("user", "assistant")))
+
+
+@pytest.mark.parametrize(
+    "options", [Options(), Options(stable=True), Options(overflow="skip"), Options(start="user"), Options(note=True)]
+)
+def test_a_short_tail_is_enough(options: Options) -> None:
+    """A window of 40 messages is decided by the last 64, however it is asked for, unless messages are skipped."""
+    ask = Ask(budget=14 * 40, options=options)
+    tail = LONG.build(ask, first_seq=len(LONG.messages) - 63)
+    assert isinstance(tail, NeedOlder) == (
+        options.overflow == "skip" and LONG.window(ask).tokens["total"] < 14 * 40 - 1
+    )
+
+
+def test_a_limit_is_decided_by_its_tail() -> None:
+    """The last ten messages are decided without any older one."""
+    assert LONG.build(Ask(options=Options(limit=10)), first_seq=391) == LONG.window(Ask(options=Options(limit=10)))
+
+
+def test_asking_for_more_grows() -> None:
+    """What is asked for doubles at least, so that a million messages are reached in a few reads."""
+    asked = LONG.build(Ask(budget=10**6), first_seq=300)
+    assert isinstance(asked, NeedOlder)
+    assert asked.first_seq == 1
+
+
+def test_a_tail_that_cuts_the_newest_group() -> None:
+    """A tail of results alone asks for their call."""
+    found = talk(said("user", "?"), calling("a", "b"), result("a"), result("b"))
+    assert isinstance(found.build(Ask(), first_seq=3), NeedOlder)
+
+
+def test_a_tail_that_cuts_a_legacy_pair() -> None:
+    """A function's result at the beginning of a tail is not taken for a message of its own."""
+    legacy = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": words(60)}}
+    found = talk(said("user", "?"), legacy, said("function", "1", name="look"), said("user", "and?"))
+    ask = Ask(budget=20)
+    assert isinstance(found.build(ask, first_seq=3), NeedOlder)
+    assert found.window(ask).seqs == [4]
+
+
+def test_a_tail_that_cuts_a_pinned_group() -> None:
+    """A pinned result in the tail asks for its call before the tail."""
+    found = talk(said("user", "?"), calling("a"), pinned(result("a")), said("user", "and?"))
+    assert isinstance(found.build(Ask(), first_seq=3), NeedOlder)
+
+
+def test_a_pinned_group_before_the_tail() -> None:
+    """A pinned group that lies before the tail is whole in the window, and costs what it costs from the whole."""
+    found = talk(
+        said("user", "?"), pinned(calling("a", "b")), result("a", "하나"), result("b"), *([said("user", "x")] * 9)
+    )
+    ask = Ask(budget=100, options=Options(limit=2))
+    tail = found.build(ask, first_seq=10)
+    assert tail == found.window(ask)
+    assert isinstance(tail, Window)
+    assert tail.seqs == [2, 3, 4, 12, 13]
+
+
+def test_a_pinned_group_that_nobody_finished() -> None:
+    """A pinned call that was overtaken before its result came is in no window, from no tail."""
+    found = talk(pinned(calling("a", "b")), result("a"), *([said("user", "x")] * 9))
+    ask = Ask(options=Options(limit=2))
+    assert found.window(ask).seqs == [10, 11]
+    assert found.build(ask, first_seq=9) == found.window(ask)
+
+
+def test_a_question_before_the_tail() -> None:
+    """In a long run of tools the question stays, with its documents, though the tail begins after it."""
+    rounds = [m for i in range(40) for m in (calling(f"c{i}"), result(f"c{i}", words(20)))]
+    found = talk(grounded("which?", "the one"), *rounds)
+    ask = Ask(budget=300)
+    tail = found.build(ask, first_seq=50)
+    assert tail == found.window(ask)
+    assert isinstance(tail, Window)
+    assert (tail.seqs[0], list(tail.grounding)) == (1, [1])
+
+
+def test_a_pinned_question_is_cut_alike_from_every_tail() -> None:
+    """A stable cut takes a pinned newest question for a pinned message, within the tail and before it."""
+    rounds = [m for i in range(40) for m in (calling(f"c{i}"), result(f"c{i}", words(20)))]
+    found = talk(*([said("user", words(30))] * 9), grounded("which?", words(90), is_pinned=True), *rounds)
+    ask = Ask(budget=600, options=Options(stable=True))
+    assert found.build(ask, first_seq=40) == found.window(ask)
+
+
+def test_everything_before_the_tail_is_always_in() -> None:
+    """A limit leaves nothing out where all that is older is in every window, and the tail knows it."""
+    found = talk(said("system", "a"), pinned(said("user", "b")), *([said("user", "x")] * 5))
+    ask = Ask(options=Options(limit=5))
+    tail = found.build(ask, first_seq=3)
+    assert isinstance(tail, Window)
+    assert (tail, tail.stop_reason) == (found.window(ask), "complete")
+
+
+def test_a_duplicate_of_what_is_pinned_before_the_tail() -> None:
+    """A message that repeats a pinned one is left out, wherever the tail begins."""
+    found = talk(
+        pinned(said("user", "remember")), *([said("assistant", "x")] * 9), said("user", "remember"), said("user", "?")
+    )
+    ask = Ask(options=Options(dedupe="messages", limit=5))
+    tail = found.build(ask, first_seq=8)
+    assert isinstance(tail, Window)
+    assert (tail, tail.seqs) == (found.window(ask), [1, 10, 12])
