@@ -5,7 +5,7 @@ msgspec says what it validates; here that is brought into the form from which ev
 * an object always has a name: a plain mapping takes the name that `OBJECTS` has for its field;
 * a union has a name and, where its members differ by one property, a discriminator;
 * a choice of words has a name, so that it is one type wherever it stands, with its default;
-* ``T or null`` of a simple type is ``type: [T, null]``, and a null that is the default is not said again;
+* ``T or null`` of a simple type is ``type: [T, null]``, and what a member is when it is left out is said in words;
 * what the service refuses is ``additionalProperties: false``, what it keeps and sends on is ``true``; what it answers
   says neither, for an answer may gain a member in a minor version.
 """
@@ -32,7 +32,7 @@ OBJECTS: Mapping[str, str] = {
     "functions": "FunctionDefinition",
     "function_call": "NamedToolChoice",
     "response_format": "ResponseFormat",
-    "parameters": "JsonSchema",
+    "parameters": "Parameters",
     "metadata": "Metadata",
     "window": "Window",
     "AnthropicRequest.messages": "ProviderObject",
@@ -147,7 +147,7 @@ def named_components() -> dict[str, Json]:
         },
         "NamedToolChoice": open_object("One tool, or some, as the provider writes it."),
         "ResponseFormat": open_object("What the reply must look like, as the provider writes it."),
-        "JsonSchema": open_object("A JSON Schema."),
+        "Parameters": open_object("A JSON Schema."),
         "Metadata": open_object("The client's own; kept and given back."),
         "ProviderObject": open_object("An object of the provider's request."),
         "OpenAPIDocument": open_object("An OpenAPI 3.1 document."),
@@ -169,7 +169,7 @@ def _component(name: str, schema: Json, *, is_open: bool) -> Json:
         component["description"] = plain(description)
     if "properties" in schema:
         component["properties"] = {
-            field: property_schema(each, name, field) for field, each in schema["properties"].items()
+            field: _without_default(property_schema(each, name, field)) for field, each in schema["properties"].items()
         }
     if required := schema.get("required"):
         component["required"] = required
@@ -180,6 +180,16 @@ def _component(name: str, schema: Json, *, is_open: bool) -> Json:
     return component
 
 
+def _without_default(schema: Json) -> Json:
+    """A member without its default, which generators take for a promise that it is always there."""
+    if "default" not in schema:
+        return schema
+    default = msgspec.json.encode(schema["default"]).decode()
+    said = schema.get("description", "")
+    rest = {key: value for key, value in schema.items() if key != "default"}
+    return {**rest, "description": f"{said} Left out: {default}.".lstrip()}
+
+
 def plain(text: str) -> str:
     """A docstring as Markdown: one code mark where reStructuredText has two."""
     return re.sub(r"\s*\n\s*", " ", text.replace("``", "`").strip())
@@ -188,6 +198,8 @@ def plain(text: str) -> str:
 def property_schema(schema: Json, owner: str, field: str) -> Json:
     """One property of a declaration, by the rules at the head."""
     schema = dict(schema)
+    if schema.get("default", ...) in (None, "", [], {}):
+        del schema["default"]
     if "anyOf" in schema:
         return _any_of(schema, owner, field)
     if schema in ({}, {"type": "object"}):
@@ -198,8 +210,6 @@ def property_schema(schema: Json, owner: str, field: str) -> Json:
         schema["items"] = property_schema(schema["items"], owner, field)
     if pattern := schema.get("pattern"):
         schema["pattern"] = pattern.replace(r"\Z", "$")
-    if schema.get("default", ...) in (None, "", [], {}):
-        del schema["default"]
     return schema
 
 

@@ -28,7 +28,7 @@ Clients should ignore members that they do not know: an answer may gain one in a
 @lru_cache(maxsize=4)
 def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
     """The document of ``handlers``, as indented JSON with a line's end. Raises KeyError for a handler without a row."""
-    content = {
+    content: Json = {
         "openapi": "3.1.0",
         "info": {
             "title": "Sash",
@@ -43,7 +43,24 @@ def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
         "paths": _paths(handlers),
         "components": _components(),
     }
+    _drop_unused(content)
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
+def _drop_unused(content: Json) -> None:
+    """Drop components that nothing refers to, such as a problem that no operation answers with."""
+    while True:
+        used = set(re.findall(rb'"#/components/(\w+)/([^"]+)"', msgspec.json.encode(content)))
+        unused = [
+            (kind, name)
+            for kind, each in content["components"].items()
+            for name in each
+            if kind != "securitySchemes" and (kind.encode(), name.encode()) not in used
+        ]
+        if not unused:
+            return
+        for kind, name in unused:
+            del content["components"][kind][name]
 
 
 def openapi_path(path: str) -> str:
@@ -100,15 +117,13 @@ def _answer(answer: Answer) -> Json:
 
 def _errors(row: Operation, method: str, path: str) -> list[int]:
     """Every status that the operation may answer with when something is wrong."""
-    found = {408, 500, *row.errors}
+    found = {500, 503, *row.errors}
     if path not in OPEN_PATHS:
         found.add(401)
     if row.body or row.query or row.conditional or (row.stored and "{" in path):
         found.add(400)
     if row.body:
-        found |= {413, 415}
-    if row.stored:
-        found.add(503)
+        found |= {408, 413, 415}
     if row.fills:
         found.add(507)
     if row.conditional and method != "GET":

@@ -38,20 +38,156 @@ APPEND: Final[Json] = {
         {"id": "m-3", "message": _RESULT},
     ]
 }
+_TIME: Final = "2026-03-01T09:30:00.000Z"
+_NO_TOKENS: Final[Json] = {"o200k_base": 0, "cl100k_base": 0}
+CREATED: Final[Json] = {
+    **CREATE,
+    "version": 1,
+    "created_at": _TIME,
+    "updated_at": _TIME,
+    "messages": {"count": 0, "first_seq": None, "last_seq": None},
+    "tokens": _NO_TOKENS,
+    "expires_at": None,
+    "summary": None,
+}
+CHANGED: Final[Json] = {**CREATED, "reserve": 2048, "metadata": {"room": "2"}, "version": 2}
+CONVERSATION: Final[Json] = {
+    **CHANGED,
+    "version": 3,
+    "messages": {"count": 3, "first_seq": 1, "last_seq": 3},
+    "tokens": {"o200k_base": 47, "cl100k_base": 47},
+}
+
+
+def _appended(*, duplicate: bool) -> Json:
+    costs = enumerate((12, 27, 8), 1)
+    return {
+        "conversation_id": "c-1",
+        "version": 3,
+        "first_seq": 1,
+        "last_seq": 3,
+        "messages": [
+            {"seq": seq, "id": f"m-{seq}", "duplicate": duplicate, "tokens": {"o200k_base": n, "cl100k_base": n}}
+            for seq, n in costs
+        ],
+    }
+
+
+APPENDED: Final = _appended(duplicate=False)
+DUPLICATE: Final = _appended(duplicate=True)
+MESSAGE: Final[Json] = {
+    "seq": 3,
+    "id": "m-3",
+    "created_at": _TIME,
+    "message": _RESULT,
+    "tokens": {"o200k_base": 8, "cl100k_base": 8},
+    "pinned": False,
+}
+PAGE: Final[Json] = {
+    "messages": [
+        {
+            "seq": 1,
+            "id": "m-1",
+            "created_at": _TIME,
+            "message": _QUESTION,
+            "tokens": {"o200k_base": 12, "cl100k_base": 12},
+            "pinned": False,
+            "grounding": _DOCUMENTS,
+            "grounding_tokens": {"o200k_base": 15, "cl100k_base": 15},
+        },
+        {
+            "seq": 2,
+            "id": "m-2",
+            "created_at": _TIME,
+            "message": _ASKS,
+            "tokens": {"o200k_base": 27, "cl100k_base": 27},
+            "pinned": False,
+        },
+    ],
+    "next_cursor": "YTM",
+}
+SUMMARY: Final[Json] = {"text": "A visitor asked for talks about Gradle.", "through_seq": 1}
+SUMMARIZED: Final[Json] = {
+    **CONVERSATION,
+    "version": 4,
+    "summary": {**SUMMARY, "tokens": {"o200k_base": 20, "cl100k_base": 20}},
+}
+REWIND: Final[Json] = {"to_seq": 1}
+REWOUND: Final[Json] = {
+    **SUMMARIZED,
+    "version": 5,
+    "messages": {"count": 1, "first_seq": 1, "last_seq": 1},
+    "tokens": {"o200k_base": 12, "cl100k_base": 12},
+}
+_SYSTEM: Final[Json] = {"role": "system", "content": "You help visitors of a conference."}
+_GROUNDED: Final[Json] = {
+    "role": "user",
+    "content": "Is there a talk about Gradle?\n\nSources:\nFaster builds. Room 2, 14:00.",
+}
+WINDOW: Final[Json] = {
+    "conversation_id": "c-1",
+    "version": 3,
+    "model": "gpt-4o-mini",
+    "encoding": "o200k_base",
+    "exact": True,
+    "context_window": 128000,
+    "max_input_tokens": 128000,
+    "reserve": 2048,
+    "budget": 125952,
+    "format": "openai",
+    "tokens": {
+        "total": 109,
+        "priming": 3,
+        "system": 11,
+        "few_shots": 0,
+        "tools": 33,
+        "summary": 0,
+        "messages": 47,
+        "grounding": 15,
+    },
+    "kept": {"messages": 3, "first_seq": 1, "last_seq": 3},
+    "dropped": {"messages": 0, "tokens": 0, "duplicates": 0, "grounding_messages": 0, "grounding_tokens": 0},
+    "grounding": {"documents": 1, "documents_kept": 1, "truncated": False},
+    "stop_reason": "complete",
+    "summary_used": False,
+    "note": 0,
+    "request": {"messages": [_SYSTEM, _GROUNDED, _ASKS, _RESULT], "tools": CREATE["tools"]},
+}
 BUILD: Final[Json] = {
     "model": "gpt-4o-mini",
     "system": "You help visitors of a conference.",
     "messages": [{"message": _QUESTION}],
 }
 COUNT: Final[Json] = {"model": "gpt-4o-mini", "messages": [_QUESTION], "text": "Is there a talk about Gradle?"}
-CREATED: Final[Json] = {}
-CONVERSATION: Final[Json] = {}
-CHANGED: Final[Json] = {}
-APPENDED: Final[Json] = {}
-DUPLICATE: Final[Json] = {}
-PAGE: Final[Json] = {}
-MESSAGE: Final[Json] = {}
-WINDOW: Final[Json] = {}
-BUILT: Final[Json] = {}
-COUNTED: Final[Json] = {}
-MODEL: Final[Json] = {}
+BUILT: Final[Json] = {
+    **WINDOW,
+    "conversation_id": None,
+    "version": None,
+    "reserve": 1024,
+    "budget": 126976,
+    "tokens": {**WINDOW["tokens"], "total": 26, "tools": 0, "messages": 12, "grounding": 0},
+    "kept": {"messages": 1, "first_seq": 1, "last_seq": 1},
+    "grounding": {"documents": 0, "documents_kept": 0, "truncated": False},
+    "request": {"messages": [_SYSTEM, _QUESTION]},
+}
+COUNTED: Final[Json] = {
+    "model": "gpt-4o-mini",
+    "encoding": "o200k_base",
+    "exact": True,
+    "tokens": 15,
+    "priming": 3,
+    "tools": 0,
+    "messages": [12],
+    "text": 8,
+}
+MODEL: Final[Json] = {
+    "id": "gpt-4o-mini",
+    "provider": "openai",
+    "encoding": "o200k_base",
+    "exact": True,
+    "context_window": 128000,
+    "max_input_tokens": 128000,
+    "max_output_tokens": 16384,
+    "margin": 1.0,
+    "calibration": None,
+}

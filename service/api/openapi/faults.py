@@ -8,6 +8,7 @@ from service.problems import (
     FormatCannotCarry,
     PreconditionFailed,
     Problem,
+    StoreUnavailable,
     TooLarge,
     Unauthorized,
     UnknownModel,
@@ -16,6 +17,10 @@ from service.problems import (
 
 _NUMBER: Json = {"type": "integer"}
 _TOKENS: Json = {"type": "integer", "description": "Tokens."}
+_APPENDED: Json = {
+    **ref("AppendedMessages"),
+    "description": "What was appended before its window could not be made: it is kept.",
+}
 MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
     PreconditionFailed: {"version": {**_NUMBER, "description": "The conversation's version now."}},
     TooLarge: {
@@ -30,7 +35,10 @@ MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
         "needed": {**_TOKENS, "description": "The tokens that it cannot do without."},
         "shortfall": {**_TOKENS, "description": "The tokens by which it is over."},
         "costs": ref("Costs"),
+        "appended": _APPENDED,
     },
+    FormatCannotCarry: {"appended": _APPENDED},
+    StoreUnavailable: {"appended": _APPENDED},
 }
 """Figures for programs beside what every problem says."""
 

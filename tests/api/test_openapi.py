@@ -1,0 +1,264 @@
+"""The document says what the service does: every route, every shape, every example."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from jsonschema import Draft202012Validator
+
+from service.api.edge import OPEN_PATHS
+from service.api.openapi import document, examples
+from service.api.openapi.document import openapi_path
+from service.api.openapi.faults import problem_types
+from service.api.openapi.operations import OPERATIONS
+from service.app import ROUTES
+
+CONTRACT: dict[str, Any] = json.loads(document(ROUTES))
+STORED = Path(__file__).resolve().parent.parent.parent / "openapi.json"
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in CONTRACT["paths"].items():
+        yield from ((path, method, item[method]) for method in METHODS if method in item)
+
+
+EVERY_OPERATION = pytest.mark.parametrize(
+    ("path", "method", "operation"), [pytest.param(*each, id=each[2]["operationId"]) for each in operations()]
+)
+
+
+def nodes(node: Any, place: str = "#") -> Iterator[tuple[str, Any]]:
+    """Every object of the document but what is inside an example."""
+    if isinstance(node, dict):
+        yield place, node
+        for key, each in node.items():
+            if key not in ("example", "examples"):
+                yield from nodes(each, f"{place}/{key}")
+    elif isinstance(node, list):
+        for index, each in enumerate(node):
+            yield from nodes(each, f"{place}/{index}")
+
+
+def resolved(node: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in node:
+        found: Any = CONTRACT
+        for step in node["$ref"].removeprefix("#/").split("/"):
+            found = found[step]
+        node = found
+    return node
+
+
+def validator(schema: dict[str, Any], *, closed: bool = False) -> Draft202012Validator:
+    """A validator of one of the document's schemas; ``closed`` refuses members that the document does not name."""
+    schemas = CONTRACT["components"]["schemas"]
+    if closed:
+        schemas = {
+            name: {"additionalProperties": False, **each} if "properties" in each else each
+            for name, each in schemas.items()
+        }
+    return Draft202012Validator({**schema, "components": {"schemas": schemas}})
+
+
+def examples_of() -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Every example of a body, an answer and a parameter, with its schema."""
+    for place, node in nodes(CONTRACT):
+        if "schema" in node:
+            if "example" in node:
+                yield place, node["schema"], node["example"]
+            for name, each in node.get("examples", {}).items():
+                yield f"{place}/{name}", node["schema"], each["value"]
+
+
+def test_the_stored_document_is_the_service() -> None:
+    """openapi.json is byte for byte what the routes say."""
+    assert STORED.read_bytes() == document(ROUTES)
+
+
+def test_every_route_has_a_row_and_every_row_a_route() -> None:
+    """A handler that the table does not know fails here, and so does a row that nothing serves."""
+    assert {handler.operation_id for handler in ROUTES} == set(OPERATIONS)
+
+
+def test_every_route_is_in_the_document() -> None:
+    """Paths, methods and operation ids are those of the handlers."""
+    served = {
+        (openapi_path(path), method.lower(), handler.operation_id)
+        for handler in ROUTES
+        for path in handler.paths
+        for method in handler.http_methods
+    }
+    assert {(path, method, each["operationId"]) for path, method, each in operations()} == served
+
+
+def test_operation_ids_are_unique() -> None:
+    """A generator makes a function of each."""
+    ids = [each["operationId"] for _, _, each in operations()]
+    assert len(set(ids)) == len(ids)
+
+
+@EVERY_OPERATION
+def test_every_operation_is_described(path: str, method: str, operation: dict[str, Any]) -> None:
+    """A tag that is declared, a summary and a description: the handler's docstring."""
+    assert operation["tags"][0] in {tag["name"] for tag in CONTRACT["tags"]}
+    assert operation["summary"], (path, method)
+    assert operation["description"], (path, method)
+
+
+@EVERY_OPERATION
+def test_every_error_is_a_problem(path: str, method: str, operation: dict[str, Any]) -> None:
+    """Every 4xx and 5xx is application/problem+json with a schema of its own; 500 and 503 are always possible."""
+    errors = {status: resolved(each) for status, each in operation["responses"].items() if status >= "400"}
+    assert {"500", "503"} <= errors.keys(), (path, method)
+    for answer in errors.values():
+        assert list(answer["content"]) == ["application/problem+json"]
+
+
+@EVERY_OPERATION
+def test_a_key_is_asked_for_where_the_edge_asks(path: str, method: str, operation: dict[str, Any]) -> None:
+    """Open paths say that they need no key; all else can answer 401."""
+    is_open = operation.get("security") == []
+    assert is_open == (path in OPEN_PATHS), method
+    assert is_open != ("401" in operation["responses"])
+
+
+def test_no_object_is_anonymous() -> None:
+    """Every object is a component, so that every generator has a name for it."""
+    anonymous = [
+        place
+        for place, node in nodes(CONTRACT)
+        if (node.get("type") == "object" or "properties" in node)
+        and not re.fullmatch(r"#/components/schemas/\w+", place)
+        and not re.search(r"/schemas/\w+/properties$", place)
+    ]
+    assert anonymous == []
+
+
+def test_every_union_of_objects_has_a_discriminator() -> None:
+    """One of several objects is told by a property, and each value of it has its schema."""
+    for place, node in nodes(CONTRACT):
+        either = node.get("oneOf") or node.get("anyOf") or []
+        objects = [each for each in either if resolved(each).get("type") == "object"]
+        if len(objects) > 1:
+            tag = node["discriminator"]["propertyName"]
+            mapping = node["discriminator"]["mapping"]
+            assert [{"$ref": each} for each in mapping.values()] == either, place
+            for value, reference in mapping.items():
+                said = resolved({"$ref": reference})
+                assert said["properties"][tag] == {"type": "string", "const": value}, place
+                assert tag in said["required"], place
+
+
+def test_references_lead_somewhere_and_components_are_used() -> None:
+    """No reference hangs, and nothing is declared that nobody needs."""
+    used = {node["$ref"] for _, node in nodes(CONTRACT) if "$ref" in node}
+    kinds = ("parameters", "headers", "responses", "schemas")
+    declared = {f"#/components/{kind}/{name}" for kind in kinds for name in CONTRACT["components"][kind]}
+    assert used == declared
+
+
+def test_every_problem_type_has_a_schema() -> None:
+    """A problem class that is added is in the document without anybody's doing."""
+    declared = {
+        node["properties"]["type"]["const"]
+        for name, node in CONTRACT["components"]["schemas"].items()
+        if name.endswith("Problem")
+    }
+    raised = {status for _, _, each in operations() for status in each["responses"]}
+    assert declared == {f"/problems/{kind.slug}" for kind in problem_types() if str(kind.status) in raised}
+
+
+def test_schemas_are_json_schema() -> None:
+    """Every component is valid JSON Schema 2020-12."""
+    for schema in CONTRACT["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+
+
+def test_patterns_are_those_of_every_language() -> None:
+    """No pattern uses what Python alone knows."""
+    patterns = [node["pattern"] for _, node in nodes(CONTRACT) if isinstance(node.get("pattern"), str)]
+    assert patterns
+    assert not [each for each in patterns if r"\Z" in each or r"\A" in each or "(?P" in each]
+
+
+def test_bodies_refuse_unknown_members() -> None:
+    """Our own envelopes are closed, as the decoders are; a provider's message is open."""
+    for row in OPERATIONS.values():
+        if row.body is not None and row.media_type == "application/json":
+            schema = CONTRACT["components"]["schemas"][row.body.__name__]
+            assert schema["additionalProperties"] is False, row.body
+    assert CONTRACT["components"]["schemas"]["UserMessage"]["additionalProperties"] is True
+
+
+def test_bodies_and_answers_have_examples() -> None:
+    """Whoever opens the page has something to send."""
+    without = [
+        operation["operationId"]
+        for _, _, operation in operations()
+        if "requestBody" in operation
+        and not all("example" in media for media in operation["requestBody"]["content"].values())
+    ]
+    assert without == []
+
+
+def test_examples_validate() -> None:
+    """Every example is what its schema says, and has no member that the schema does not name."""
+    errors = [
+        f"{place}: {error.message}"
+        for place, schema, example in examples_of()
+        for error in validator(schema, closed=True).iter_errors(example)
+    ]
+    assert errors == []
+
+
+def comparable(answer: Any) -> Any:
+    """An answer without what is different each time."""
+    if isinstance(answer, dict):
+        moving = ("created_at", "updated_at", "expires_at")
+        return {key: comparable(each) for key, each in answer.items() if key not in moving}
+    return [comparable(each) for each in answer] if isinstance(answer, list) else answer
+
+
+async def test_the_examples_are_true(client: httpx.AsyncClient) -> None:
+    """Sent in their order, the example requests get the example answers."""
+    steps: list[tuple[str, str, str, Any, int, Any]] = [
+        ("post", "/conversations", "", examples.CREATE, 201, examples.CREATED),
+        ("patch", "/conversations/{conversation_id}", "", examples.CHANGE, 200, examples.CHANGED),
+        ("post", "/conversations/{conversation_id}/messages", "", examples.APPEND, 201, examples.APPENDED),
+        ("post", "/conversations/{conversation_id}/messages", "", examples.APPEND, 200, examples.DUPLICATE),
+        ("get", "/conversations/{conversation_id}", "", None, 200, examples.CONVERSATION),
+        ("get", "/conversations/{conversation_id}/messages", "?limit=2", None, 200, examples.PAGE),
+        ("get", "/conversations/{conversation_id}/messages/{seq}", "", None, 200, examples.MESSAGE),
+        ("get", "/conversations/{conversation_id}/window", "", None, 200, examples.WINDOW),
+        ("put", "/conversations/{conversation_id}/summary", "", examples.SUMMARY, 200, examples.SUMMARIZED),
+        ("post", "/conversations/{conversation_id}/rewind", "", examples.REWIND, 200, examples.REWOUND),
+        ("post", "/window", "", examples.BUILD, 200, examples.BUILT),
+        ("post", "/count", "", examples.COUNT, 200, examples.COUNTED),
+        ("get", "/models/{model_id}", "", None, 200, examples.MODEL),
+    ]
+    try:
+        for method, path, query, body, status, expected in steps:
+            url = path.format(conversation_id="c-1", seq=3, model_id="gpt-4o-mini") + query
+            answer = await client.request(method, url, json=body)
+            assert (answer.status_code, comparable(answer.json())) == (status, comparable(expected)), url
+    finally:
+        await client.delete("/conversations/c-1")
+
+
+async def test_the_service_gives_its_document(client: httpx.AsyncClient) -> None:
+    """GET /openapi.json is the stored document."""
+    answer = await client.get("/openapi.json")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.content == STORED.read_bytes()
+
+
+async def test_the_page_asks_nobody_else(client: httpx.AsyncClient) -> None:
+    """GET /docs is one file: no address but the service's own, and a policy that holds it to that."""
+    answer = await client.get("/docs")
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert not re.search(rb"https?://|src=[\"']//", answer.content)
