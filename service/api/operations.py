@@ -1,0 +1,29 @@
+"""For those who run the service: figures for Prometheus, statistics for programs, the dashboard for people."""
+
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, get
+
+from service.api.context import context_of
+from service.api.conversations import JSON
+
+Req = Request[Any, Any, Any]
+_encoder = msgspec.json.Encoder()
+
+
+@get("/metrics", operation_id="getMetrics", sync_to_thread=False)
+def get_metrics(request: Req) -> Response[bytes]:
+    """Figures of this machine's workers in Prometheus' format, or OpenMetrics where that is asked for."""
+    body, media_type = context_of(request).reporter.exposition(request.headers.get("accept", ""))
+    return Response(body, media_type=media_type)
+
+
+@get("/stats", operation_id="getStats")
+async def get_stats(request: Req) -> Response[bytes]:
+    """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
+    stats = await context_of(request).reporter.statistics.read()
+    return Response(_encoder.encode(stats), headers={"Cache-Control": "no-store"}, media_type=JSON)
+
+
+HANDLERS = (get_metrics, get_stats)

@@ -1,0 +1,147 @@
+"""What this process has seen: every place that has a figure gives it here, in about a microsecond, and goes on.
+
+Labels are closed sets: operations, classes of status, scripts, and models that somebody has published or this deployment
+has declared; any other name is ``other``. No tenant, no id and no text is ever a label.
+"""
+
+import time
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+import msgspec
+
+from service.operations.figures import CallFigures, Figures, Flat, ModelFigures, OperationFigures, flatten
+from service.operations.followups import Beginning, Followups
+
+OTHER = "other"
+_UNKNOWN_OPERATION = "none"
+_STATUSES = tuple(f"{hundreds}xx" for hundreds in range(6))
+_STOPS = frozenset({"complete", "budget", "limit", "summary"})
+
+
+class WindowFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A window that was served, in figures."""
+
+    model: str
+    tokens: int
+    budget: int
+    kept_messages: int
+    dropped_messages: int
+    dropped_tokens: int
+    documents_saved_tokens: int
+    """Documents of messages in this window that were not sent again."""
+    documents_trimmed_tokens: int
+    """What the newest question's documents lost for want of room."""
+    truncated: bool
+    stop_reason: str
+    stable: bool
+
+
+class Metrics:
+    """The figures of one process, and the gauges that only the present has."""
+
+    def __init__(self, models: Iterable[str] = ()) -> None:
+        self.figures = Figures()
+        self.in_progress = 0
+        self.did: Callable[[str, float], None] | None = None
+        """Told what took how long, for traces."""
+        self._known = frozenset(models)
+        self._followups = Followups()
+
+    def know(self, models: Iterable[str]) -> None:
+        """Take these names of models as labels from now on."""
+        self._known |= {name for name in models if "|" not in name}
+
+    def request(self, operation: str | None, status: int, seconds: float) -> None:
+        """A request was answered."""
+        name = operation or _UNKNOWN_OPERATION
+        figures = self.figures.operations.get(name)
+        if figures is None:
+            figures = self.figures.operations[name] = OperationFigures()
+        group = _STATUSES[status // 100]
+        figures.statuses[group] = figures.statuses.get(group, 0) + 1
+        figures.duration.observe(seconds)
+
+    def append(self, messages: int, *, seconds: float, tokenise_seconds: float) -> None:
+        """Messages were stored, duplicates not among them."""
+        self.figures.appended_messages += messages
+        self.figures.append.observe(seconds)
+        self.figures.tokenise.observe(tokenise_seconds)
+        if self.did is not None:
+            self.did("append", seconds)
+
+    def window(self, facts: WindowFacts, seconds: float) -> None:
+        """A window was built, in this time from its messages to its JSON."""
+        figures = self._model(facts.model)
+        stop = facts.stop_reason if facts.stop_reason in _STOPS else OTHER
+        figures.stops[stop] = figures.stops.get(stop, 0) + 1
+        figures.duration.observe(seconds)
+        figures.tokens.observe(facts.tokens)
+        figures.fill.observe(facts.tokens / facts.budget)
+        figures.kept_messages += facts.kept_messages
+        figures.dropped_messages += facts.dropped_messages
+        figures.dropped_tokens += facts.dropped_tokens
+        figures.documents_saved_tokens += facts.documents_saved_tokens
+        figures.documents_trimmed_tokens += facts.documents_trimmed_tokens
+        figures.truncations += facts.truncated
+        if self.did is not None:
+            self.did("build window", seconds)
+
+    def follow(self, facts: WindowFacts, key: Hashable, seqs: Sequence[int], beginning: Beginning) -> None:
+        """Compare a stored conversation's window with the one before it."""
+        reused = self._followups.follow(key, seqs, beginning)
+        if reused is None or not facts.dropped_messages:
+            return
+        model = self._model(facts.model)
+        figures = model.stable if facts.stable else model.sliding
+        figures.windows += 1
+        figures.same += reused > 0
+        figures.tokens += facts.tokens
+        figures.reused_tokens += reused
+
+    def does_not_fit(self, model: str) -> None:
+        """What must be in a window was over its budget."""
+        self._model(model).does_not_fit += 1
+
+    def record_usage(self, model: str, predicted: int, billed: int) -> None:
+        """A provider billed ``billed`` tokens for a request that we said would be ``predicted``."""
+        figures = self._model(model).prediction
+        figures.ratio.observe(predicted / max(1, billed))
+        figures.billed_tokens += billed
+        if predicted < billed:
+            figures.under += 1
+            figures.under_tokens += billed - predicted
+        elif predicted > billed:
+            figures.over += 1
+            figures.over_tokens += predicted - billed
+        else:
+            figures.exact += 1
+
+    def answered(self, call: str, seconds: float, *, failed: bool) -> None:
+        """The store answered a script, or plain commands."""
+        figures = self.figures.calls.get(call)
+        if figures is None:
+            figures = self.figures.calls[call] = CallFigures()
+        figures.duration.observe(seconds)
+        figures.failures += failed
+        if self.did is not None:
+            self.did(f"store {call}", seconds)
+
+    def sent(self, commands: int) -> None:
+        """So many commands left in one write."""
+        self.figures.batch.observe(commands)
+
+    def reconnected(self) -> None:
+        """A connection to the store was lost, or not had."""
+        self.figures.reconnects += 1
+
+    def flat(self) -> Flat:
+        """The figures as they are now, in the form that adds up."""
+        self.figures.cpu_milliseconds = int(time.process_time() * 1000)
+        return flatten(self.figures)
+
+    def _model(self, name: str) -> ModelFigures:
+        label = name if name in self._known else OTHER
+        figures = self.figures.models.get(label)
+        if figures is None:
+            figures = self.figures.models[label] = ModelFigures()
+        return figures

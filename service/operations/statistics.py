@@ -1,0 +1,139 @@
+"""Statistics of the whole deployment, kept in the store that its replicas share.
+
+::
+
+    every 5 s, each worker:   what it counted since ──add_figures──▶ sash:{stats}:minute:29384756   kept 2 hours
+                                                                     sash:{stats}:hour:489745      kept 26 hours
+                                                                     sash:{stats}:start            kept 400 days
+
+A hash holds whole numbers by path (see ``figures``), under 50 kB each. Nothing is written while a request waits. A
+worker that crashes loses what it had not added, five seconds at most; one that is stopped adds it first. A store
+that is away is tried again, with the same numbers and under the same token, so that nothing is added twice.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from service.operations.figures import Flat, added, since
+from service.operations.metrics import Metrics
+from service.operations.summary import Prices, RangeStats, Stats, moment, summarise
+from service.problems import Problem
+from service.store.client import Client, Script
+from service.store.entries import new_id
+
+ADD_FIGURES = Script.load("add_figures")
+FLUSH_SECONDS = 5.0
+
+_MINUTE_MS = 60_000
+_HOUR_MS = 60 * _MINUTE_MS
+_DAY_MS = 24 * _HOUR_MS
+_KEPT_MS = (2 * _HOUR_MS, 26 * _HOUR_MS, 400 * _DAY_MS)
+_ADDED = ("models|", "operations|")
+_READ_SECONDS = 1.0
+"""How long an answer is given again: a wall of dashboards costs the store one read a second from each worker."""
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Statistics:
+    """Adds what this worker counts to the deployment's statistics, and reads them."""
+
+    def __init__(
+        self,
+        client: Client,
+        metrics: Metrics,
+        *,
+        prices: Callable[[str], Prices],
+        now_ms: Callable[[], int] = wall_ms,
+        tag: str = "stats",
+    ) -> None:
+        self._client = client
+        self._metrics = metrics
+        self._prices = prices
+        self._now_ms = now_ms
+        self._prefix = f"sash:{{{tag}}}"
+        self._worker = new_id()
+        self._number = 0
+        self._added: Flat = {}
+        self._pending: tuple[list[str], list[Any]] | None = None
+        self._lock = asyncio.Lock()
+        self._answer: tuple[float, Stats] | None = None
+
+    async def flush(self) -> None:
+        """Add what was counted since the last time. Raises StoreUnavailable and StoreFull; then nothing is lost."""
+        async with self._lock:
+            if self._pending is not None:  # exactly what was asked before: it may have been done
+                await self._add(*self._pending)
+            now = self._metrics.flat()
+            counted = since(now, self._added)
+            delta = {path: number for path, number in counted.items() if path.startswith(_ADDED)}
+            if not delta:
+                return
+            self._number += 1
+            at = self._now_ms()
+            keys = [
+                f"{self._prefix}:minute:{at // _MINUTE_MS}",
+                f"{self._prefix}:hour:{at // _HOUR_MS}",
+                f"{self._prefix}:start",
+            ]
+            self._pending = (
+                keys,
+                [self._worker, self._number, at, *_KEPT_MS, *(x for pair in delta.items() for x in pair)],
+            )
+            self._added = now
+            await self._add(*self._pending)
+
+    async def _add(self, keys: list[str], arguments: list[Any]) -> None:
+        await self._client.call(ADD_FIGURES.name, keys, *arguments)
+        self._pending = None
+
+    async def flush_or_later(self) -> None:
+        """The same, for where nobody waits for it: a failure is counted."""
+        try:
+            await self.flush()
+        except Problem:
+            self._metrics.figures.flush_failures += 1
+
+    async def run(self) -> None:
+        """Flush every few seconds until cancelled."""
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            await self.flush_or_later()
+
+    async def read(self) -> Stats:
+        """The deployment's statistics; those of other workers are up to five seconds old. Raises StoreUnavailable."""
+        if self._answer is not None and time.monotonic() - self._answer[0] < _READ_SECONDS:
+            return self._answer[1]
+        await self.flush_or_later()
+        at = self._now_ms()
+        minutes = range(at // _MINUTE_MS - 60, at // _MINUTE_MS + 1)
+        hours = range(at // _HOUR_MS - 24, at // _HOUR_MS + 1)
+        names = [f"minute:{n}" for n in minutes] + [f"hour:{n}" for n in hours] + ["start"]
+        replies = await self._client.commands([("HGETALL", f"{self._prefix}:{name}") for name in names])
+        flats = [_flat(reply) for reply in replies]
+        started = next((int(value) for name, value in _pairs(replies[-1]) if name == b"=started"), at)
+        stats = Stats(
+            at=moment(at),
+            flush_seconds=FLUSH_SECONDS,
+            hour=self._range(at, {n * _MINUTE_MS: flat for n, flat in zip(minutes, flats, strict=False)}),
+            day=self._range(at, {n * _HOUR_MS: flat for n, flat in zip(hours, flats[len(minutes) :], strict=False)}),
+            start=summarise(flats[-1], {}, since_ms=started, at_ms=at, prices=self._prices),
+        )
+        self._answer = time.monotonic(), stats
+        return stats
+
+    def _range(self, at: int, slices: Mapping[int, Flat]) -> RangeStats:
+        return summarise(added(slices.values()), slices, since_ms=min(slices), at_ms=at, prices=self._prices)
+
+
+def _pairs(reply: list[bytes]) -> list[tuple[bytes, bytes]]:
+    return list(zip(reply[::2], reply[1::2], strict=True))
+
+
+def _flat(reply: list[bytes]) -> Flat:
+    return {name.decode(): int(value) for name, value in _pairs(reply) if not name.startswith(b"=")}

@@ -1,0 +1,145 @@
+"""W3C trace context, read and passed on; and OpenTelemetry spans where they are asked for.
+
+A request that comes with a ``traceparent`` is logged under its trace, and answered with a ``traceparent`` of our own in
+the same trace. Spans are made only when the extra ``otel`` is installed and OpenTelemetry's own variables name an
+exporter; without them nothing of it is imported. A span is made when its work is done, from the time that was measured
+anyway: the store, the window and the tokeniser know nothing of tracing.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, Self
+
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_SERVER_ERROR = 500
+
+
+class TraceContext(NamedTuple):
+    """A place in a trace, as hexadecimal digits."""
+
+    trace_id: str
+    span_id: str
+    flags: str
+
+    @property
+    def traceparent(self) -> str:
+        return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
+
+
+def read_traceparent(value: bytes) -> TraceContext | None:
+    """What a ``traceparent`` header says; None for one that the specification tells to ignore."""
+    match = _TRACEPARENT.fullmatch(value)
+    if match is None or (value.startswith(b"00") and len(value) != 55):
+        return None
+    return TraceContext(*(part.decode() for part in match.groups()))
+
+
+class Span(Protocol):
+    """A request's place in its trace."""
+
+    context: TraceContext
+
+    def end(self, operation: str | None, status: int) -> None:
+        """The request was answered."""
+
+
+class Tracing(Protocol):
+    """Where a request's span comes from."""
+
+    def begin(self, parent: TraceContext | None) -> Span | None:
+        """A span for a request, or None when nobody follows it."""
+
+    def close(self) -> None:
+        """Send what was not sent."""
+
+
+class PassedOn:
+    """A span that only passes the trace on."""
+
+    def __init__(self, parent: TraceContext) -> None:
+        self.context = parent._replace(span_id=os.urandom(8).hex())
+
+    def end(self, operation: str | None, status: int) -> None:
+        pass
+
+
+class PassOn:
+    """Tracing without spans of our own."""
+
+    def begin(self, parent: TraceContext | None) -> Span | None:
+        return PassedOn(parent) if parent is not None else None
+
+    def close(self) -> None:
+        pass
+
+
+class OpenTelemetry:
+    """Spans for an exporter of OpenTelemetry's."""
+
+    def __init__(self, provider: Any) -> None:
+        self._provider = provider
+        self._tracer = provider.get_tracer("sash")
+        self._context = import_module("opentelemetry.context")
+        self._trace = import_module("opentelemetry.trace")
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """What OpenTelemetry's variables ask for. Raises ImportError without the extra."""
+        sdk = import_module("opentelemetry.sdk.trace")
+        export = import_module("opentelemetry.sdk.trace.export")
+        exporter = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter").OTLPSpanExporter()
+        name = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "sash"}
+        provider = sdk.TracerProvider(resource=import_module("opentelemetry.sdk.resources").Resource.create(name))
+        provider.add_span_processor(export.BatchSpanProcessor(exporter))
+        return cls(provider)
+
+    def begin(self, parent: TraceContext | None) -> Span | None:
+        """A span that those of its task's work hang on until it ends."""
+        trace = self._trace
+        within = None
+        if parent is not None:
+            remote = trace.SpanContext(
+                int(parent.trace_id, 16),
+                int(parent.span_id, 16),
+                is_remote=True,
+                trace_flags=trace.TraceFlags(int(parent.flags, 16)),
+            )
+            within = trace.set_span_in_context(trace.NonRecordingSpan(remote))
+        span = self._tracer.start_span("request", context=within, kind=trace.SpanKind.SERVER)
+        token = self._context.attach(trace.set_span_in_context(span))
+        return _Recorded(span, trace.StatusCode.ERROR, lambda: self._context.detach(token))
+
+    def did(self, name: str, seconds: float) -> None:
+        """Something of the present request took so long, until now."""
+        now = time.time_ns()
+        self._tracer.start_span(name, start_time=now - int(seconds * 1e9)).end(now)
+
+    def close(self) -> None:
+        self._provider.shutdown()
+
+
+class _Recorded:
+    def __init__(self, span: Any, error: Any, detach: Callable[[], None]) -> None:
+        self._span = span
+        self._error = error
+        self._detach = detach
+        at = span.get_span_context()
+        self.context = TraceContext(f"{at.trace_id:032x}", f"{at.span_id:016x}", f"{int(at.trace_flags):02x}")
+
+    def end(self, operation: str | None, status: int) -> None:
+        self._span.update_name(operation or "none")
+        self._span.set_attribute("http.response.status_code", status)
+        if status >= _SERVER_ERROR:
+            self._span.set_status(self._error)
+        self._span.end()
+        self._detach()
+
+
+def wants_spans(environ: Mapping[str, str]) -> bool:
+    """Whether OpenTelemetry's variables name somebody to send spans to."""
+    off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none"
+    return not off and any(environ.get(name) for name in _ENDPOINTS)
