@@ -9,7 +9,7 @@ from service.core.grounding import Grounded
 from service.core.messages import digest
 from service.core.models import Model
 from service.core.records import Flags, Record
-from service.core.units import ASSISTANT, DEVELOPER, USER, Unit
+from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, USER, Unit
 from service.core.view import View
 
 SKIP_HORIZON = 10_000
@@ -99,14 +99,16 @@ def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Do
 
 
 def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
-    """The walk saw all of the tail: what lies before it is left out for a reason, or must be read."""
+    """The walk saw all of the tail: what lies before it is left out for one reason, or must be read."""
     before = view.history.first_seq - 1
     if before == len(view.outside) and not view.headless:
         return _ended(state, view, -1, "complete", bounds)
     stop = bounds.reason(before)
-    if stop is None and state.skipped_seq and before < state.skipped_seq - SKIP_HORIZON:
-        stop = "budget"
-    if stop is None:
+    certain = stop is not None and stop == bounds.reason(1)
+    if state.skipped_seq and before < state.skipped_seq - SKIP_HORIZON:
+        stop, certain = stop or "budget", True
+    alone = view.headless and view.role(view.units[0]) == FUNCTION  # or with a call before the tail: who knows
+    if stop is None or not certain or alone:
         state.stop = "older"
         return state
     return _ended(state, view, 0 if view.headless else -1, stop, bounds)

@@ -118,6 +118,16 @@ def test_a_tail_that_cuts_a_legacy_pair() -> None:
     assert found.window(ask).seqs == [4]
 
 
+def test_a_tail_that_may_cut_a_legacy_pair_at_the_limit() -> None:
+    """Whether a function's result at the limit stands alone is asked, not guessed."""
+    found = talk(
+        said("user", "?"), said("assistant", "x"), said("function", words(60), name="look"), said("user", "and?")
+    )
+    ask = Ask(budget=20, options=Options(limit=2))
+    assert isinstance(found.build(ask, first_seq=3), NeedOlder)
+    assert found.window(ask).stop_reason == "budget"
+
+
 def test_a_tail_that_cuts_a_pinned_group() -> None:
     """A pinned result in the tail asks for its call before the tail."""
     found = talk(said("user", "?"), calling("a"), pinned(result("a")), said("user", "and?"))

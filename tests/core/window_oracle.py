@@ -88,7 +88,7 @@ class Oracle:
         request = self.request(seqs, **lines)
         lead = request["messages"][0]["role"] if request["messages"] else ""
         fixed = self.request(set(), **lines)["messages"]
-        if "tools" not in request or fixed or lead != "system" or min(seqs) == 1:
+        if "tools" not in request or fixed or lead not in ("system", "developer") or min(seqs) == 1:
             return total
         free = {**request, "messages": [{"role": "user", "content": ""}]}
         bound = {**request, "messages": [{"role": "system", "content": ""}]}
