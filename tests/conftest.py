@@ -73,7 +73,7 @@ def http(app: App, **options: Any) -> httpx.AsyncClient:
 @pytest_asyncio.fixture(scope="session")
 async def app(store: EmbeddedStore) -> AsyncIterator[App]:
     """One application for the session, with the defaults that everybody gets."""
-    async with lifespan(create_app(Settings(redis_url=store.url, store_connections=2))) as running:
+    async with lifespan(create_app(Settings(redis_url=store.url, store_connections=2, durability="fast"))) as running:
         yield running
 
 

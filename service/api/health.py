@@ -7,6 +7,7 @@ from litestar import Request, Response, get
 
 from service.api.context import context_of
 from service.api.conversations import JSON
+from service.problems import StoreUnavailable
 
 Req = Request[Any, Any, Any]
 
@@ -19,10 +20,14 @@ def live() -> Response[bytes]:
 
 @get("/readyz", operation_id="ready")
 async def ready(request: Req) -> Response[bytes]:
-    """The store answers; 503 when it does not."""
+    """The store answers and can be as durable as the settings ask; 503 when it does not, or cannot."""
     context = context_of(request)
     await context.client.commands([("PING",)])
-    body = {"status": "ready", "durability": context.settings.durability}
+    found = context.client.durability.latest
+    if found is None or found.refusal:
+        raise StoreUnavailable(f"Not ready: {found.refusal if found else 'no server was met yet'}.")
+    store = {"appendonly": found.appendonly, "appendfsync": found.appendfsync, "how": found.how}
+    body = {"status": "ready", "durability": context.settings.durability, "store": store}
     return Response(msgspec.json.encode(body), media_type=JSON)
 
 

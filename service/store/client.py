@@ -6,7 +6,7 @@ lanes (``lanes.py``) carry the commands. A call goes to one slot, because a conv
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Self
@@ -28,10 +28,13 @@ from redis.exceptions import (
 from service.problems import StoreFull, StoreUnavailable
 from service.store.addresses import read_url
 from service.store.cluster import Cluster
-from service.store.lanes import Barrier, Node, NodeLost
+from service.store.durability import Durability, Level
+from service.store.lanes import NOBODY, NodeLost, Observer
+from service.store.nodes import Node
 from service.store.single import Single
 
 _RETRY_SECONDS = 0.1
+_WAIT_SHARE = 0.4  # of the deadline: a batch may have to wait behind another, and then for itself
 _TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
 _LATER_ERRORS = (ReadOnlyError, BusyLoadingError, ClusterDownError, TryAgainError)
 _READING = frozenset(
@@ -63,21 +66,30 @@ class Client:
     """The store as Sash sees it: call a script, or plain commands, about one conversation."""
 
     def __init__(
-        self, url: str, *, scripts: Iterable[Script] = (), timeout_seconds: float = 5.0, connections: int = 2
+        self,
+        url: str,
+        *,
+        scripts: Iterable[Script] = (),
+        timeout_seconds: float = 5.0,
+        connections: int = 2,
+        durability: Level = "fast",
+        observer: Observer = NOBODY,
     ) -> None:
         address = read_url(url)
         self._clustered = address.kind == "cluster"
         self._deployment: Cluster | Single = (Cluster if self._clustered else Single)(address, timeout_seconds)
         self._timeout_seconds = timeout_seconds
         self._connections = connections
+        self._observer = observer
         self._scripts = {script.name: script for script in scripts}
         self._reading = frozenset(script.sha for script in self._scripts.values() if not script.writes)
+        self.durability = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE)
         self._watch: asyncio.Task[None] | None = None
 
-    async def open(self, *, barrier: Barrier | None = None) -> None:
+    async def open(self) -> None:
         """Start the lanes. Does not wait for the store: it may come later, and readiness says so."""
         loads = [("SCRIPT", "LOAD", script.source) for script in self._scripts.values()]
-        self._deployment.open(loads, self._connections, barrier)
+        self._deployment.open(loads, self._connections, self.durability, self._observer)
         self._watch = asyncio.create_task(self._watch_deadlines())
 
     async def close(self) -> None:
@@ -86,21 +98,29 @@ class Client:
             await asyncio.gather(self._watch, return_exceptions=True)
         await self._deployment.close()
 
+    @property
+    def waiting(self) -> int:
+        """Commands that wait for the store, sent or not."""
+        return sum(lane.load for node in self._deployment.nodes for lane in node.lanes)
+
     async def call(self, script: str, keys: Sequence[str], *arguments: Any) -> Any:
         """A script's reply. Raises StoreUnavailable or StoreFull."""
         return (await self.calls(((script, keys, arguments),)))[0]
 
     async def calls(self, calls: Sequence[tuple[str, Sequence[str], Sequence[Any]]]) -> list[Any]:
         """Several scripts' replies, run in order in one round trip; their keys share one slot."""
+        return await self._observed("+".join([call[0] for call in calls]), self._calls(calls))
+
+    async def _calls(self, calls: Sequence[tuple[str, Sequence[str], Sequence[Any]]]) -> list[Any]:
         words = [
             ("EVALSHA", self._scripts[script].sha, len(keys), *keys, *arguments) for script, keys, arguments in calls
         ]
         try:
-            return await self.commands(words)
+            return await self._commands(words)
         except NoScriptError:
             # Somebody flushed the scripts. What ran may run again, so the whole batch does.
             loads = [("SCRIPT", "LOAD", self._scripts[name].source) for name in {call[0] for call in calls}]
-            return (await self.commands([*loads, *words]))[len(loads) :]
+            return (await self._commands([*loads, *words]))[len(loads) :]
 
     async def commands(self, words: Sequence[Sequence[Any]]) -> list[Any]:
         """Replies to plain commands. Those of one slot leave together, and run in order on one connection.
@@ -109,6 +129,18 @@ class Client:
             StoreUnavailable: no answer before the deadline, or the server says that it cannot serve now.
             StoreFull: the server is at its memory limit.
         """
+        return await self._observed("commands", self._commands(words))
+
+    async def _observed(self, call: str, answer: Coroutine[Any, Any, list[Any]]) -> list[Any]:
+        started, failed = time.perf_counter(), True
+        try:
+            replies = await answer
+            failed = False
+        finally:
+            self._observer.answered(call, time.perf_counter() - started, failed=failed)
+        return replies
+
+    async def _commands(self, words: Sequence[Sequence[Any]]) -> list[Any]:
         if not self._clustered:
             return await self._send(None, words)
         slots = _slots(words)

@@ -17,7 +17,9 @@ from redis.exceptions import AskError, MovedError, RedisClusterException, RedisE
 
 from service.problems import StoreUnavailable
 from service.store.addresses import Address, connection_options
-from service.store.lanes import Barrier, Node, NodeLost
+from service.store.durability import Durability
+from service.store.lanes import NOBODY, NodeLost, Observer
+from service.store.nodes import Node
 
 _REFRESH_SECONDS = 0.5
 _LOST_SECONDS = 0.1
@@ -34,14 +36,22 @@ class Cluster:
         self._nodes: dict[tuple[str, int], Node] = {}
         self._prepare: tuple[Sequence[Any], ...] = ()
         self._connections = 1
-        self._barrier: Barrier | None = None
+        self._durability = Durability("fast", wait_seconds=1)
+        self._observer: Observer = NOBODY
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed = 0.0
         self.refreshes = 0
 
-    def open(self, prepare: Iterable[Sequence[Any]], connections: int, barrier: Barrier | None) -> None:
+    def open(
+        self,
+        prepare: Iterable[Sequence[Any]],
+        connections: int,
+        durability: Durability,
+        observer: Observer = NOBODY,
+    ) -> None:
         """Remember how to make lanes; nodes get theirs when the first command goes there."""
-        self._prepare, self._connections, self._barrier = tuple(prepare), connections, barrier
+        self._prepare, self._connections, self._durability = tuple(prepare), connections, durability
+        self._observer = observer
         self.refresh()
 
     @property
@@ -109,7 +119,12 @@ class Cluster:
                 return known.connection_class(**known.connection_kwargs)
 
             node = self._nodes[place] = Node(
-                connect, self._prepare, connections=self._connections, hands_back=True, barrier=self._barrier
+                connect,
+                self._prepare,
+                self._durability,
+                connections=self._connections,
+                hands_back=True,
+                observer=self._observer,
             )
         return node
 

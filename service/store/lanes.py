@@ -1,4 +1,4 @@
-"""One connection to one server, owned by a task; and the few of them that make a node.
+"""One connection to one server, owned by a task.
 
 Commands that arrive in one event-loop tick leave as one write; replies are matched in order. A request never touches the
 socket: when it is cancelled its future is dropped, and the reply is read and thrown away, so that no later request can be
@@ -14,13 +14,13 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-import msgspec
 from redis.asyncio import Connection
 from redis.exceptions import RedisError, ResponseError
 
 from service.problems import StoreUnavailable
+from service.store.durability import INSPECT, Barrier, Durability, Found
 
 Connect = Callable[[], Connection]
 
@@ -29,31 +29,54 @@ _QUEUE_LONG = 64  # commands: a batch beyond this gains little, and another conn
 _CONNECT_SECONDS = 2.0  # a host that does not even answer the handshake; the next attempt may find another
 
 
+_TOUCH = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'PX', 1)"  # an erasure is never refused
+
+
+class Observer(Protocol):
+    """Whoever wants to know what the store is asked; told on the event loop, so it must be quick."""
+
+    def sent(self, commands: int) -> None:
+        """So many commands left in one write."""
+
+    def answered(self, call: str, seconds: float, *, failed: bool) -> None:
+        """A call, named by its scripts, was answered or given up."""
+
+    def reconnected(self) -> None:
+        """A connection was lost, or not had."""
+
+
+class Nobody:
+    """Wants to know nothing."""
+
+    def sent(self, commands: int) -> None:
+        pass
+
+    def answered(self, call: str, seconds: float, *, failed: bool) -> None:
+        pass
+
+    def reconnected(self) -> None:
+        pass
+
+
+NOBODY = Nobody()
+
+
 class NodeLost(Exception):  # noqa: N818 - it reads as what happened
     """The connection to a node of a cluster is gone: ask the cluster who serves the slot now, and there again."""
-
-
-class Barrier(msgspec.Struct, frozen=True):
-    """Commands after each write that wait until it is safe, and the least that each must count (WAIT, WAITAOF)."""
-
-    words: tuple[tuple[Any, ...], ...]
-    least: tuple[int, ...]
-
-    def reached(self, replies: Sequence[Any]) -> bool:
-        """Whether enough servers said yes: on disk here for WAITAOF, replicas for WAIT."""
-        counts = [reply[0] if isinstance(reply, list) else reply for reply in replies]
-        return all(count >= least for count, least in zip(counts, self.least, strict=True))
 
 
 class Command:
     """One command on its way: its words, the future of its reply, and when to give up (monotonic seconds)."""
 
-    __slots__ = ("deadline", "future", "words")
+    __slots__ = ("deadline", "future", "words", "writes")
 
-    def __init__(self, words: Sequence[Any], future: "asyncio.Future[Any]", deadline: float) -> None:
+    def __init__(
+        self, words: Sequence[Any], future: "asyncio.Future[Any]", deadline: float, *, writes: bool = False
+    ) -> None:
         self.words = words
         self.future = future
         self.deadline = deadline
+        self.writes = writes
 
     def resolve(self, reply: Any) -> None:
         if not self.future.done():
@@ -68,28 +91,33 @@ class Lane:
     """One connection: a queue before it, and the commands that wait for replies behind it.
 
     ``prepare`` are commands for each new connection. With ``hands_back``, a lost connection fails what waits with
-    NodeLost. With a ``barrier``, replies are given out when the barrier behind them is reached; commands that come
-    meanwhile share the next one, so that a slow disk costs a wait for each batch and not for each turn.
+    NodeLost. What the server must do before a write is acknowledged, ``durability`` finds out at each connection: where
+    there is a barrier, the replies to writes are held until it is reached, and what comes meanwhile shares the next one,
+    so that a slow disk costs a wait for each batch and not for each turn.
     """
 
     def __init__(
         self,
         connect: Connect,
         prepare: Iterable[Sequence[Any]],
+        durability: Durability,
         *,
         hands_back: bool = False,
-        barrier: Barrier | None = None,
+        observer: Observer = NOBODY,
     ) -> None:
+        self._observer = observer
         self._make = connect
         self._prepare = tuple(prepare)
+        self._durability = durability
         self._hands_back = hands_back
-        self._barrier = barrier
         self._queue: deque[Command] = deque()
         self._sent: deque[Command] = deque()
+        self._held: list[tuple[Command, Any]] = []
         self._wake = asyncio.Event()
         self._arrived = asyncio.Event()
-        self._idle = asyncio.Event()
+        self._passed = asyncio.Event()
         self._connection: Connection | None = None
+        self._found: Found | None = None
         self._task = asyncio.create_task(self._run())
         self.reconnects = 0
 
@@ -102,6 +130,11 @@ class Lane:
     def filling(self) -> bool:
         """Whether commands of this tick are already in the queue, and there is room for more beside them."""
         return 0 < len(self._queue) < _QUEUE_LONG and self._connection is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether writes wait for a barrier here."""
+        return self._found is not None and self._found.barrier is not None
 
     def submit(self, commands: Iterable[Command]) -> None:
         """Queue commands; they leave together, in order, before anything submitted later."""
@@ -129,8 +162,14 @@ class Lane:
         """Stop, and tell whoever still waits."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        for command in (*self._sent, *self._queue):
+        for command in self._waiting():
             command.fail(why or StoreUnavailable("The service is stopping."))
+
+    def _waiting(self) -> list[Command]:
+        """What has no answer yet, in the order of its coming."""
+        sent = [command for command in self._sent if not isinstance(command, _Wait)]
+        held = [command for command, _ in self._held]
+        return [command for command in (*held, *sent, *self._queue) if not command.future.done()]
 
     async def _run(self) -> None:
         failures, lost = 0, Exception()
@@ -143,6 +182,7 @@ class Lane:
             except (RedisError, OSError, asyncio.IncompleteReadError) as error:  # TimeoutError is an OSError
                 failures += 1
                 self.reconnects += 1
+                self._observer.reconnected()
                 lost = error
             finally:
                 await self._disconnect()
@@ -154,8 +194,9 @@ class Lane:
 
     def _requeue(self, error: Exception) -> None:
         """Put what was not answered before what was not sent; or hand all of it back."""
-        self._queue.extendleft(reversed([command for command in self._sent if not command.future.done()]))
+        self._queue = deque(self._waiting())
         self._sent.clear()
+        self._held.clear()
         self.expire(time.monotonic())
         if self._hands_back:
             for command in self._queue:
@@ -163,13 +204,12 @@ class Lane:
             self._queue.clear()
 
     async def _connect(self) -> None:
-        connection = self._make()
-        self._connection = connection
+        connection = self._connection = self._make()
         await connection.connect()  # type: ignore[no-untyped-call]
-        if self._prepare:
-            await connection.send_packed_command(connection.pack_commands(self._prepare))
-            for _ in self._prepare:
-                await connection.read_response(disable_decoding=True)
+        await connection.send_packed_command(connection.pack_commands([*INSPECT, *self._prepare]))
+        self._found = self._durability.judge([await self._reply() for _ in INSPECT])
+        for _ in self._prepare:
+            await connection.read_response(disable_decoding=True)
 
     async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -178,7 +218,7 @@ class Lane:
 
     async def _serve(self) -> None:
         writer = asyncio.create_task(self._write())
-        reader = asyncio.create_task(self._read() if self._barrier is None else self._read_to_barrier(self._barrier))
+        reader = asyncio.create_task(self._read())
         try:
             done, _ = await asyncio.wait((writer, reader), return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -189,24 +229,34 @@ class Lane:
             await asyncio.gather(writer, reader, return_exceptions=True)
 
     async def _write(self) -> None:
-        connection = self._connection
+        connection, found = self._connection, self._found
         assert connection is not None  # noqa: S101 - _connect came before
-        behind = self._barrier.words if self._barrier is not None else ()
+        assert found is not None  # noqa: S101
         while True:
             if not self._queue:
                 self._wake.clear()
                 await self._wake.wait()
+            if found.refusal:
+                self._refuse(found.refusal)
             batch = [command for command in self._queue if not command.future.done()]
             self._queue.clear()
             if not batch:
                 continue
-            self._sent.extend(batch)
-            self._idle.clear()
+            behind = _behind(batch, found.barrier)
+            self._sent.extend([*batch, *behind])
+            self._observer.sent(len(batch))
+            self._passed.clear()
             self._arrived.set()
-            words = [command.words for command in batch]
-            await connection.send_packed_command(connection.pack_commands([*words, *behind]), check_health=False)
+            await connection.send_packed_command(
+                connection.pack_commands([command.words for command in (*batch, *behind)]), check_health=False
+            )
             if behind:
-                await self._idle.wait()
+                await self._passed.wait()
+
+    def _refuse(self, why: str) -> None:
+        for command in self._queue:
+            if command.writes:
+                command.fail(StoreUnavailable(f"Writes are refused: {why}."))
 
     async def _read(self) -> None:
         while True:
@@ -216,28 +266,27 @@ class Lane:
                 continue
             reply = await self._reply()
             command = self._sent.popleft()
-            if isinstance(reply, ResponseError):
+            if isinstance(command, _Wait):
+                command.reply = reply
+                if command.last:
+                    self._release(command)
+            elif isinstance(reply, ResponseError):
                 command.fail(reply)
+            elif command.writes and self.waits:
+                self._held.append((command, reply))
             else:
                 command.resolve(reply)
 
-    async def _read_to_barrier(self, barrier: Barrier) -> None:
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            replies = [await self._reply() for _ in self._sent]
-            safe = [await self._reply() for _ in barrier.words]
-            refused = next((reply for reply in safe if isinstance(reply, ResponseError)), None)
-            reached = refused is None and barrier.reached(safe)
-            for command, reply in zip(self._sent, replies, strict=True):
-                if isinstance(reply, ResponseError):
-                    command.fail(reply)
-                elif reached:
-                    command.resolve(reply)
-                else:
-                    command.fail(refused or _not_safe())
-            self._sent.clear()
-            self._idle.set()
+    def _release(self, last: "_Wait") -> None:
+        """Give out the replies that a barrier held, or say that they are not safe."""
+        failure = last.failure()
+        for command, reply in self._held:
+            if failure is None:
+                command.resolve(reply)
+            else:
+                command.fail(failure)
+        self._held.clear()
+        self._passed.set()
 
     async def _reply(self) -> Any:
         """The next reply; an error that the server answered with is given, not raised."""
@@ -249,54 +298,45 @@ class Lane:
             return error
 
 
+class _Wait(Command):
+    """One command of a barrier; the last one knows them all."""
+
+    __slots__ = ("barrier", "last", "others", "reply")
+
+    def __init__(self, words: Sequence[Any], like: Command, barrier: Barrier, others: "list[_Wait]") -> None:
+        super().__init__(words, like.future, like.deadline)
+        self.barrier = barrier
+        self.others = others
+        self.last = len(others) == len(barrier.words)
+        self.reply: Any = None
+
+    def failure(self) -> Exception | None:
+        """Why the barrier was not reached; None when it was."""
+        replies = [wait.reply for wait in (*self.others, self)]
+        refused = next((reply for reply in replies if isinstance(reply, ResponseError)), None)
+        if refused is not None:
+            return refused
+        return None if self.barrier.reached(replies[1:]) else _not_safe()
+
+
+def _behind(batch: Sequence[Command], barrier: Barrier | None) -> list[_Wait]:
+    """A barrier's commands for a batch that writes.
+
+    The first is a small write of its own, because WAIT counts from the connection's last write: without it, a turn that
+    was stored over a lost connection and is sent again would be acknowledged although no replica has it.
+    """
+    first = next((command for command in batch if command.writes), None)
+    if barrier is None or first is None:
+        return []
+    key = first.words[3] if first.words[0] == "EVALSHA" else first.words[1]
+    touch = ("EVAL", _TOUCH, 1, f"{key.partition('}')[0]}}}:barrier")
+    waits: list[_Wait] = []
+    for words in (touch, *barrier.words):
+        waits.append(_Wait(words, batch[-1], barrier, list(waits)))
+    return waits
+
+
 def _not_safe() -> StoreUnavailable:
     return StoreUnavailable(
         "The turn is stored, but not as safely as it must be yet: send it again with the same ids to be sure."
     )
-
-
-class Node:
-    """The lanes to one server. With a barrier, what writes has lanes of its own, so that no read waits for a disk."""
-
-    def __init__(
-        self,
-        connect: Connect,
-        prepare: Iterable[Sequence[Any]],
-        *,
-        connections: int,
-        hands_back: bool = False,
-        barrier: Barrier | None = None,
-    ) -> None:
-        prepare = tuple(prepare)
-
-        def lanes(number: int, behind: Barrier | None) -> list[Lane]:
-            return [Lane(connect, prepare, hands_back=hands_back, barrier=behind) for _ in range(number)]
-
-        self._reading = lanes(connections if barrier is None else max(1, connections // 2), None)
-        self._writing = self._reading if barrier is None else lanes(max(1, connections // 2), barrier)
-
-    @property
-    def lanes(self) -> list[Lane]:
-        return self._reading if self._writing is self._reading else [*self._reading, *self._writing]
-
-    async def send(self, words: Sequence[Sequence[Any]], deadline: float, *, writes: bool) -> list[Any]:
-        """Replies to commands that run in order on one connection; an error among them is raised after all came."""
-        loop = asyncio.get_running_loop()
-        commands = [Command(each, loop.create_future(), deadline) for each in words]
-        lanes = self._writing if writes else self._reading
-        filling = next((lane for lane in lanes if lane.filling), None)
-        (filling or min(lanes, key=lambda lane: lane.load)).submit(commands)
-        if len(commands) == 1:
-            return [await commands[0].future]
-        replies = await asyncio.gather(*(command.future for command in commands), return_exceptions=True)
-        for reply in replies:
-            if isinstance(reply, BaseException):
-                raise reply
-        return replies
-
-    def expire(self, now: float) -> None:
-        for lane in self.lanes:
-            lane.expire(now)
-
-    async def close(self, why: Exception | None = None) -> None:
-        await asyncio.gather(*(lane.close(why) for lane in self.lanes))

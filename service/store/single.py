@@ -1,14 +1,15 @@
 """One server, or the primary that sentinels name: every slot is served by the same lanes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from redis.asyncio import Connection, ConnectionPool
-from redis.asyncio.sentinel import Sentinel
 
 from service.problems import StoreUnavailable
 from service.store.addresses import Address, connection_options
-from service.store.lanes import Barrier, Connect, Node
+from service.store.durability import Durability
+from service.store.lanes import NOBODY, Connect, Observer
+from service.store.nodes import Node
 from service.store.sentinel import sentinel_connect
 
 
@@ -17,16 +18,22 @@ class Single:
 
     def __init__(self, address: Address, timeout_seconds: float) -> None:
         self._nodes: list[Node] = []
-        self._sentinel: Sentinel | None
-        self._connect, self._sentinel = (
-            sentinel_connect(address, timeout_seconds)
-            if address.kind == "sentinel"
-            else (_connect(address, timeout_seconds), None)
-        )
+        self._close_sentinel: Callable[[], Awaitable[None]] | None = None
+        if address.kind == "sentinel":
+            self._connect, sentinel = sentinel_connect(address, timeout_seconds)
+            self._close_sentinel = sentinel.aclose
+        else:
+            self._connect = _connect(address, timeout_seconds)
 
-    def open(self, prepare: Iterable[Sequence[Any]], connections: int, barrier: Barrier | None) -> None:
+    def open(
+        self,
+        prepare: Iterable[Sequence[Any]],
+        connections: int,
+        durability: Durability,
+        observer: Observer = NOBODY,
+    ) -> None:
         """Start the lanes; they connect when the server is there."""
-        self._nodes = [Node(self._connect, prepare, connections=connections, barrier=barrier)]
+        self._nodes = [Node(self._connect, prepare, durability, connections=connections, observer=observer)]
 
     @property
     def nodes(self) -> list[Node]:
@@ -43,8 +50,8 @@ class Single:
     async def close(self) -> None:
         for node in self._nodes:
             await node.close()
-        if self._sentinel is not None:
-            await self._sentinel.aclose()
+        if self._close_sentinel is not None:
+            await self._close_sentinel()
 
 
 def _connect(address: Address, timeout_seconds: float) -> Connect:

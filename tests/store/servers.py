@@ -120,9 +120,9 @@ class Server:
 
 
 @contextmanager
-def server(binary: Path, directory: Path, **settings: str) -> Iterator[Server]:
+def server(binary: Path, directory: Path, *, port: int | None = None, **settings: str) -> Iterator[Server]:
     """A running server, killed in the end."""
-    running = Server(binary, directory, **settings)
+    running = Server(binary, directory, port=port, **settings)
     try:
         yield running.start()
     finally:
@@ -168,7 +168,7 @@ class Cluster:
             if each.process is not None:
                 link = each.connect()
                 wait_until(lambda link=link: _info(link)["cluster_state"] == "ok", _CLUSTER_SECONDS)
-                wait_until(lambda link=link: _linked(link), _CLUSTER_SECONDS)
+                wait_until(lambda link=link: linked(link), _CLUSTER_SECONDS)
 
     def primary_of(self, slot: int) -> Server:
         """The server that serves the slot now."""
@@ -197,7 +197,7 @@ def _info(link: redis.Redis) -> dict[str, str]:
     return dict(line.split(":", 1) for line in answer.split("\r\n") if ":" in line)
 
 
-def _linked(link: redis.Redis) -> bool:
+def linked(link: redis.Redis) -> bool:
     info = link.info("replication")
     return info["role"] == "master" or info["master_link_status"] == "up"
 
@@ -220,7 +220,7 @@ class Sentinels:
     def start(self) -> "Sentinels":
         self.primary.start()
         self.replica.start()
-        wait_until(lambda: _linked(self.replica.connect()))
+        wait_until(lambda: linked(self.replica.connect()))
         for i, port in enumerate(self.ports):
             path = self._directory / f"sentinel-{i}.conf"
             path.write_text(

@@ -18,11 +18,20 @@ class Alive(msgspec.Struct):
     status: Literal["alive"]
 
 
+class ReadyStore(msgspec.Struct):
+    """What was found out about the store, and what makes an acknowledged turn as safe as ``durability`` says."""
+
+    appendonly: Literal["yes", "no", "unknown"]
+    appendfsync: Literal["always", "everysec", "no", "unknown"]
+    how: str
+
+
 class Ready(msgspec.Struct):
-    """The store answers, too."""
+    """The store answers, too, and can be as durable as the service is set to be."""
 
     status: Literal["ready"]
     durability: Literal["fast", "durable", "replicated"]
+    store: ReadyStore
 
 
 class ModelList(msgspec.Struct):
