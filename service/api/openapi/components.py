@@ -6,6 +6,7 @@ msgspec says what it validates; here that is brought into the form from which ev
 * a union has a name and, where its members differ by one property, a discriminator;
 * a choice of words has a name, so that it is one type wherever it stands, with its default;
 * ``T or null`` of a simple type is ``type: [T, null]``, and what a member is when it is left out is said in words;
+* a pair of equals is an array of two;
 * what the service refuses is ``additionalProperties: false``, what it keeps and sends on is ``true``; what it answers
   says neither, for an answer may gain a member in a minor version.
 """
@@ -206,6 +207,8 @@ def property_schema(schema: Json, owner: str, field: str) -> Json:
         return ref(OBJECTS.get(f"{owner}.{field}") or OBJECTS[field])
     if "enum" in schema:
         return _choice(schema)
+    if schema.get("items") is False:
+        (schema["items"],) = {msgspec.json.encode(each): each for each in schema.pop("prefixItems")}.values()
     if schema.get("items"):
         schema["items"] = property_schema(schema["items"], owner, field)
     if pattern := schema.get("pattern"):

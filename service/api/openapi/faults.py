@@ -6,6 +6,7 @@ from http import HTTPStatus
 from service.api.openapi.components import Json, ref, union
 from service.problems import (
     FormatCannotCarry,
+    NotFound,
     PreconditionFailed,
     Problem,
     StoreUnavailable,
@@ -17,6 +18,11 @@ from service.problems import (
 
 _NUMBER: Json = {"type": "integer"}
 _TOKENS: Json = {"type": "integer", "description": "Tokens."}
+_NEAR: Json = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "Models whose names look alike, nearest first.",
+}
 _APPENDED: Json = {
     **ref("AppendedMessages"),
     "description": "What was appended before its window could not be made: it is kept.",
@@ -27,9 +33,8 @@ MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
         "limit": {**_NUMBER, "description": "What is allowed."},
         "unit": {"type": "string", "description": "What `limit` counts, such as `bytes` or `entries`."},
     },
-    UnknownModel: {
-        "near": {"type": "array", "items": {"type": "string"}, "description": "Names that look alike, nearest first."}
-    },
+    NotFound: {"near": _NEAR},
+    UnknownModel: {"near": _NEAR},
     WindowDoesNotFit: {
         "budget": {**_TOKENS, "description": "The tokens that the window may have."},
         "needed": {**_TOKENS, "description": "The tokens that it cannot do without."},
@@ -50,7 +55,7 @@ _EXAMPLES: Mapping[type[Problem], Json] = {
         "shortfall": 234,
         "costs": {"priming": 3, "system": 21, "question": 1186},
     },
-    UnknownModel: {"detail": "No model is called 'gpt-4o-mimi'.", "near": ["gpt-4o-mini"]},
+    UnknownModel: {"detail": "No model is called 'gtp-4o-mini'.", "near": ["gpt-4o-mini"]},
     TooLarge: {"detail": "A body may have 4194304 bytes.", "limit": 4194304, "unit": "bytes"},
     PreconditionFailed: {
         "detail": "The conversation is at version 9 now: read it again and decide anew.",
