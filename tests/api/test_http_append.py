@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from turns import append, assistant, calling, history, problem, result, user
+from dialogue import append, assistant, calling, history, problem, result, user
 
 KINDS: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},

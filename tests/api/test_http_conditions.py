@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from turns import append, history, problem, user
+from dialogue import append, history, problem, user
 
 
 async def act(client: httpx.AsyncClient, what: str, conversation: str, if_match: str) -> httpx.Response:

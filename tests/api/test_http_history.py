@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from turns import append, history, problem, user
+from dialogue import append, history, problem, user
 
 
 async def pages(client: httpx.AsyncClient, conversation: str, **query: str | int) -> list[list[int]]:

@@ -1,0 +1,144 @@
+"""POST /window gives what the same history gives when it is stored; checked on real conversations too."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, calling, problem, result, user, window
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+SETTINGS = ("system", "few_shots", "tools", "tool_choice", "grounding_template", "document_separator")
+BATCH = 100
+VARIANTS: list[dict[str, Any]] = [
+    {"model": "gpt-4o-mini"},
+    {"model": "gpt-4o-mini", "max_tokens": 1000, "explain": True},
+    {"model": "gpt-4", "max_tokens": 700, "grounding": "all", "overflow": "skip", "dedupe": "messages"},
+    {"model": "gpt-5", "max_tokens": 900, "stable": True, "note": True, "grounding_max_tokens": 100},
+]
+
+
+async def store(client: httpx.AsyncClient, conversation: str, given: dict[str, Any]) -> None:
+    """Put a history into the store, in batches."""
+    settings = {name: given[name] for name in SETTINGS if name in given}
+    created = await client.post("/conversations", json={"id": conversation, **settings})
+    assert created.status_code == 201, created.text
+    for at in range(0, len(given["entries"]), BATCH):
+        await append(client, conversation, *given["entries"][at : at + BATCH])
+
+
+async def both(
+    client: httpx.AsyncClient, conversation: str, given: dict[str, Any], query: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The window of a stored history and that of the same in a body, without what only a stored one has."""
+    words = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
+    stored = await window(client, conversation, **words)
+    body = {name: given[name] for name in SETTINGS if name in given}
+    answer = await client.post("/window", json={**query, **body, "messages": given["entries"]})
+    assert answer.status_code == 200, answer.text
+    sent: dict[str, Any] = answer.json()
+    assert (stored.pop("conversation_id"), stored.pop("version") > 1) == (conversation, True)
+    assert (sent.pop("conversation_id"), sent.pop("version")) == (None, None)
+    if "explain" in stored:  # what was not read was not considered
+        sent["explain"] = sent["explain"][-len(stored["explain"]) :]
+    return stored, sent
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not here: no real conversations")
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("name", ["sgd_rag", "sgd_tools"])
+async def test_real_conversations(client: httpx.AsyncClient, name: str, part: int) -> None:
+    """Every real conversation gives the same window both ways, and each total is a fresh count of its request."""
+    lines = (DATA / f"{name}.jsonl").read_text("utf-8").splitlines()
+    for place, line in list(enumerate(lines))[part::4]:
+        given = json.loads(line)
+        await store(client, given["id"], given)
+        query = VARIANTS[place // 4 % len(VARIANTS)]
+
+        stored, sent = await both(client, given["id"], given, query)
+
+        assert stored == sent, given["id"]
+        counted = await client.post("/count", json={"model": query["model"], **sent["request"]})
+        assert sent["tokens"]["total"] == counted.json()["tokens"] <= sent["budget"], given["id"]
+
+
+HISTORY: dict[str, Any] = {
+    "system": "Be brief.",
+    "few_shots": [user("1+1?")["message"], {"role": "assistant", "content": "2"}],
+    "tools": [{"type": "function", "function": {"name": "look", "description": "Look it up"}}],
+    "tool_choice": "auto",
+    "grounding_template": "{documents}\n\n{content}",
+    "document_separator": " | ",
+    "entries": [
+        user("first", id="a"),
+        {"message": {"role": "system", "content": "A rule from the middle."}, "id": "b"},
+        calling("x", "y", id="c"),
+        result("y", "é" * 30, id="d"),
+        result("x", "", id="e"),
+        user("pinned", pinned=True, id="f"),
+        user("asked", grounding={"documents": [{"text": "one " * 30, "id": "1"}, {"text": "two " * 30}]}, id="g"),
+        {"message": {"role": "user", "content": [{"type": "text", "text": "a picture"}]}, "image_sizes": [[640, 480]]},
+        user("first", id="h"),
+        calling("z", id="i"),
+        result("z", id="j"),
+    ],
+}
+QUERIES: list[dict[str, Any]] = [
+    *VARIANTS,
+    {"model": "gpt-4o", "limit": 4, "start": "user"},
+    {"model": "gpt-4o", "grounding": "all", "grounding_overflow": "drop", "grounding_max_tokens": 20},
+    {"model": "gpt-4o", "max_tokens": 260, "grounding_overflow": "trim", "explain": True},
+    {"model": "gpt-4o", "format": "anthropic", "summary": "never"},
+    {"model": "gpt-4o", "format": "responses"},
+    {"model": "gpt-4o", "format": "gemini"},
+    {"model": "our-own", "max_tokens": 400},
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_the_same_both_ways(client: httpx.AsyncClient, conversation: str, query: dict[str, Any]) -> None:
+    """Every parameter means the same for a history in the body."""
+    await store(client, conversation, HISTORY)
+
+    stored, sent = await both(client, conversation, HISTORY, query)
+
+    assert stored == sent
+
+
+async def test_nothing_is_stored(client: httpx.AsyncClient, server: Any) -> None:
+    """A window of a history in the body leaves no trace."""
+    await client.post("/window", json={"model": "gpt-4o", "messages": [user("x", id="a")]})
+
+    assert list(server.scan_iter("sash:{default/*")) == []
+
+
+async def test_an_empty_history(client: httpx.AsyncClient) -> None:
+    """No messages at all is a window of the fixed parts."""
+    answer = await client.post("/window", json={"model": "gpt-4o", "system": "s", "messages": []})
+
+    assert answer.json()["request"] == {"messages": [{"role": "system", "content": "s"}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "slug", "pointer"),
+    [
+        ({"messages": [result("x")]}, 422, "orphan-tool-result", "#/messages/0/message/tool_call_id"),
+        ({"messages": [user("a", id="1"), user("b", id="1")]}, 409, "entry-conflict", "#/messages/1/id"),
+        ({"messages": [{"message": {"role": "user"}}]}, 400, "invalid-entry", "#/messages/0/message"),
+        ({"messages": [], "few_shots": [{"role": "x"}]}, 400, "invalid-entry", "#/few_shots/0/role"),
+        ({"messages": [], "tools": [{}]}, 400, "bad-request", "#/tools/0"),
+        ({"messages": [], "grounding_template": "x"}, 400, "bad-request", "#/grounding_template"),
+        ({"messages": [], "reserve": 200_000}, 422, "unprocessable", "#/reserve"),
+        ({"messages": [], "model": "gpt4"}, 422, "unknown-model", "#/model"),
+        ({"messages": [], "model": None}, 422, "unprocessable", "#/model"),
+        ({"messages": [], "stable_step": "nan"}, 400, "bad-request", "#/stable_step"),
+        ({"messages": [], "id": "c-1"}, 400, "bad-request", "#/id"),
+        ({}, 400, "bad-request", "#"),
+    ],
+)
+async def test_refused(client: httpx.AsyncClient, body: dict[str, Any], status: int, slug: str, pointer: str) -> None:
+    """What is wrong in a body is named by its place in that body."""
+    answer = await client.post("/window", json={"model": "gpt-4o", **body})
+
+    assert problem(answer, status, slug)["errors"][0]["pointer"] == pointer

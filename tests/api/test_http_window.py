@@ -1,0 +1,263 @@
+"""Windows over HTTP: what the answer says, what each parameter does, and that the figures are the request's own."""
+
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, assistant, calling, result, user, window
+
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
+DOCUMENTS = [
+    {"id": f"s-{n}", "text": f"Source {n} says that the moon is {n} times as far away as it seems."} for n in range(6)
+]
+TURNS = [
+    user("What is in the fridge? " * 4),
+    assistant("Milk, eggs and an onion. " * 5),
+    user("Look again.", grounding={"documents": DOCUMENTS}),
+    calling("a", "b"),
+    result("a", "milk " * 10),
+    result("b", "eggs " * 10),
+    assistant("Milk and eggs."),
+    user("How far is the moon?", grounding={"documents": DOCUMENTS[::-1]}),
+]
+
+
+async def begun(client: httpx.AsyncClient, conversation: str, **settings: Any) -> None:
+    """A conversation with all that a window is made of."""
+    settings = {"system": "Be brief.", "tools": TOOLS, "few_shots": [user("1+1?")["message"]], **settings}
+    await client.post("/conversations", json={"id": conversation, **settings})
+    await append(client, conversation, *TURNS)
+
+
+def contents(window: dict[str, Any]) -> list[Any]:
+    return [message["content"] for message in window["request"]["messages"]]
+
+
+async def test_everything_fits(client: httpx.AsyncClient, conversation: str) -> None:
+    """A window with room for all holds the fixed parts and every message, in order, as they were sent."""
+    await begun(client, conversation)
+
+    body = await window(client, conversation, grounding="none")
+
+    sent = body["request"]["messages"]
+    assert sent[:2] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1+1?"}]
+    assert sent[2:] == [turn["message"] for turn in TURNS]
+    assert body["request"]["tools"] == TOOLS
+    assert set(body["request"]) == {"messages", "tools"}
+    assert body["stop_reason"] == "complete"
+    assert body["kept"] == {"messages": 8, "first_seq": 1, "last_seq": 8}
+    assert body["dropped"]["messages"] == body["dropped"]["tokens"] == 0
+
+
+async def test_the_answer_names_model_and_budget(client: httpx.AsyncClient, conversation: str) -> None:
+    """The answer says for which model and version it is, and how its budget came about."""
+    await begun(client, conversation)
+
+    answer = await client.get(f"/conversations/{conversation}/window?model=gpt-4o-mini&reserve=1000&max_tokens=900")
+
+    assert answer.headers["etag"] == '"2"'
+    body = answer.json()
+    expected = {
+        "conversation_id": conversation,
+        "version": 2,
+        "model": "gpt-4o-mini",
+        "encoding": "o200k_base",
+        "exact": True,
+        "context_window": 128_000,
+        "max_input_tokens": 128_000,
+        "reserve": 1000,
+        "budget": 900,
+    }
+    assert {name: body[name] for name in expected} == expected
+    assert (await window(client, conversation, reserve=28_000))["budget"] == 100_000
+    assert (await window(client, conversation))["budget"] == 128_000 - 1024
+
+
+async def test_the_conversation_has_defaults(client: httpx.AsyncClient, conversation: str) -> None:
+    """Model and reserve come from the conversation unless the query names others."""
+    await begun(client, conversation, model="gpt-4", reserve=192)
+    path = f"/conversations/{conversation}/window"
+
+    own = (await client.get(path)).json()
+    other = (await client.get(f"{path}?model=gpt-4o&reserve=0")).json()
+
+    assert (own["model"], own["encoding"], own["budget"]) == ("gpt-4", "cl100k_base", 8000)
+    assert (other["model"], other["encoding"], other["budget"]) == ("gpt-4o", "o200k_base", 128_000)
+
+
+MODELS = ("gpt-4o-mini", "gpt-4", "gpt-3.5-turbo-0301", "gpt-5", "o3", "claude-sonnet-4-0")
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("max_tokens", [250, 420, 100_000])
+@pytest.mark.parametrize("grounding", ["latest", "all", "none"])
+async def test_total_is_a_fresh_count(
+    client: httpx.AsyncClient, conversation: str, model: str, max_tokens: int, grounding: str
+) -> None:
+    """The total is the sum of its terms, within the budget, and what counting the request anew gives."""
+    await begun(client, conversation)
+    max_tokens += 800 if model.startswith("claude") else 0  # what its tool instructions cost before any tool
+    query = {"model": model, "max_tokens": max_tokens, "grounding": grounding, "reserve": 1}
+
+    body = await window(client, conversation, **query)
+
+    counted = (await client.post("/count", json={"model": model, **body["request"]})).json()
+    tokens = body["tokens"]
+    total = tokens.pop("total")
+    assert total == sum(tokens.values())
+    assert total <= body["budget"]
+    assert total == counted["tokens"]
+    assert (tokens["priming"], tokens["tools"]) == (counted["priming"], counted["tools"])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"model": "gpt-4o-mini"},
+        {"model": "gpt-4", "max_tokens": 260},
+        {"model": "gpt-4o", "limit": 3, "grounding": "all", "explain": "true"},
+        {"model": "gpt-4o", "max_tokens": 300, "stable": "true", "stable_step": 0.5, "note": "true"},
+        {"model": "gpt-4o", "format": "anthropic", "grounding": "none"},
+    ],
+)
+async def test_append_with_window(client: httpx.AsyncClient, conversation: str, query: dict[str, Any]) -> None:
+    """An append with window parameters answers with the very window that a read right after it gives."""
+    await begun(client, conversation)
+    entry = user("And the sun?", grounding={"documents": DOCUMENTS})
+
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [entry]}, params=query)
+
+    assert answer.status_code == 201
+    body = answer.json()
+    assert (body["version"], body["first_seq"], body["window"]["version"]) == (3, 9, 3)
+    assert body["window"] == await window(client, conversation, **query)
+    assert "And the sun?" in answer.text
+
+
+async def test_append_with_window_begins_a_conversation(client: httpx.AsyncClient, conversation: str) -> None:
+    """The first turn of a conversation that nobody created is one round trip."""
+    body = await append(client, conversation, user("hello"), model="gpt-4o")
+
+    assert body["window"]["request"] == {"messages": [{"role": "user", "content": "hello"}]}
+
+
+async def test_limit(client: httpx.AsyncClient, conversation: str) -> None:
+    """``limit`` keeps the last messages, and never cuts a tool group in two."""
+    await begun(client, conversation)
+
+    two = await window(client, conversation, limit=2, grounding="none")
+    four = await window(client, conversation, limit=4, grounding="none")
+
+    assert (two["kept"], two["stop_reason"]) == ({"messages": 2, "first_seq": 7, "last_seq": 8}, "limit")
+    assert four["kept"]["first_seq"] in (4, 7)
+
+
+async def test_overflow(client: httpx.AsyncClient, conversation: str) -> None:
+    """``stop`` keeps a contiguous tail; ``skip`` goes on with what is smaller."""
+    await append(client, conversation, user("tiny"), assistant("huge " * 300), user("and now?"))
+
+    stop = await window(client, conversation, max_tokens=100)
+    skip = await window(client, conversation, max_tokens=100, overflow="skip")
+
+    assert contents(stop) == ["and now?"]
+    assert contents(skip) == ["tiny", "and now?"]
+    assert (stop["stop_reason"], stop["dropped"]["messages"], skip["dropped"]["messages"]) == ("budget", 2, 1)
+
+
+async def test_start(client: httpx.AsyncClient, conversation: str) -> None:
+    """``start=user`` lets history begin with a user message."""
+    await append(client, conversation, user("a"), assistant("b"), user("c"), assistant("d"), user("e"))
+
+    assert contents(await window(client, conversation, limit=4)) == ["b", "c", "d", "e"]
+    assert contents(await window(client, conversation, limit=4, start="user")) == ["c", "d", "e"]
+
+
+async def test_note(client: httpx.AsyncClient, conversation: str) -> None:
+    """``note`` says in one system line how many messages are left out; without any there is no line."""
+    await append(client, conversation, user("a"), assistant("b"), user("c"))
+
+    noted = await window(client, conversation, limit=1, note="true")
+    whole = await window(client, conversation, note="true")
+
+    assert [message["role"] for message in noted["request"]["messages"]] == ["system", "user"]
+    assert "2" in contents(noted)[0]
+    assert contents(whole) == ["a", "b", "c"]
+
+
+async def test_stable(client: httpx.AsyncClient, conversation: str) -> None:
+    """``stable`` moves the cut at most once a step of what is appended; without it windows slide every turn."""
+    sliding, stable, tokens = set(), set(), 0
+    for n in range(24):
+        body = await append(client, conversation, user(f"question {n} " * 4), assistant(f"answer {n} " * 4))
+        tokens += sum(message["tokens"]["o200k_base"] for message in body["messages"])
+        query = {"max_tokens": 400, "stable_step": 0.5}
+        sliding.add((await window(client, conversation, **query))["kept"]["first_seq"])
+        stable.add((await window(client, conversation, stable="true", **query))["kept"]["first_seq"])
+
+    assert 1 < len(stable) <= 1 + tokens / 200
+    assert len(stable) < len(sliding) / 2
+
+
+async def test_explain(client: httpx.AsyncClient, conversation: str) -> None:
+    """``explain`` adds a line a message; those that are kept are the window's, and cost what it says."""
+    await begun(client, conversation)
+
+    body = await window(client, conversation, max_tokens=260, explain="true", grounding="none")
+
+    kept = [line for line in body["explain"] if line["kept"]]
+    assert len(kept) == body["kept"]["messages"]
+    assert sum(line["tokens"] for line in kept) == body["tokens"]["messages"]
+    assert {"seq", "role", "tokens", "kept", "reason"} == set(body["explain"][0])
+    assert [line["seq"] for line in body["explain"]] == sorted(line["seq"] for line in body["explain"])
+    assert "explain" not in await window(client, conversation)
+
+
+async def test_dedupe(client: httpx.AsyncClient, conversation: str) -> None:
+    """``dedupe=messages`` keeps an identical message at its newest place."""
+    await append(client, conversation, user("ok"), assistant("a"), user("ok"), assistant("b"), user("end"))
+
+    body = await window(client, conversation, dedupe="messages")
+
+    assert contents(body) == ["a", "ok", "b", "end"]
+    assert body["dropped"]["duplicates"] == 1
+
+
+async def test_system_and_pinned_are_always_in(client: httpx.AsyncClient, conversation: str) -> None:
+    """System and developer messages and pinned ones stay in a tight window, wherever they are."""
+    await append(
+        client,
+        conversation,
+        {"message": {"role": "system", "content": "law"}},
+        user("pinned", pinned=True),
+        *[user("filler " * 20) for _ in range(90)],
+        {"message": {"role": "developer", "content": "rule"}},
+        assistant("filler " * 20),
+        user("now"),
+    )
+
+    body = await window(client, conversation, max_tokens=40)
+
+    assert contents(body) == ["law", "pinned", "rule", "now"]
+
+
+@pytest.mark.parametrize("name", ["openai", "responses", "anthropic", "gemini"])
+async def test_formats(client: httpx.AsyncClient, conversation: str, name: str) -> None:
+    """Each format carries the same turns in its provider's own words, under the same figures."""
+    await begun(client, conversation)
+
+    body = await window(client, conversation, format=name, grounding="none")
+
+    key = {"openai": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}[name]
+    assert "Milk and eggs." in str(body["request"][key])
+    assert body["format"] == name
+    assert body["tokens"] == (await window(client, conversation, grounding="none"))["tokens"]
+
+
+async def test_nothing_to_send_yet(client: httpx.AsyncClient, conversation: str) -> None:
+    """A conversation without messages has a window of its fixed parts."""
+    await client.post("/conversations", json={"id": conversation, "system": "Be brief."})
+
+    body = await window(client, conversation)
+
+    assert body["request"] == {"messages": [{"role": "system", "content": "Be brief."}]}
+    assert body["kept"] == {"messages": 0, "first_seq": None, "last_seq": None}

@@ -1,0 +1,90 @@
+"""Windows that cannot be: unknown models, parameters out of range, what does not fit."""
+
+import httpx
+import pytest
+from dialogue import append, problem, user, window
+
+
+@pytest.mark.parametrize(
+    ("query", "slug"),
+    [
+        ("model=gpt4", "unknown-model"),
+        ("model=gpt-4&reserve=8192", "unprocessable"),
+        ("limit=5", "unprocessable"),
+        ("model=gpt-4o&limit=0", "bad-request"),
+        ("modle=gpt-4o", "bad-request"),
+    ],
+)
+async def test_a_window_that_cannot_be_asked_for_stores_nothing(
+    client: httpx.AsyncClient, conversation: str, query: str, slug: str
+) -> None:
+    """Parameters that are wrong whatever the history are refused before the append, not after it."""
+    answer = await client.post(f"/conversations/{conversation}/messages?{query}", json={"messages": [user("x")]})
+
+    assert problem(answer, answer.status_code, slug)["errors"][0]["pointer"].startswith("#/query")
+    assert (await client.get(f"/conversations/{conversation}")).status_code == 404
+
+
+async def test_a_window_that_does_not_fit_says_what_was_stored(client: httpx.AsyncClient, conversation: str) -> None:
+    """A turn whose window does not fit is kept, once however often it is sent, and the problem says so with figures."""
+    entry = user("word " * 50, id="long")
+    bodies = []
+    for _ in range(2):
+        answer = await client.post(
+            f"/conversations/{conversation}/messages?model=gpt-4o&max_tokens=20", json={"messages": [entry]}
+        )
+        bodies.append(problem(answer, 422, "window-does-not-fit"))
+
+    first, second = bodies
+    assert first["needed"] - first["budget"] == first["shortfall"] > 0
+    assert first["budget"] == 20
+    assert sum(first["costs"].values()) == first["needed"]
+    assert (first["appended"]["version"], first["appended"]["messages"][0]["id"]) == (1, "long")
+    assert [body["appended"]["messages"][0]["duplicate"] for body in bodies] == [False, True]
+    assert second["appended"]["last_seq"] == 1
+
+
+async def test_an_unknown_model_with_its_own_budget(client: httpx.AsyncClient, conversation: str) -> None:
+    """A model that nobody knows is served when ``max_tokens`` says what fits, as an estimate."""
+    await append(client, conversation, user("hello"))
+
+    body = await window(client, conversation, model="our-own-model", max_tokens=500)
+
+    assert (body["exact"], body["context_window"], body["budget"]) == (False, None, 500)
+
+
+async def test_unknown_models_have_near_names(client: httpx.AsyncClient, conversation: str) -> None:
+    """A misspelt model is 422 with names that are near."""
+    await append(client, conversation, user("hello"))
+
+    body = problem(await client.get(f"/conversations/{conversation}/window?model=gpt4o"), 422, "unknown-model")
+
+    assert "gpt-4o" in body["near"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["reserve=-1", "reserve=x", "reserve=1.5", "max_tokens=0", "max_tokens=99999999999999999999", "limit=0", "overflow=x",
+     "grounding=some", "grounding_max_tokens=0", "grounding_overflow=x", "dedupe=x", "stable=maybe", "stable_step=nan",
+     "stable_step=0.6", "start=1", "summary=x", "note=2", "explain=x", "format=xml", "foo=1"],
+)  # fmt: skip
+async def test_bad_parameters(client: httpx.AsyncClient, conversation: str, query: str) -> None:
+    """A parameter out of its range is 400 and named."""
+    await append(client, conversation, user("x"))
+
+    answer = await client.get(f"/conversations/{conversation}/window?model=gpt-4o&{query}")
+
+    assert problem(answer, 400, "bad-request")["errors"][0]["pointer"] == f"#/query/{query.partition('=')[0]}"
+
+
+@pytest.mark.parametrize(
+    "query", ["model=gpt-4&reserve=8192", "model=gpt-4&reserve=100000", "model=gpt-4o&reserve=128000"]
+)
+async def test_reserve_over_the_context_window(client: httpx.AsyncClient, conversation: str, query: str) -> None:
+    """A reserve that leaves nothing is 422 with both figures."""
+    await append(client, conversation, user("x"))
+
+    body = problem(await client.get(f"/conversations/{conversation}/window?{query}"), 422, "unprocessable")
+
+    assert body["errors"][0]["pointer"] == "#/query/reserve"
+    assert body["reserve"] >= body["context_window"]
