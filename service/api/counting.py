@@ -10,6 +10,7 @@ from service.api.body import read_body, worker
 from service.api.context import context_of
 from service.api.conversations import JSON
 from service.api.schemas import Count, CountRequest, ModelInfo, SchemaFormat
+from service.api.windows import named_model
 from service.core.counting import count_request
 from service.core.messages import decode_json, encode_message, invalid, validate_message
 from service.core.models import Model, find_model, list_models
@@ -27,7 +28,7 @@ async def count(request: Req) -> Response[bytes]:
     """Predict a request's ``prompt_tokens``; nothing is stored."""
     body = await read_body(request)
     wanted = await worker(len(body), decode_json, body, _count)
-    model = find_model(wanted.model, context_of(request).models)
+    model = named_model(wanted.model, context_of(request).models, "#/model")
     return Response(msgspec.json.encode(await worker(len(body), count_of, wanted, model)), media_type=JSON)
 
 

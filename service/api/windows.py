@@ -6,7 +6,7 @@ import msgspec
 
 from service.api.body import worker
 from service.api.context import Context
-from service.api.schemas import Dropped, Kept, WindowGrounding, WindowHead, WindowQuery, WindowTokens
+from service.api.schemas import Dropped, Kept, WindowGrounding, WindowHead, WindowQuery, WindowRequest, WindowTokens
 from service.core.counting import is_estimate
 from service.core.documents import Documents, Source
 from service.core.models import Model, find_model, unknown_model
@@ -38,12 +38,13 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
         UnknownModel: nobody knows the name and the query gives no ``max_tokens``.
         Unprocessable: no model is named, or the reserve leaves nothing.
     """
+    place = "#" if isinstance(query, WindowRequest) else "#/query"
     name = query.model or settings.model
     if name is None:
-        detail = "Name a model: ?model=, or in the conversation's settings"
-        raise Unprocessable(f"{detail}.", errors=[Pointer("#/query/model", detail)])
+        detail = "Name a model: here, or in the conversation's settings"
+        raise Unprocessable(f"{detail}.", errors=[Pointer(f"{place}/model", detail)])
     try:
-        model = find_model(name, models)
+        model = named_model(name, models, f"{place}/model")
     except UnknownModel:
         if query.max_tokens is None:
             raise
@@ -55,10 +56,19 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
         detail = f"The reserve of {reserve} tokens leaves nothing of {name}'s context window of {model.context_window}"
         raise Unprocessable(
             f"{detail}.",
-            errors=[Pointer("#/query/reserve", detail)],
+            errors=[Pointer(f"{place}/reserve", detail)],
             members={"reserve": reserve, "context_window": model.context_window},
         )
     return Limits(model, reserve, budget)
+
+
+def named_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
+    """The model of this name, which stands at ``pointer`` in the request. Raises UnknownModel."""
+    try:
+        return find_model(name, models)
+    except UnknownModel as unknown:
+        detail = "No model is known by this name"
+        raise UnknownModel(unknown.detail, errors=[Pointer(pointer, detail)], members=unknown.members) from None
 
 
 def likely_budget(query: WindowQuery, models: Mapping[str, Model]) -> tuple[int, int]:
