@@ -74,7 +74,8 @@ def _check_settings(settings: Settings) -> "Iterator[Finding]":
     from service.core.models import load_models_toml  # noqa: PLC0415
     from service.store.checks import Finding  # noqa: PLC0415
 
-    where = f"http://{settings.host}:{settings.port}, {settings.workers} worker{'s'[: settings.workers > 1]}, durability {settings.durability}"
+    workers = "1 worker" if settings.workers == 1 else f"{settings.workers} workers"
+    where = f"http://{settings.host}:{settings.port}, {workers}, durability {settings.durability}"
     yield Finding("settings", "good", where)
     short = sorted({key.tenant for key in settings.api_keys if len(key.key) < _SHORTEST_KEY})
     if short:

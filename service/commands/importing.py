@@ -33,6 +33,8 @@ class Imported(msgspec.Struct):
 
 def check(source: SourceConversation) -> None:
     """Raise SourceError for what the server would refuse, so that no conversation is sent by half."""
+    if source.exported:
+        return  # taken whole or not at all
     try:
         _check_settings(source.settings)
         entries = [msgspec.convert(entry, Entry) for entry in source.entries]
@@ -100,11 +102,31 @@ def send(server: Server, source: SourceConversation, imported: Imported, advance
     """Create the conversation, append its entries, and add to the figures. Raises Refused, Unreachable."""
     imported.conversations += 1
     imported.left_out = dict(Counter(imported.left_out) + Counter(source.left_out))
+    if source.exported and _restore(server, source, imported, advance):
+        return
     settings = {name: value for name, value in source.settings.items() if name not in _GIVEN_BACK}
     if settings or not source.entries:
         imported.created += _create(server, {"id": source.id, **settings})
     for batch in batches(source.entries):
         _append(server, source.id, batch, imported, advance)
+
+
+def _restore(server: Server, source: SourceConversation, imported: Imported, advance: Callable[[int], None]) -> bool:
+    """Hand an export back whole. Not done, and entries are for appending, where its conversation has moved on since."""
+    try:
+        server.post_lines(f"/conversations/import?id={source.id}", source.exported)
+    except Refused as refused:
+        if refused.status != 409:
+            raise
+        if server.get(f"/conversations/{source.id}")["version"] != source.settings["version"]:
+            return False
+        imported.duplicates += len(source.entries)
+    else:
+        imported.created += 1
+        imported.messages += len(source.entries)
+    imported.tokens += source.settings.get("tokens", {}).get("o200k_base", 0)
+    advance(len(source.entries))
+    return True
 
 
 def _create(server: Server, conversation: dict[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """A running Sash, as the commands that talk to one see it: JSON in, JSON out, patient with what may pass."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -56,11 +56,20 @@ class Server:
 
     def post(self, path: str, value: Any) -> Any:
         """The answer to a POST. Raises Refused, Unreachable."""
-        body = msgspec.json.encode(value)
-        response = self._patiently(
-            lambda: self._client.post(path, content=body, headers={"Content-Type": "application/json"})
+        return self._post(path, msgspec.json.encode(value), "application/json")
+
+    def post_lines(self, path: str, values: Sequence[Any]) -> Any:
+        """The answer to a POST of newline-delimited JSON. Raises Refused, Unreachable."""
+        return self._post(
+            path, b"".join(msgspec.json.encode(value) + b"\n" for value in values), "application/x-ndjson"
         )
-        return _json(response)
+
+    def get(self, path: str) -> Any:
+        """The answer to a GET. Raises Refused, Unreachable."""
+        return _json(self._patiently(lambda: self._client.get(path)))
+
+    def _post(self, path: str, body: bytes, kind: str) -> Any:
+        return _json(self._patiently(lambda: self._client.post(path, content=body, headers={"Content-Type": kind})))
 
     def stream(self, path: str) -> Iterator[bytes]:
         """The body of a GET, piece by piece. Raises Refused, Unreachable."""

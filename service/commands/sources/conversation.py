@@ -10,7 +10,7 @@ import msgspec
 from service.core.messages import IDS
 
 _ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes")
-_LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted"}
+_LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}
 """What our own listings and exports add to an entry: ours to know again, not the client's to send."""
 _NOT_ID = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -29,6 +29,8 @@ class SourceConversation(msgspec.Struct, kw_only=True):
     settings: dict[str, Any]
     entries: list[dict[str, Any]]
     left_out: dict[str, int]
+    exported: list[dict[str, Any]] = []
+    """The lines of an export, as they are: a server takes them back with times, places and all."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -66,6 +68,8 @@ def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[A
 def _entry(element: Mapping[str, Any]) -> dict[str, Any]:
     """The entry without what a listing says of it; a field that nobody knows stays, for validation to name."""
     known = {name: element[name] for name in _ENTRY_FIELDS if element.get(name) is not None}
+    if None in known.get("image_sizes", ()):  # an export's, of a message with images of unknown size
+        del known["image_sizes"]
     return known | {name: element[name] for name in element.keys() - _LISTED_FIELDS - set(_ENTRY_FIELDS)}
 
 

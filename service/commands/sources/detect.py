@@ -163,6 +163,8 @@ def _from_lines(values: list[Any], stem: str, name: str, order: Order) -> list[S
             identity = settings.get("id") or (stem if number == 1 else f"{stem}-{number}")
             rest = {key: value for key, value in settings.items() if key != "id" and value is not None}
             conversations.append(from_entries(str(identity), rest, entries, name))
+            if {"version", "created_at"} <= settings.keys():
+                conversations[-1].exported = [settings, *entries]
     return conversations
 
 
