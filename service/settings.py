@@ -87,6 +87,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention_seconds: int | None = None
     durability: Literal["fast", "durable", "replicated"] = "durable"
     max_body_bytes: int = 4 * 1024 * 1024
+    max_import_bytes: int = 2 * 1024 * 1024 * 1024
     max_entries: int = 100
     log_format: Literal["json", "console"] = "json"
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
@@ -364,6 +365,9 @@ VARIABLES = (
         "when an append is acknowledged: in memory, on disk, or on a replica",
     ),
     Variable("SASH_MAX_BODY_BYTES", "max_body_bytes", _integer(1024, 256 * 1024 * 1024), "largest request body"),
+    Variable(
+        "SASH_MAX_IMPORT_BYTES", "max_import_bytes", _integer(1024, 1024**4), "largest import, which is never in memory"
+    ),
     Variable("SASH_MAX_ENTRIES", "max_entries", _integer(1, 10_000), "most entries in one append"),
     Variable("SASH_LOG_FORMAT", "log_format", _choice("json", "console"), "json, or console for people"),
     Variable(

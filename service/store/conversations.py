@@ -115,6 +115,10 @@ class Conversations:
         self._client = client
         self._retention_ms = retention_ms
 
+    def ttl_ms(self, ttl_seconds: int | None) -> int | None:
+        """How long a conversation is kept after its last change; None for ever."""
+        return ttl_seconds * 1000 if ttl_seconds else self._retention_ms
+
     async def create(
         self, tenant: str, conversation: str, settings: bytes, *, ttl_ms: int | None, now_ms: int, token: str
     ) -> None:
@@ -125,6 +129,13 @@ class Conversations:
         made = await self._client.call("create", keys[:1], name, settings, now_ms, ttl or "", token)
         if not made:
             raise ConversationExists("A conversation with this id exists: append to it, or choose another id.")
+
+    async def require_absent(self, tenant: str, conversation: str, *, token: str) -> None:
+        """Raise ConversationExists early, before much is sent for nothing; ``token`` as in ``create``."""
+        keys = keys_of(conversation_name(tenant, conversation))
+        (found,) = await self._client.commands([("HMGET", keys.conversation, "id", "token")])
+        if found[0] is not None and found[1] != token.encode():
+            raise ConversationExists("A conversation with this id exists: choose another id.")
 
     async def append(
         self,
@@ -247,7 +258,9 @@ class Conversations:
         """
         keys = keys_of(conversation_name(tenant, conversation)).kept
         ttl = ttl_ms or self._retention_ms or ""
-        return replied_version(await self._client.call("change", keys, if_match, settings, ttl, now_ms, standing, token))
+        return replied_version(
+            await self._client.call("change", keys, if_match, settings, ttl, now_ms, standing, token)
+        )
 
     async def erase(self, tenant: str, conversation: str, *, if_match: str) -> None:
         """Forget a conversation wholly. Raises NotFound, PreconditionFailed."""

@@ -1,0 +1,90 @@
+"""POST …/fork: a copy that goes its own way."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, post
+from litestar.params import FromPath
+
+from service.api.body import checked_id, decode, etag, if_match
+from service.api.context import Context, context_of, extend_deadline, now_ms, request_token, tenant_of
+from service.api.conversations import JSON, conversation_body
+from service.core.messages import Id
+from service.core.settings import decode_settings
+from service.problems import ConversationExists, Pointer, Unprocessable
+from service.store.conversations import Page, State
+from service.store.entries import new_id
+from service.store.history import require_version
+from service.store.layout import encode_grounding
+from service.store.staging import Row, Staging
+
+Req = Request[Any, Any, Any]
+
+
+class Fork(msgspec.Struct, forbid_unknown_fields=True):
+    """The copy's id, and the last message that it has; without them an id of ours, and all messages."""
+
+    id: Id | None = None
+    at_seq: Annotated[int, msgspec.Meta(ge=0, le=10**15)] | None = None
+
+
+_fork = msgspec.json.Decoder(Fork)
+
+
+@post("/conversations/{conversation_id:str}/fork", operation_id="forkConversation", status_code=201)
+async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """Copy settings and messages into a new conversation, which appears when it is whole."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    wanted = await decode(request, _fork)
+    state = await context.conversations.get(tenant, identity)
+    require_version(state.version, if_match(request))
+    at_seq = state.length if wanted.at_seq is None else wanted.at_seq
+    if at_seq > state.length:
+        detail = f"The last message is {state.length}"
+        raise Unprocessable(f"{detail}.", errors=[Pointer("#/at_seq", detail)])
+    target = wanted.id or new_id()
+    if target == identity:
+        raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
+    await context.conversations.require_absent(tenant, target, token=request_token(request))
+    await _copy(request, context, tenant, (identity, target), state, at_seq)
+    copied = await context.conversations.get(tenant, target)
+    headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.version)}
+    return Response(conversation_body(target, copied), status_code=201, headers=headers, media_type=JSON)
+
+
+async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, str], state: State, at_seq: int) -> None:
+    source, target = names
+    settings, _ = decode_settings(state.settings)
+    staging = Staging(context.client, tenant, target, token=request_token(request))
+    try:
+        async for page in context.chunks.read(tenant, source, at_seq, state.edited):
+            await staging.add(rows_of(page))
+            extend_deadline(request)
+        now = now_ms()
+        await staging.publish(
+            settings=state.settings,
+            version=1,
+            created_ms=now,
+            updated_ms=now,
+            ttl_ms=context.conversations.ttl_ms(settings.ttl_seconds),
+            summary=state.summary if state.summary and state.summary.through_seq <= at_seq else None,
+        )
+    except BaseException:
+        await staging.abandon()
+        raise
+
+
+def rows_of(page: Page) -> list[Row]:
+    """A page of history as it is stored."""
+    return [
+        Row(
+            record=message.record,
+            body=message.body,
+            grounding=encode_grounding(page.grounding[message.seq]) if message.seq in page.grounding else b"",
+            metadata=page.metadata.get(message.seq, b""),
+        )
+        for message in page.messages
+    ]
+
+
+HANDLERS = (fork_conversation,)

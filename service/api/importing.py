@@ -1,0 +1,163 @@
+"""Lines of an import to rows of the store; what is wrong is named by its line."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from service.api.schemas import EncodingTokens
+from service.core.grounding import Template
+from service.core.messages import Entry, Grounding, Id, Side, decode_json, validate_message
+from service.core.records import Flags, Record
+from service.core.redaction import NO_DIGEST
+from service.core.settings import ConversationSettings, check_settings, fixed_parts
+from service.problems import BadRequest, InvalidEntry, Pointer, Problem
+from service.store.conversations import NewEntry
+from service.store.entries import prepare
+from service.store.layout import decode_record
+from service.store.staging import Row
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
+
+
+class Line(NamedTuple):
+    """A line of the body, and its number from 1."""
+
+    number: int
+    text: bytes
+
+
+class ImportedSummary(msgspec.Struct, forbid_unknown_fields=True):
+    text: Annotated[str, msgspec.Meta(min_length=1)]
+    through_seq: _Count
+    tokens: EncodingTokens | None = None
+
+
+class ImportedRange(msgspec.Struct, forbid_unknown_fields=True):
+    count: _Count
+    first_seq: int | None = None
+    last_seq: int | None = None
+
+
+class ImportHead(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The first line: settings, and what an export tells besides. Totals and expiry are worked out anew."""
+
+    id: Id | None = None
+    version: Annotated[int, msgspec.Meta(ge=1, le=10**12)] = 1
+    created_at: _Time | None = None
+    updated_at: _Time | None = None
+    expires_at: str | None = None
+    messages: ImportedRange | None = None
+    tokens: EncodingTokens | None = None
+    summary: ImportedSummary | None = None
+
+
+class ImportEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Every other line: an entry as it is appended, and what an export tells besides. Tokens are counted anew."""
+
+    message: dict[str, Any]
+    id: Id | None = None
+    grounding: Grounding | None = None
+    pinned: bool = False
+    metadata: dict[str, Any] | None = None
+    image_sizes: Annotated[list[tuple[Side, Side] | None], msgspec.Meta(max_length=1000)] | None = None
+    seq: int | None = None
+    created_at: _Time | None = None
+    redacted: bool = False
+    digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")] | None = None
+    tokens: EncodingTokens | None = None
+    grounding_tokens: EncodingTokens | None = None
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What the first line says."""
+
+    id: str | None
+    settings: ConversationSettings
+    template: Template
+    version: int
+    created_ms: int | None
+    updated_ms: int | None
+    messages: int | None
+    summary: ImportedSummary | None
+
+
+_head = msgspec.json.Decoder(ImportHead)
+_entry = msgspec.json.Decoder(ImportEntry)
+
+
+def read_head(line: Line) -> Imported:
+    """The first line. Raises BadRequest naming it."""
+    try:
+        head = decode_json(line.text, _head)
+        settings = ConversationSettings(
+            **{name: getattr(head, name) for name in ConversationSettings.__struct_fields__}
+        )
+        check_settings(settings)
+    except Problem as problem:
+        raise at_line(problem, line.number) from None
+    return Imported(
+        id=head.id,
+        settings=settings,
+        template=fixed_parts(settings).template,
+        version=head.version,
+        created_ms=_milliseconds(head.created_at),
+        updated_ms=_milliseconds(head.updated_at),
+        messages=head.messages.count if head.messages else None,
+        summary=head.summary,
+    )
+
+
+def prepare_lines(lines: list[Line], before: int, template: Template, now_ms: int) -> list[Row]:
+    """Rows of the store, ``before`` being how many came earlier. Raises BadRequest naming the line."""
+    rows = []
+    for place, line in enumerate(lines, before + 1):
+        try:
+            rows.append(_row(decode_json(line.text, _entry), place, template, now_ms))
+        except Problem as problem:
+            raise at_line(problem, line.number) from None
+    return rows
+
+
+def _row(given: ImportEntry, place: int, template: Template, now_ms: int) -> Row:
+    if given.seq is not None and given.seq != place:
+        detail = f"Expected {place}: entries come in order, none left out"
+        raise InvalidEntry(f"{detail}.", errors=[Pointer("#/seq", detail)])
+    validate_message(given.message, "/message")
+    created_ms = _milliseconds(given.created_at)
+    entry = Entry(
+        message=given.message,
+        id=given.id,
+        grounding=given.grounding,
+        pinned=given.pinned,
+        metadata=given.metadata,
+        image_sizes=[size or (0, 0) for size in given.image_sizes] if given.image_sizes is not None else None,
+    )
+    (prepared,) = prepare([entry], template, now_ms if created_ms is None else created_ms)
+    return _as_exported(prepared, given)
+
+
+def _as_exported(prepared: NewEntry, given: ImportEntry) -> Row:
+    record: Record = decode_record(prepared.record)
+    if given.redacted:
+        record = msgspec.structs.replace(record, flags=record.flags | Flags.REDACTED, digest=NO_DIGEST)
+    elif given.digest is not None:
+        record = msgspec.structs.replace(record, digest=bytes.fromhex(given.digest))
+    return Row(record=record, body=prepared.body, grounding=prepared.grounding, metadata=prepared.metadata)
+
+
+def _milliseconds(time: datetime | None) -> int | None:
+    return None if time is None else (time - _EPOCH) // timedelta(milliseconds=1)
+
+
+def at_line(problem: Problem, number: int) -> Problem:
+    """The same problem, said of a line."""
+    kind = type(problem) if isinstance(problem, BadRequest) else BadRequest
+    errors = [Pointer(f"#/lines/{number}{e.pointer.removeprefix('#').rstrip('/')}", e.detail) for e in problem.errors]
+    return kind(
+        f"Line {number}: {problem.detail}",
+        errors=errors or [Pointer(f"#/lines/{number}", problem.detail)],
+        members={**problem.members, "line": number},
+    )

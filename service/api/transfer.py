@@ -1,0 +1,220 @@
+"""Export and import: a conversation as newline-delimited JSON, its settings first, then its entries.
+
+Both stream: a history is never in memory, however long. What an export writes an import takes back whole: places, ids,
+times, redactions, pins, documents, notes and the summary. A file written by hand needs less: a first line as
+``POST /conversations`` takes it, and lines as entries are appended.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, get, post
+from litestar.params import FromPath
+from litestar.response import Stream
+
+from service.api.body import checked_id, etag, if_none_match, query_of, worker
+from service.api.context import Context, context_of, extend_deadline, now_ms, request_token, tenant_of
+from service.api.conversations import JSON, conversation_body
+from service.api.importing import Imported, Line, prepare_lines, read_head
+from service.api.messages import stored_message
+from service.api.schemas import StoredMessage
+from service.core.messages import Id
+from service.core.records import Flags, Record
+from service.core.settings import encode_settings
+from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, TooLarge, UnsupportedMediaType
+from service.store.conversations import Message, Page, State
+from service.store.entries import new_id
+from service.store.history import make_summary
+from service.store.staging import OrphanRow, StagedTwice, Staging
+
+Req = Request[Any, Any, Any]
+NDJSON = "application/x-ndjson"
+_NDJSON = re.compile(r'application/(x-)?ndjson(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*', re.IGNORECASE)
+_BATCH_LINES = 500
+_BATCH_BYTES = 1024 * 1024
+
+
+class ExportedMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=True):
+    """An entry with what an import cannot work out again."""
+
+    digest: str | None = None
+    """What tells a retry under this id from another entry."""
+    image_sizes: list[tuple[int, int] | None] | None = None
+
+
+class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """``id`` is the new conversation's, in place of the one in the first line."""
+
+    id: Id | None = None
+
+
+@get("/conversations/{conversation_id:str}/export", operation_id="exportConversation")
+async def export_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes] | Stream:
+    """The whole conversation, a line its settings, then a line an entry."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    state = await context.conversations.get(tenant, identity)
+    headers = {"ETag": etag(state.version)}
+    if if_none_match(request) == str(state.version):
+        return Response(b"", status_code=304, headers=headers)
+    return Stream(_lines(request, context, tenant, identity, state), headers=headers, media_type=NDJSON)
+
+
+async def _lines(request: Req, context: Context, tenant: str, identity: str, state: State) -> AsyncIterator[bytes]:
+    yield conversation_body(identity, state) + b"\n"
+    async for page in context.chunks.read(tenant, identity, state.length, state.edited):
+        yield await worker(sum(len(message.body) for message in page.messages), _page_lines, page)
+        extend_deadline(request)
+
+
+def _page_lines(page: Page) -> bytes:
+    lines = (
+        _exported(message, stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq)))
+        for message in page.messages
+    )
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+
+def _exported(message: Message, stored: StoredMessage) -> ExportedMessage:
+    record = message.record
+    return ExportedMessage(
+        **{name: getattr(stored, name) for name in StoredMessage.__struct_fields__},
+        digest=None if record.flags & Flags.REDACTED else record.digest.hex(),
+        image_sizes=_image_sizes(record),
+    )
+
+
+def _image_sizes(record: Record) -> list[tuple[int, int] | None] | None:
+    """Width and height of the message's images as they were found or given; None where nobody knew."""
+    images = record.measure.extra.images if record.measure.extra else ()
+    sizes = [(width, height) if width else None for width, height, _ in images]
+    return sizes if any(sizes) else None
+
+
+@post("/conversations/import", operation_id="importConversation", status_code=201, request_max_body_size=None)
+async def import_conversation(request: Req) -> Response[bytes]:
+    """Make a conversation of what an export wrote; all of it, or nothing."""
+    context, tenant = context_of(request), tenant_of(request)
+    if not _NDJSON.fullmatch(request.headers.get("content-type", "")):
+        raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise UnsupportedMediaType(
+            "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
+        )
+    named = query_of(request, ImportQuery).id
+    batches = _batches(request, context.settings.max_import_bytes, context.settings.max_body_bytes)
+    first: list[Line] = await anext(batches, [])
+    if not first:
+        raise BadRequest("The body is empty: send the settings in a first line, then entries.")
+    imported = read_head(first[0])
+    identity = named or imported.id or new_id()
+    await context.conversations.require_absent(tenant, identity, token=request_token(request))
+    staging = Staging(context.client, tenant, identity, token=request_token(request))
+    try:
+        await _stage(request, staging, imported, first[1:])
+        async for batch in batches:
+            await _stage(request, staging, imported, batch)
+        await _publish(context, staging, imported)
+    except BaseException:
+        await staging.abandon()
+        raise
+    state = await context.conversations.get(tenant, identity)
+    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.version)}
+    return Response(conversation_body(identity, state), status_code=201, headers=headers, media_type=JSON)
+
+
+async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[Line]) -> None:
+    if lines:
+        size = sum(len(line.text) for line in lines)
+        rows = await worker(size, prepare_lines, lines, staging.length, imported.template, now_ms())
+        try:
+            await staging.add(rows)
+        except StagedTwice as twice:
+            raise _wrong(lines[twice.index], "id", "This id names another entry above") from None
+        except OrphanRow as orphan:
+            line = lines[orphan.index]
+            detail = "No open tool call has this id"
+            raise OrphanToolResult(
+                f"Line {line.number}: {detail}.",
+                errors=[Pointer(f"#/lines/{line.number}/message/tool_call_id", detail)],
+                members={"line": line.number},
+            ) from None
+    extend_deadline(request)
+
+
+async def _publish(context: Context, staging: Staging, imported: Imported) -> None:
+    if imported.messages is not None and imported.messages != staging.length:
+        raise BadRequest(
+            f"The first line promises {imported.messages} entries, and {staging.length} came: a part is missing.",
+            members={"line": staging.length + 1},
+        )
+    summary = imported.summary
+    if summary is not None and not 1 <= summary.through_seq <= staging.length:
+        detail = f"The last message is {staging.length}"
+        raise BadRequest(
+            f"Line 1: {detail}.", errors=[Pointer("#/lines/1/summary/through_seq", detail)], members={"line": 1}
+        )
+    now = now_ms()
+    await staging.publish(
+        settings=encode_settings(imported.settings),
+        version=imported.version,
+        created_ms=now if imported.created_ms is None else imported.created_ms,
+        updated_ms=now if imported.updated_ms is None else imported.updated_ms,
+        ttl_ms=context.conversations.ttl_ms(imported.settings.ttl_seconds),
+        summary=make_summary(summary.text, summary.through_seq) if summary else None,
+    )
+
+
+def _wrong(line: Line, field: str, detail: str) -> InvalidEntry:
+    return InvalidEntry(
+        f"Line {line.number}: {detail}.",
+        errors=[Pointer(f"#/lines/{line.number}/{field}", detail)],
+        members={"line": line.number},
+    )
+
+
+async def _batches(request: Req, most_bytes: int, longest_line: int) -> AsyncIterator[list[Line]]:
+    """The body's lines in batches of bounded size. Raises TooLarge, BadRequest."""
+    rest, number, size = b"", 0, 0
+    batch: list[Line] = []
+    held = 0
+    async for chunk in _stream(request):
+        size += len(chunk)
+        if size > most_bytes:
+            raise TooLarge(f"An import may have {most_bytes} bytes.", members={"limit": most_bytes, "unit": "bytes"})
+        *whole, rest = (rest + chunk).split(b"\n")
+        for text in whole:
+            number += 1
+            _check_length(text, number, longest_line)
+            if not text.strip():
+                continue
+            batch.append(Line(number, text))
+            held += len(text)
+            if len(batch) >= _BATCH_LINES or held >= _BATCH_BYTES:
+                yield batch
+                batch, held = [], 0
+        _check_length(rest, number + 1, longest_line)
+    if rest.strip():
+        batch.append(Line(number + 1, rest))
+    if batch:
+        yield batch
+
+
+async def _stream(request: Req) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in request.stream():
+            yield chunk
+    except RuntimeError:
+        raise BadRequest("The body ended early.") from None
+
+
+def _check_length(text: bytes, number: int, longest: int) -> None:
+    if len(text) > longest:
+        raise TooLarge(
+            f"Line {number}: a line may have {longest} bytes.",
+            members={"limit": longest, "unit": "bytes", "line": number},
+        )
+
+
+HANDLERS = (export_conversation, import_conversation)
