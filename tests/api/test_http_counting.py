@@ -1,0 +1,180 @@
+"""POST /count and the models, over HTTP."""
+
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import problem
+
+QUESTION = {"role": "user", "content": "is there a talk about gradle?"}
+LOOK = {"name": "look", "description": "Look it up", "parameters": {"type": "object", "properties": {}}}
+
+
+async def count(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
+    """A count, which must succeed."""
+    answer = await client.post("/count", json={"model": "gpt-4o-mini", **body})
+    assert answer.status_code == 200, answer.text
+    counted: dict[str, Any] = answer.json()
+    return counted
+
+
+async def test_a_request(client: httpx.AsyncClient) -> None:
+    """The count of a request is its priming, its tools and each message, and their sum."""
+    system = {"role": "system", "content": "Be brief."}
+    tools = [{"type": "function", "function": LOOK}]
+
+    counted = await count(client, messages=[system, QUESTION], tools=tools)
+
+    assert (counted["model"], counted["encoding"], counted["exact"]) == ("gpt-4o-mini", "o200k_base", True)
+    assert counted["priming"] == 3
+    assert len(counted["messages"]) == 2
+    assert counted["tools"] > 9
+    assert counted["tokens"] == counted["priming"] + counted["tools"] + sum(counted["messages"])
+    assert counted["text"] is None
+
+
+async def test_plain_text(client: httpx.AsyncClient) -> None:
+    """Text alone is counted as text, special tokens as the plain characters that they are."""
+    assert (await count(client, text="hello world"))["text"] == 2
+    assert (await count(client, text=""))["text"] == 0
+    assert (await count(client, text="<|endoftext|>"))["text"] > 1
+    assert (await count(client, text="hello"))["messages"] == []
+
+
+async def test_both(client: httpx.AsyncClient) -> None:
+    """Text beside messages is told apart: it is no part of the request."""
+    both = await count(client, messages=[QUESTION], text="hello world")
+
+    assert both == {**await count(client, messages=[QUESTION]), "text": 2}
+
+
+async def test_the_legacy_pair(client: httpx.AsyncClient) -> None:
+    """Functions are what tools were: the same definitions cost the same, and naming one costs its name."""
+    tools = await count(client, messages=[QUESTION], tools=[{"type": "function", "function": LOOK}])
+    functions = await count(client, messages=[QUESTION], functions=[LOOK])
+    named = await count(client, messages=[QUESTION], functions=[LOOK], function_call={"name": "look"})
+
+    assert functions["tools"] == tools["tools"] < named["tools"]
+
+
+async def test_a_history_as_it_would_be_sent(client: httpx.AsyncClient) -> None:
+    """Bare messages of every kind are counted, also those that no conversation would take, such as a lone result."""
+    calls = [{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+    messages = [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "a", "content": "x"},
+        {"role": "tool", "tool_call_id": "gone", "content": "x"},
+        {"role": "function", "name": "look", "content": "x"},
+    ]
+
+    assert len((await count(client, messages=messages))["messages"]) == 4
+
+
+async def test_models(client: httpx.AsyncClient) -> None:
+    """Every model of the list is found by its own name and says the same of itself."""
+    models = (await client.get("/models")).json()["models"]
+    names = [model["id"] for model in models]
+
+    assert len(names) == len(set(names)) > 100
+    assert {"gpt-4o-mini", "gpt-4", "gpt-5", "o3"} <= set(names)
+    for model in models[:: len(models) // 40]:
+        assert (await client.get(f"/models/{model['id']}")).json() == model
+
+
+async def test_one_model(client: httpx.AsyncClient) -> None:
+    """A model tells its encoding and limits, under a dated or a provider's name too."""
+    model = (await client.get("/models/gpt-4o-mini")).json()
+    dated = (await client.get("/models/gpt-4o-mini-2024-07-18")).json()
+    foreign = (await client.get("/models/openai/gpt-4o-mini")).json()
+
+    expected = {
+        "id": "gpt-4o-mini",
+        "provider": "openai",
+        "encoding": "o200k_base",
+        "exact": True,
+        "context_window": 128_000,
+        "max_input_tokens": 128_000,
+        "max_output_tokens": 16_384,
+    }
+    assert {name: model[name] for name in expected} == expected
+    assert {**dated, "id": "gpt-4o-mini"} == model == {**foreign, "id": "gpt-4o-mini"}
+
+
+async def test_no_such_model(client: httpx.AsyncClient) -> None:
+    """An unknown name is 404 as a resource and 422 in a request, both times with names that are near."""
+    absent = problem(await client.get("/models/gpt4o"), 404, "not-found")
+    asked = problem(await client.post("/count", json={"model": "gpt4o", "messages": []}), 422, "unknown-model")
+
+    assert "gpt-4o" in absent["near"]
+    assert asked["near"] == absent["near"]
+    assert asked["errors"][0]["pointer"] == "#/model"
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"model": None}, "#/model"),
+        ({"model": ""}, "#/model"),
+        ({"model": "x" * 300}, "#/model"),
+        ({"messages": [{"role": "clown", "content": "x"}]}, "#/messages/0/role"),
+        ({"messages": [QUESTION, {"message": QUESTION}]}, "#/messages/1"),
+        ({"messages": [5]}, "#/messages/0"),
+        ({"messages": [], "tools": [{"type": "web"}]}, "#/tools/0/type"),
+        ({"messages": [], "tools": [{"type": "function", "function": {"name": ""}}]}, "#/tools/0/function/name"),
+        ({"messages": [], "functions": [{"description": "x"}]}, "#/functions/0"),
+        ({"messages": [], "functions": [{"name": 5}]}, "#/functions/0/name"),
+        ({"messages": [], "tool_choice": 5}, "#/tool_choice"),
+        ({"messages": [], "response_format": 5}, "#/response_format"),
+        (
+            {"messages": [], "response_format": {"type": "json_schema", "json_schema": 5}},
+            "#/response_format/json_schema",
+        ),
+        ({"messages": [], "response_format": {"type": "json_schema"}}, "#/response_format"),
+        ({"text": 5}, "#/text"),
+        ({"prompt": "x"}, "#/prompt"),
+    ],
+)
+async def test_bad_requests(client: httpx.AsyncClient, body: dict[str, Any], pointer: str) -> None:
+    """What cannot be counted is 400 and named by its place."""
+    answer = await client.post("/count", json={"model": "gpt-4o", **body})
+
+    assert answer.status_code == 400, answer.text
+    assert problem(answer, 400, answer.json()["type"].rpartition("/")[2])["errors"][0]["pointer"] == pointer
+
+
+SCHEMAS: list[Any] = [
+    {"type": 5},
+    {"type": []},
+    {"properties": 5},
+    {"type": "object", "properties": []},
+    {"type": "object", "properties": {"a": 5, "b": True, "c": None}},
+    {"type": "object", "properties": {"a": {"type": ["string", 5, None]}}, "required": 5},
+    {"type": "object", "properties": {"a": {"enum": 5}, "b": {"enum": [{}, [], None, 1.5, True]}}},
+    {"type": "object", "properties": {"a": {"type": "array", "items": 5}, "b": {"type": "array", "items": [{}]}}},
+    {"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#/$defs/x"}, "c": {"$ref": 5}}, "$defs": 5},
+    {"type": "object", "properties": {"a": {"description": 5, "title": [], "default": {"x": []}, "examples": 5}}},
+    {"type": "object", "properties": {"a": {"oneOf": 5, "anyOf": {}, "allOf": [5]}}},
+    {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("model", ["gpt-4-0613", "gpt-4o", "gpt-5"])
+async def test_broken_schemas_are_counted(client: httpx.AsyncClient, model: str, schema: Any) -> None:
+    """A tool's schema is the client's text: nonsense in it is counted as it can be, and never fails."""
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    body = {"model": model, "messages": [QUESTION], "tools": tools}
+    shaped = {"type": "json_schema", "json_schema": {"name": "f", "schema": schema}}
+
+    assert (await count(client, **body))["tools"] > 0
+    assert (await count(client, **{**body, "tools": None, "response_format": shaped}))["tokens"] > 0
+
+
+@pytest.mark.parametrize(
+    "choice", [{}, {"type": "function"}, {"type": "function", "function": 5}, "whatever", {"a": []}]
+)
+async def test_odd_choices_are_counted(client: httpx.AsyncClient, choice: Any) -> None:
+    """A tool choice that names no function costs nothing."""
+    body: dict[str, Any] = {"messages": [QUESTION], "tools": [{"type": "function", "function": LOOK}]}
+
+    assert await count(client, **body, tool_choice=choice) == await count(client, **body)

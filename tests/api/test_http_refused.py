@@ -1,0 +1,309 @@
+"""Bad bodies: every one is a 4xx problem that names the place, and nothing is stored."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import calling, history, problem, result, user
+
+JSON = {"content-type": "application/json"}
+LIMIT_BYTES = 4 * 1024 * 1024
+
+
+def holding(value: bytes) -> bytes:
+    """A body with these bytes as the message's content."""
+    return b'{"messages":[{"message":{"role":"user","content":%s}}]}' % value
+
+
+def beside(value: bytes) -> bytes:
+    """A body with these bytes as a field that nobody knows."""
+    return b'{"messages":[{"message":{"role":"user","content":"x","n":%s}}]}' % value
+
+
+NOT_JSON: dict[str, bytes] = {
+    "empty": b"",
+    "blank": b" \n ",
+    "cut": b'{"messages":[',
+    "cut in a string": b'{"messages":[{"message":{"role":"us',
+    "two values": b'{"messages":[]} {}',
+    "python": b"{'messages': []}",
+    "trailing comma": b'{"messages":[],}',
+    "comment": b'{"messages":[]} // none',
+    "byte order mark": b'\xef\xbb\xbf{"messages":[]}',
+    "utf-16": '{"messages":[]}'.encode("utf-16"),
+    "latin-1": holding(b'"caf\xe9"'),
+    "overlong": holding(b'"\xc0\xaf"'),
+    "surrogate bytes": holding(b'"\xed\xa0\x80"'),
+    "invalid in a key": b'{"mess\xff":[]}',
+    "invalid outside": b'{"messages":[]}\xff',
+    "lone high surrogate": holding(b'"\\ud83d"'),
+    "lone low surrogate": holding(b'"\\udf00 x"'),
+    "swapped surrogates": holding(b'"\\udf00\\ud83d"'),
+    "raw newline": holding(b'"a\nb"'),
+    "raw NUL": holding(b'"a\x00b"'),
+    "NUL after": b'{"messages":[]}\x00',
+    "bad escape": holding(b'"\\x41"'),
+    "NaN": beside(b"NaN"),
+    "Infinity": beside(b"-Infinity"),
+    "leading zero": beside(b"01"),
+    "hexadecimal": beside(b"0x10"),
+    "5,000 digits": beside(b"9" * 5000),
+    "1e999": beside(b"1e999"),
+    "deep lists": b"[" * 100_000,
+    "deep objects": b'{"a":' * 100_000,
+    "deep and closed": beside(b"[" * 100_000 + b"]" * 100_000),
+    "deep and hidden": beside(b'["]",' * 50_000 + b"1" + b"]" * 50_000),
+    "101 deep": beside(b"[" * 260 + b"]" * 260),
+    "unmatched": b"]" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", NOT_JSON)
+@pytest.mark.parametrize("path", ["/conversations/{}/messages", "/conversations", "/window", "/count"])
+async def test_what_is_not_json(client: httpx.AsyncClient, conversation: str, path: str, name: str) -> None:
+    """Bytes that are not one JSON value in UTF-8, within bounds, are 400 wherever a body is read."""
+    answer = await client.post(path.format(conversation), content=NOT_JSON[name], headers=JSON)
+
+    problem(answer, 400, "bad-request")
+    assert await history(client, conversation) == []
+
+
+async def test_the_byte_is_named(client: httpx.AsyncClient, conversation: str) -> None:
+    """A problem with the encoding says which byte of the body it is."""
+    body = holding(b'"\xff"')
+
+    answer = await client.post(f"/conversations/{conversation}/messages", content=body, headers=JSON)
+
+    assert f"byte {body.index(0xFF)} " in problem(answer, 400, "bad-request")["detail"]
+
+
+async def test_as_deep_as_allowed(client: httpx.AsyncClient, conversation: str) -> None:
+    """What is nested a little is kept, brackets in text do not count, and text as long as a body may be deep is text."""
+    for value in (b"[" * 90 + b"]" * 90, json.dumps("[{" * 10_000).encode(), json.dumps('\\"[' * 10_000).encode()):
+        answer = await client.post(f"/conversations/{conversation}/messages", content=beside(value), headers=JSON)
+        assert answer.status_code == 201, answer.text
+
+
+SHAPES: list[tuple[Any, str]] = [
+    (None, "#"),
+    ([], "#"),
+    ("x", "#"),
+    ({}, "#"),
+    ({"messages": None}, "#/messages"),
+    ({"messages": {}}, "#/messages"),
+    ({"messages": []}, "#/messages"),
+    ({"messages": [5]}, "#/messages/0"),
+    ({"messages": [{}]}, "#/messages/0"),
+    ({"messages": [user("x")], "more": 1}, "#/more"),
+    ({"messages": [user("x"), user("x", colour="red")]}, "#/messages/1/colour"),
+    ({"messages": [user("x", **{"a/b~c": 1})]}, "#/messages/0/a~1b~0c"),
+    ({"messages": [{"message": []}]}, "#/messages/0/message"),
+    ({"messages": [{"role": "user", "content": "x"}]}, "#/messages/0/"),
+    ({"messages": [user("x", id="a b")]}, "#/messages/0/id"),
+    ({"messages": [user("x", id="")]}, "#/messages/0/id"),
+    ({"messages": [user("x", id="-a")]}, "#/messages/0/id"),
+    ({"messages": [user("x", id="a\n")]}, "#/messages/0/id"),
+    ({"messages": [user("x", id="\u0000")]}, "#/messages/0/id"),
+    ({"messages": [user("x", id="é")]}, "#/messages/0/id"),
+    ({"messages": [user("x", id="a" * 129)]}, "#/messages/0/id"),
+    ({"messages": [user("x", id=5)]}, "#/messages/0/id"),
+    ({"messages": [user("x", pinned="yes")]}, "#/messages/0/pinned"),
+    ({"messages": [user("x", metadata=[])]}, "#/messages/0/metadata"),
+    ({"messages": [user("x", image_sizes=[[0, 1]])]}, "#/messages/0/image_sizes/0/0"),
+    ({"messages": [user("x", grounding=[])]}, "#/messages/0/grounding"),
+    ({"messages": [user("x", grounding={"documents": [{}]})]}, "#/messages/0/grounding/documents/0"),
+    ({"messages": [user("x", grounding={"documents": [{"text": 1}]})]}, "#/messages/0/grounding/documents/0/text"),
+    (
+        {"messages": [user("x", grounding={"documents": [{"text": "", "score": 1}]})]},
+        "#/messages/0/grounding/documents/0/score",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "pointer"), SHAPES)
+async def test_envelopes(client: httpx.AsyncClient, conversation: str, body: Any, pointer: str) -> None:
+    """An envelope that is not ours is 400, and an unknown field is named itself."""
+    content = json.dumps(body).encode()
+
+    answer = await client.post(f"/conversations/{conversation}/messages", content=content, headers=JSON)
+
+    assert problem(answer, 400, "bad-request")["errors"][0]["pointer"].startswith(pointer)
+    assert await history(client, conversation) == []
+
+
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+MESSAGES: list[tuple[Any, str]] = [
+    ({}, ""),
+    ({"content": "x"}, ""),
+    ({"role": "clown", "content": "x"}, "/role"),
+    ({"role": "User", "content": "x"}, "/role"),
+    ({"role": 1, "content": "x"}, "/role"),
+    ({"role": "user"}, ""),
+    ({"role": "user", "content": None}, "/content"),
+    ({"role": "user", "content": 5}, "/content"),
+    ({"role": "user", "content": {}}, "/content"),
+    ({"role": "user", "content": []}, "/content"),
+    ({"role": "user", "content": ["x"]}, "/content/0"),
+    ({"role": "user", "content": [{"text": "x"}]}, "/content/0"),
+    ({"role": "user", "content": [{"type": "video"}]}, "/content/0/type"),
+    ({"role": "user", "content": [{"type": "text"}]}, "/content/0"),
+    ({"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}, "/content/0/image_url"),
+    ({"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}, "/content/0/input_audio"),
+    ({"role": "system", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "/content/0/type"),
+    ({"role": "assistant", "content": None, "tool_calls": {}}, "/tool_calls"),
+    ({"role": "assistant", "content": None, "tool_calls": [{}]}, "/tool_calls/0"),
+    ({"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": ""}]}, "/tool_calls/0/id"),
+    ({"role": "assistant", "content": None, "tool_calls": [{**CALL, "type": "x"}]}, "/tool_calls/0/type"),
+    (
+        {"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": {"name": "f"}}]},
+        "/tool_calls/0/function",
+    ),
+    ({"role": "assistant", "content": None, "tool_calls": [CALL, CALL]}, "/tool_calls"),
+    ({"role": "assistant", "content": None, "function_call": {"name": "f"}}, "/function_call"),
+    ({"role": "tool", "content": "x"}, ""),
+    ({"role": "tool", "tool_call_id": "", "content": "x"}, "/tool_call_id"),
+    ({"role": "tool", "tool_call_id": "a"}, ""),
+    ({"role": "function", "content": "x"}, ""),
+    ({"role": "user", "content": "x", "name": 5}, "/name"),
+]
+
+
+@pytest.mark.parametrize(("message", "pointer"), MESSAGES)
+async def test_messages(client: httpx.AsyncClient, conversation: str, message: Any, pointer: str) -> None:
+    """What no provider would take as a chat message is 400, under its place among the others."""
+    batch = {"messages": [user("before"), {"message": message}]}
+
+    answer = await client.post(f"/conversations/{conversation}/messages", json=batch)
+
+    assert problem(answer, 400, "invalid-entry")["errors"][0]["pointer"] == f"#/messages/1/message{pointer}"
+    assert await history(client, conversation) == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"content-type": "text/plain"},
+        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": "application/jsonp"},
+        {"content-type": "application/json; charset=latin-1"},
+        {"content-type": "application/merge-patch+json"},
+        {**JSON, "content-encoding": "gzip"},
+        {**JSON, "content-encoding": "br, identity"},
+    ],
+)
+async def test_media_types(client: httpx.AsyncClient, conversation: str, headers: dict[str, str]) -> None:
+    """A body that does not say that it is plain JSON is 415, whatever its bytes are."""
+    body = json.dumps({"messages": [user("x")]}).encode()
+
+    answer = await client.post(f"/conversations/{conversation}/messages", content=body, headers=headers)
+
+    problem(answer, 415, "unsupported-media-type")
+    assert {"accept", "accept-encoding"} & set(answer.headers)
+    assert await history(client, conversation) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["application/json", "APPLICATION/JSON;charset=UTF-8", 'application/json; charset="utf8"']
+)
+async def test_ways_to_say_json(client: httpx.AsyncClient, conversation: str, value: str) -> None:
+    """JSON in UTF-8 may be spelt out."""
+    body = json.dumps({"messages": [user("x")]}).encode()
+
+    answer = await client.post(
+        f"/conversations/{conversation}/messages",
+        content=body,
+        headers={"content-type": value, "content-encoding": "identity"},
+    )
+
+    assert answer.status_code == 201
+
+
+@pytest.mark.parametrize(("over", "status"), [(-1, 201), (0, 201), (1, 413)])
+async def test_the_limit_of_a_body(client: httpx.AsyncClient, conversation: str, over: int, status: int) -> None:
+    """A body of exactly the limit is taken; one byte more is 413 and told the limit."""
+    empty = len(holding(b'""'))
+    body = holding(b'"%s"' % (b"x " * LIMIT_BYTES)[: LIMIT_BYTES + over - empty])
+    assert len(body) == LIMIT_BYTES + over
+
+    answer = await client.post(f"/conversations/{conversation}/messages", content=body, headers=JSON)
+
+    assert answer.status_code == status
+    if status == 413:
+        found = problem(answer, 413, "too-large")
+        assert (found["limit"], found["unit"]) == (LIMIT_BYTES, "bytes")
+    assert len(await history(client, conversation)) == (status == 201)
+
+
+async def test_a_body_without_its_length(client: httpx.AsyncClient, conversation: str) -> None:
+    """A body that comes in pieces and never says how long it is meets the same limit."""
+
+    async def pieces() -> Any:
+        for _ in range(6):
+            yield b" " * (1024 * 1024)
+
+    answer = await client.post(f"/conversations/{conversation}/messages", content=pieces(), headers=JSON)
+
+    problem(answer, 413, "too-large")
+
+
+@pytest.mark.parametrize(("count", "status"), [(99, 201), (100, 201), (101, 413)])
+async def test_the_limit_of_a_batch(client: httpx.AsyncClient, conversation: str, count: int, status: int) -> None:
+    """A hundred entries are taken; one more is 413, with the limit and its place."""
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [user("x")] * count})
+
+    assert answer.status_code == status
+    if status == 413:
+        found = problem(answer, 413, "too-large")
+        assert (found["limit"], found["unit"]) == (100, "entries")
+        assert found["errors"][0]["pointer"] == "#/messages"
+    assert len(await history(client, conversation)) == (count if status == 201 else 0)
+
+
+@pytest.mark.parametrize("identity", ["a%20b", "%C3%A9", "-a", ".a", "a" * 129, "a%00", "a%0A", "a{b}", "a:b"])
+async def test_conversation_ids(client: httpx.AsyncClient, identity: str) -> None:
+    """An id out of the alphabet is 400 in every path, before anything is read of the body."""
+    path = f"/conversations/{identity}"
+    for answer in (
+        await client.get(path),
+        await client.patch(path, json={}),
+        await client.delete(path),
+        await client.get(f"{path}/messages"),
+        await client.post(f"{path}/messages", json={"messages": [user("x")]}),
+        await client.get(f"{path}/window?model=gpt-4o"),
+    ):
+        assert problem(answer, 400, "bad-request")["errors"][0]["pointer"] == "#/path/conversation_id"
+
+
+CREATE: list[tuple[dict[str, Any], str]] = [
+    ({"id": "a b"}, "#/id"),
+    ({"owner": "a/b"}, "#/owner"),
+    ({"reserve": -1}, "#/reserve"),
+    ({"reserve": 10**12}, "#/reserve"),
+    ({"reserve": "12"}, "#/reserve"),
+    ({"ttl_seconds": 0}, "#/ttl_seconds"),
+    ({"ttl_seconds": 10**12}, "#/ttl_seconds"),
+    ({"model": ""}, "#/model"),
+    ({"system": 5}, "#/system"),
+    ({"metadata": 5}, "#/metadata"),
+    ({"tools": [5]}, "#/tools/0"),
+    ({"tools": [{"type": "function", "function": {}}]}, "#/tools/0/function"),
+    ({"tool_choice": 5}, "#/tool_choice"),
+    ({"few_shots": [{"role": "clown"}]}, "#/few_shots/0/role"),
+    ({"few_shots": [result("x")["message"]]}, "#/few_shots/0/tool_call_id"),
+    ({"few_shots": [calling("x")["message"], result("y")["message"]]}, "#/few_shots/1/tool_call_id"),
+    ({"grounding_template": "{content}"}, "#/grounding_template"),
+    ({"grounding_template": "{content}{documents}{documents}"}, "#/grounding_template"),
+    ({"messages": []}, "#/messages"),
+]
+
+
+@pytest.mark.parametrize(("settings", "pointer"), CREATE)
+async def test_settings(client: httpx.AsyncClient, server: Any, settings: dict[str, Any], pointer: str) -> None:
+    """Settings that no window could carry are 400 when the conversation is created, not when a window is wanted."""
+    answer = await client.post("/conversations", json=settings)
+
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["errors"][0]["pointer"] == pointer
+    assert list(server.scan_iter("sash:*:conversation")) == []
