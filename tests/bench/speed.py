@@ -1,0 +1,472 @@
+"""How fast Sash is, as ratios measured side by side in one run: ``python -m tests.bench.speed``.
+
+Each figure is the median of several rounds, A and B in turn, so that a machine whose speed drifts slows both. Prints a
+table, writes the same as JSON, and draws the two pictures when asked (``--out``). Takes about ten minutes.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import msgspec
+import redis.asyncio
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from service.core.messages import Entry
+from service.core.settings import ConversationSettings, encode_settings
+from service.store.client import Client
+from service.store.conversations import SCRIPTS, Conversations
+from service.store.embedded import EmbeddedStore
+from service.store.entries import prepare
+from service.store.layout import keys_of
+from tests.bench.load import load, request
+
+ROUNDS = 5
+TENANT = "default"
+TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+SETTINGS = encode_settings(ConversationSettings())
+WORDS = [
+    "the",
+    "quick",
+    "brown",
+    "fox",
+    "jumps",
+    "over",
+    "a",
+    "lazy",
+    "dog",
+    "while",
+    "seven",
+    "wizards",
+    "box",
+    "quietly",
+    "near",
+    "old",
+    "bridges",
+    "at",
+    "dawn",
+]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table: a ratio or a time, its target, and whether it holds."""
+
+    name: str
+    target: str
+    value: float
+    low: float
+    high: float
+    holds: bool
+    note: str
+
+
+def text_of(size: int, seed: int) -> str:
+    """About ``size`` characters of words, different for each seed."""
+    words, length, place = [], 0, seed
+    while length < size:
+        word = WORDS[place % len(WORDS)]
+        words.append(word)
+        length += len(word) + 1
+        place += 7 + seed % 5
+    return f"{seed} " + " ".join(words)[:size]
+
+
+def entries_of(count: int, size: int, first: int = 0) -> list[Entry]:
+    """Messages of a user and an assistant in turn."""
+    return [
+        Entry(message={"role": ("user", "assistant")[i % 2], "content": text_of(size, first + i)}) for i in range(count)
+    ]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@dataclass(frozen=True)
+class Server:
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def workers(self) -> list[int]:
+        """Process ids of the workers."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                except (OSError, IndexError):
+                    continue
+                if parent == self.process.pid and b"valkey" not in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+        return found
+
+    def cpu_seconds(self) -> float:
+        """CPU that the workers have used."""
+        ticks = 0
+        for pid in self.workers():
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def resident_bytes(self) -> int:
+        """Memory that the workers hold."""
+        pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self.workers())
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def serving(url: str, *, workers: int = 1) -> Iterator[Server]:
+    """``sash serve`` on a free port, on the store at ``url``."""
+    port = free_port()
+    environ = {**os.environ, "SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "warning"}
+    command = [sys.executable, "-m", "service", "serve", "--port", str(port), "--workers", str(workers)]
+    process = subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        wait_until_ready(port)
+        yield Server(port, process)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+
+def wait_until_ready(port: int) -> None:
+    """Return when /readyz answers 200."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1) as connection:
+                connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                if connection.recv(64).startswith(b"HTTP/1.1 200"):
+                    return
+        except OSError:
+            pass
+        time.sleep(0.01)
+    raise TimeoutError("the server was not ready in 20 seconds")
+
+
+def spread(values: list[float]) -> tuple[float, float, float]:
+    return statistics.median(values), min(values), max(values)
+
+
+def ratio(name: str, target: str, values: list[float], holds: Callable[[float], bool], note: str) -> Figure:
+    """A figure from a ratio a round."""
+    value, low, high = spread(values)
+    return Figure(name, target, value, low, high, holds(value), note)
+
+
+async def latency(call: Callable[[], Awaitable[object]], count: int) -> float:
+    """Median seconds of one call at a time."""
+    taken = []
+    for _ in range(count):
+        started = time.perf_counter()
+        await call()
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken)
+
+
+class Bench:
+    """The store, a client of its own, and what is in it."""
+
+    def __init__(self, url: str, *, full: bool) -> None:
+        self.url = url
+        self.client = Client(url, scripts=SCRIPTS, timeout_seconds=60)
+        self.conversations = Conversations(self.client)
+        self.redis = redis.asyncio.Redis.from_url(url)
+        self.million = 1_000_000 if full else 100_000
+
+    async def fill(self, identity: str, count: int, size: int) -> None:
+        """A conversation of ``count`` messages of ``size`` characters."""
+        for first in range(0, count, 100):
+            entries = prepare(entries_of(min(100, count - first), size, first % 5000), TEMPLATE, 1)
+            await self.conversations.append(TENANT, identity, entries, settings=SETTINGS, if_match="", now_ms=1)
+
+
+async def window_against_livez(bench: Bench, server: Server) -> list[Figure]:
+    await bench.fill("c32", 32, 400)
+    window = [request("GET", "/conversations/c32/window?model=gpt-4o-mini")]
+    livez = [request("GET", "/livez")]
+    ratios, cpus, rates = [], [], []
+    for _ in range(ROUNDS):
+        floor = await load(server.port, livez, count=8_000, connections=32)
+        before = server.cpu_seconds()
+        run = await load(server.port, window, count=6_000, connections=32)
+        cpus.append((server.cpu_seconds() - before) / 6_000 * 1e6)
+        ratios.append(run.requests_per_second / floor.requests_per_second)
+        rates.append(run.requests_per_second)
+        assert not run.errors
+    rate = f"{statistics.median(rates):,.0f} windows a second on one worker"
+    return [
+        ratio("window of 32 messages / livez, requests a second", ">= 0.40", ratios, lambda v: v >= 0.40, rate),
+        ratio("worker CPU for a 32-message window, us", "<= 250", cpus, lambda v: v <= 250, "user and system"),
+    ]
+
+
+async def long_against_short(bench: Bench, server: Server) -> list[Figure]:
+    """Also the points of the picture of latency against history."""
+    points, ratios = {}, []
+    lengths = [100, 1_000, 10_000, 100_000, *([bench.million] if bench.million > 100_000 else [])]
+    for length in lengths:
+        await bench.fill(f"l{length}", length, 60)
+    path = "/conversations/l{}/window?model=gpt-4o-mini&limit=32"
+    for _ in range(ROUNDS):
+        round_points = {}
+        for length in lengths:
+            run = await load(server.port, [request("GET", path.format(length))], count=400, connections=1)
+            round_points[length] = run.latency(0.5)
+        ratios.append(round_points[lengths[-1]] / round_points[100])
+        for length, seconds in round_points.items():
+            points.setdefault(length, []).append(seconds * 1e3)
+    PICTURES["latency"] = {length: statistics.median(values) for length, values in points.items()}
+    note = f"{lengths[-1]:,} messages against 100, one connection"
+    return [
+        ratio(
+            "window of a long conversation / of a short one, median latency",
+            "<= 1.2",
+            ratios,
+            lambda v: v <= 1.2,
+            note,
+        )
+    ]
+
+
+async def full_window(bench: Bench, server: Server) -> list[Figure]:
+    await bench.fill("full", 1_400, 450)
+    path = "/conversations/full/window?model=gpt-4o-mini&reserve=0"
+    keys = keys_of(f"{TENANT}/full")
+    ratios, took = [], []
+    for _ in range(ROUNDS):
+        floor = await latency(lambda: bench.redis.lrange(keys.log, -1300, -1), 100)
+        run = await load(server.port, [request("GET", path)], count=100, connections=1)
+        ratios.append(run.latency(0.5) / floor)
+        took.append(run.latency(0.5) * 1e3)
+    note = f"{statistics.median(took):.1f} ms"
+    return [
+        ratio(
+            "full 128,000-token window / bare LRANGE of its bytes, latency",
+            "<= 2.5",
+            ratios,
+            lambda v: v <= 2.5,
+            note,
+        )
+    ]
+
+
+async def append_against_rpush(bench: Bench, server: Server) -> list[Figure]:
+    body = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": text_of(1024, 1)}}]})
+    requests = [request("POST", f"/conversations/a{i}/messages", body) for i in range(64)]
+    payload = b"x" * 1060
+    ratios, rates = [], []
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+
+        async def writer(number: int) -> None:
+            for _ in range(60):
+                await bench.client.commands([("RPUSH", f"bench:{number}", payload)])
+
+        await asyncio.gather(*(writer(i) for i in range(64)))
+        floor = 64 * 60 / (time.perf_counter() - started)
+        run = await load(server.port, requests, count=64 * 60, connections=64)
+        assert not run.errors
+        ratios.append(run.requests_per_second / floor)
+        rates.append(run.requests_per_second)
+    note = f"{statistics.median(rates):,.0f} durable appends a second"
+    return [
+        ratio(
+            "append of 1 KB over HTTP / bare RPUSH through the same client",
+            ">= 0.4",
+            ratios,
+            lambda v: v >= 0.4,
+            note,
+        )
+    ]
+
+
+async def one_call_against_two(bench: Bench, server: Server) -> list[Figure]:
+    await bench.fill("both", 32, 400)
+    body = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": "and then?"}}]})
+    both = [request("POST", "/conversations/both/messages?model=gpt-4o-mini&limit=32", body)]
+    append = [request("POST", "/conversations/both/messages", body)]
+    window = [request("GET", "/conversations/both/window?model=gpt-4o-mini&limit=32")]
+    ratios = []
+    for _ in range(ROUNDS):
+        together = await load(server.port, both, count=300, connections=1)
+        first = await load(server.port, append, count=300, connections=1)
+        second = await load(server.port, window, count=300, connections=1)
+        ratios.append(together.latency(0.5) / (first.latency(0.5) + second.latency(0.5)))
+    return [
+        ratio(
+            "append and window in one call / in two",
+            "<= 0.65",
+            ratios,
+            lambda v: v <= 0.65,
+            "one connection",
+        )
+    ]
+
+
+async def round_trips(bench: Bench, server: Server) -> list[Figure]:
+    before = int((await bench.redis.info("commandstats"))["cmdstat_evalsha"]["calls"])
+    count = 200
+    await load(server.port, [request("GET", "/conversations/c32/window?model=gpt-4o-mini")], count=count, connections=1)
+    after = int((await bench.redis.info("commandstats"))["cmdstat_evalsha"]["calls"])
+    value = (after - before) / count
+    return [
+        Figure("round trips to the store for the usual window", "1", value, value, value, value == 1, "scripts run")
+    ]
+
+
+async def stored_bytes(bench: Bench, server: Server) -> list[Figure]:
+    await bench.fill("size", 5_000, 365)
+    keys = keys_of(f"{TENANT}/size")
+    bodies = sum(len(body) for body in await bench.redis.lrange(keys.log, 0, -1))
+    used = sum([await bench.redis.memory_usage(key, samples=0) or 0 for key in keys])
+    value = used / bodies
+    note = f"{bodies / 5_000:.0f} bytes a message, 5,000 messages, MEMORY USAGE of every key"
+    return [Figure("stored bytes for each byte of message JSON", "<= 1.5", value, value, value, value <= 1.5, note)]
+
+
+async def two_workers(bench: Bench, server: Server) -> list[Figure]:
+    window = [request("GET", "/conversations/c32/window?model=gpt-4o-mini")]
+    ratios = []
+    for _ in range(3):
+        alone = await load(server.port, window, count=6_000, connections=32)
+        with serving(bench.url, workers=2) as pair:
+            await load(pair.port, window, count=1_000, connections=32)
+            both = await load(pair.port, window, count=6_000, connections=32)
+        ratios.append(both.requests_per_second / alone.requests_per_second)
+    note = f"store, load and workers share {os.cpu_count()} cores"
+    return [
+        ratio(
+            "two workers / one, requests a second",
+            ">= 1.7",
+            ratios,
+            lambda v: v >= 1.7,
+            note,
+        )
+    ]
+
+
+async def flat_memory(bench: Bench, server: Server) -> list[Figure]:
+    conversations = 10_000
+    body = msgspec.json.encode({"messages": entries_of(1, 400)})
+    writes = [request("POST", f"/conversations/m{i}/messages", body) for i in range(conversations)]
+    reads = [request("GET", f"/conversations/m{i}/window?model=gpt-4o-mini") for i in range(conversations)]
+    await load(server.port, writes, count=conversations, connections=32)
+    await load(server.port, reads, count=conversations, connections=32)
+    before = server.resident_bytes()
+    for _ in range(4):
+        await load(server.port, reads, count=20_000, connections=32)
+    after = server.resident_bytes()
+    value = after / before
+    note = f"{after / 1e6:.0f} MB after 100,000 requests over 10,000 conversations"
+    return [
+        Figure(
+            "a worker's memory after 100,000 requests / after 20,000", "flat", value, value, value, value <= 1.05, note
+        )
+    ]
+
+
+async def start_to_ready(bench: Bench, server: Server) -> list[Figure]:
+    took = []
+    for _ in range(ROUNDS):
+        port = free_port()
+        with tempfile.TemporaryDirectory() as folder:
+            environ = {name: value for name, value in os.environ.items() if name != "SASH_REDIS_URL"}
+            command = [sys.executable, "-m", "service", "serve", "--port", str(port), "--data-dir", folder]
+            started = time.perf_counter()
+            process = subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            wait_until_ready(port)
+            took.append(time.perf_counter() - started)
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+    return [
+        ratio(
+            "start to ready with the embedded store, seconds",
+            "<= 2",
+            took,
+            lambda v: v <= 2,
+            "process start included",
+        )
+    ]
+
+
+FIGURES = (
+    window_against_livez,
+    long_against_short,
+    full_window,
+    append_against_rpush,
+    one_call_against_two,
+    round_trips,
+    stored_bytes,
+    two_workers,
+    flat_memory,
+    start_to_ready,
+)
+PICTURES: dict[str, dict[int, float]] = {}
+
+
+async def measure(*, full: bool, only: str) -> list[Figure]:
+    figures = []
+    with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder)) as store, serving(store.url) as server:
+        bench = Bench(store.url, full=full)
+        await bench.client.open()
+        if only:
+            await bench.fill("c32", 32, 400)
+        for figure in FIGURES:
+            if only in figure.__name__:
+                Console(stderr=True).print(f"[dim]{figure.__name__} …")
+                figures += await figure(bench, server)
+        await bench.client.close()
+        await bench.redis.aclose()
+    return figures
+
+
+def table(figures: list[Figure]) -> Table:
+    shown = Table("figure", "must reach", "measured", "min to max", "holds", "note")
+    for figure in figures:
+        shown.add_row(
+            figure.name,
+            figure.target,
+            f"{figure.value:.3g}",
+            f"{figure.low:.3g} to {figure.high:.3g}",
+            "yes" if figure.holds else "NO",
+            figure.note,
+        )
+    return shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="100,000 messages instead of a million")
+    parser.add_argument("--only", default="", help="figures whose name holds this")
+    parser.add_argument("--out", type=Path, help="folder for speed.json")
+    arguments = parser.parse_args()
+    figures = uvloop.run(measure(full=not arguments.quick, only=arguments.only))
+    Console(width=160).print(table(figures))
+    if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        found = {"figures": [asdict(figure) for figure in figures], "pictures": PICTURES}
+        (arguments.out / "speed.json").write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
