@@ -99,12 +99,19 @@ class Server:
             stderr=subprocess.DEVNULL,
         )
         if wait:
-            wait_until(lambda: bool(self.connect().ping()))
+            wait_until(lambda: self.process is None or self.process.poll() is not None or bool(self.connect().ping()))
+            assert self.process.poll() is None, (self.directory / "server.log").read_text()
         return self
 
     def connect(self, **options: Any) -> redis.Redis:
         """A plain client, for a test that looks or meddles behind the service's back."""
-        options = {"decode_responses": True, "socket_timeout": 5, "protocol": 2, **options}
+        options = {
+            "password": self._settings.get("requirepass"),
+            "decode_responses": True,
+            "socket_timeout": 5,
+            "protocol": 2,
+            **options,
+        }
         return redis.Redis(port=self.port, **options)
 
     def signal(self, how: signal.Signals) -> None:
@@ -133,7 +140,8 @@ class Cluster:
     """Three primaries with a replica each, 16,384 slots between them."""
 
     def __init__(self, binary: Path, directory: Path, *, node_timeout_ms: int = 1500, **settings: str) -> None:
-        cluster = {"cluster_enabled": "yes", "cluster_node_timeout": str(node_timeout_ms), **settings}
+        cluster = {"cluster_enabled": "yes", "cluster_node_timeout": str(node_timeout_ms)}
+        cluster |= {"cluster_require_full_coverage": "no", **settings}
         self.servers = [Server(binary, directory / str(i), **cluster) for i in range(6)]
 
     @property
@@ -178,6 +186,11 @@ class Cluster:
                     if first <= slot <= last:
                         return next(other for other in self.servers if other.port == port)
         raise AssertionError("nobody serves the slot")
+
+    def primaries(self) -> list[Server]:
+        """The servers that serve slots now."""
+        found = [self.primary_of(i * _SLOTS // 3 + 1) for i in range(3)]
+        return list({each.port: each for each in found}.values())
 
     def kill(self) -> None:
         for each in self.servers:

@@ -1,0 +1,302 @@
+"""The same talk on every server and every kind of deployment; and what each kind alone can do wrong."""
+
+import asyncio
+import re
+import subprocess
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.crc import key_slot
+from store.servers import Cluster, Sentinels, Server, binaries, server
+
+from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from service.core.messages import Entry
+from service.problems import NotFound, Problem
+from service.store.client import Client
+from service.store.conversations import SCRIPTS, Conversations
+from service.store.entries import prepare
+from service.store.layout import keys_of
+
+PRESENT = {name: path for name, path in binaries().items() if path is not None}
+ROOT = Path(__file__).resolve().parent.parent.parent
+TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+
+
+@asynccontextmanager
+async def opened(url: str, **options: Any) -> AsyncIterator[tuple[Client, Conversations]]:
+    client = Client(url, scripts=SCRIPTS, **options)
+    await client.open()
+    try:
+        yield client, Conversations(client)
+    finally:
+        await client.close()
+
+
+async def say(conversations: Conversations, conversation: str, *texts: str) -> int:
+    """Append user messages whose ids are their texts; the newest's seq."""
+    entries = [Entry(message={"role": "user", "content": text}, id=text) for text in texts]
+    reply = await conversations.append(
+        "t", conversation, prepare(entries, TEMPLATE, 1), settings=b"{}", if_match="", now_ms=1
+    )
+    return reply.entries[-1].seq
+
+
+async def heard(conversations: Conversations, conversation: str) -> list[str]:
+    """The texts of a conversation, as its window reads them."""
+    tail = await conversations.read_window("t", conversation, known_version="", budget=10**9, column=0, most=0)
+    assert tail is not None
+    return re.findall(r'"content":"([^"]*)"', tail.bodies.decode())
+
+
+async def talk(conversations: Conversations) -> None:
+    """Every call of the store, over conversations in slots all around."""
+    names = [f"c{i}" for i in range(30)]
+    assert await asyncio.gather(*(say(conversations, name, "a", "b") for name in names)) == [2] * 30
+    assert await asyncio.gather(*(say(conversations, name, "b", "c") for name in names)) == [3] * 30
+    assert await asyncio.gather(*(heard(conversations, name) for name in names)) == [["a", "b", "c"]] * 30
+    assert (await conversations.get("t", "c7")).length == 3
+    page = await conversations.page("t", "c7", 2, 3)
+    assert [message.seq for message in page.messages] == [2, 3]
+    await asyncio.gather(*(conversations.erase("t", name, if_match="") for name in names))
+    with pytest.raises(NotFound):
+        await conversations.get("t", "c7")
+
+
+@pytest.mark.parametrize("name", PRESENT)
+async def test_a_talk_on_one_server(name: str, tmp_path: Path) -> None:
+    """Valkey 9, Redis 8 and Redis 7 give the same answers, and keep nothing that was erased."""
+    with server(PRESENT[name], tmp_path) as running:
+        async with opened(running.url, durability="durable") as (_, conversations):
+            await talk(conversations)
+        assert running.connect().dbsize() == 0
+
+
+@pytest.mark.parametrize("name", [name for name in PRESENT if name != "redis-7"])
+async def test_a_talk_as_the_user_of_the_acl_file(name: str, tmp_path: Path) -> None:
+    """The commands and keys of deploy/redis/sash.acl are enough, and another key is out of reach."""
+    given = (ROOT / "deploy" / "redis" / "sash.acl").read_text()
+    lines = [line for line in given.splitlines() if line.startswith("user sash")]
+    rules = lines[0].replace("0" * 64, sha256(b"pw").hexdigest()).split(" ")[1:]
+    with server(PRESENT[name], tmp_path) as running:
+        running.connect().execute_command("ACL SETUSER", *rules)
+        url = running.url.replace("://", "://sash:pw@")
+        async with opened(url, durability="durable") as (client, conversations):
+            await talk(conversations)
+            with pytest.raises(Exception, match="permission"):
+                await client.commands([("GET", "other:key")])
+
+
+async def test_a_wrong_password_is_a_problem_within_the_deadline(tmp_path: Path) -> None:
+    """Nobody waits for longer than the store may take."""
+    with server(PRESENT["valkey-9"], tmp_path, requirepass="right") as running:
+        url = running.url.replace("://", "://:wrong@")
+        async with opened(url, timeout_seconds=0.5) as (client, _):
+            with pytest.raises(Problem):
+                await client.commands([("PING",)])
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of its own authority, made for these tests."""
+    folder = tmp_path_factory.mktemp("tls")
+    options = (
+        "-x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -keyout key.pem -out cert.pem "
+        "-subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+    )
+    subprocess.run(["openssl", "req", *options.split(" ")], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", PRESENT)
+async def test_a_talk_over_tls(name: str, tmp_path: Path, certificates: Path) -> None:
+    """rediss:// checks the server's certificate; one that nobody vouches for is refused."""
+    port = Server(PRESENT[name], tmp_path).port
+    tls = {"tls_port": str(port), "tls_cert_file": str(certificates / "cert.pem"), "tls_auth_clients": "no"}
+    tls |= {"tls_key_file": str(certificates / "key.pem"), "tls_ca_cert_file": str(certificates / "cert.pem")}
+    running = Server(PRESENT[name], tmp_path, **tls)
+    try:
+        running.start()
+    except AssertionError:
+        pytest.skip(f"{name} was built without TLS")
+    try:
+        url = f"rediss://127.0.0.1:{port}?ssl_ca_certs={certificates / 'cert.pem'}"
+        async with opened(url) as (_, conversations):
+            await talk(conversations)
+        async with opened(f"rediss://127.0.0.1:{port}", timeout_seconds=0.5) as (client, _):
+            with pytest.raises(Problem):
+                await client.commands([("PING",)])
+    finally:
+        running.kill()
+
+
+@pytest.fixture(scope="module", params=[name for name in PRESENT if name != "redis-7"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three primaries and three replicas."""
+    made = Cluster(PRESENT[request.param], tmp_path_factory.mktemp("cluster"))
+    try:
+        yield made.start()
+    finally:
+        made.kill()
+
+
+async def test_a_talk_on_a_cluster(cluster: Cluster) -> None:
+    """Every call goes to its slot's node; none is sent where it would be refused."""
+    async with opened(cluster.url) as (_, conversations):
+        await talk(conversations)
+
+
+async def test_a_cluster_behind_a_plain_url_is_said_so(cluster: Cluster) -> None:
+    """redis:// to a cluster's node works for a third of the slots; the problem names the scheme to use."""
+    async with opened(cluster.servers[0].url) as (client, _):
+        with pytest.raises(Problem, match="redis\\+cluster"):
+            await client.commands([("GET", f"sash:{{t/{i}}}:x") for i in range(20)])
+
+
+async def test_commands_of_several_slots_are_answered_in_their_order(cluster: Cluster) -> None:
+    """What one node cannot answer alone is asked of several, and put together again."""
+    async with opened(cluster.url) as (client, conversations):
+        await asyncio.gather(*(say(conversations, f"m{i}", "x") for i in range(20)))
+        keys = [keys_of(f"t/m{i}").conversation for i in range(20)]
+        replies = await client.commands([("HGET", key, "id") for key in keys])
+        await asyncio.gather(*(conversations.erase("t", f"m{i}", if_match="") for i in range(20)))
+    assert replies == [f"t/m{i}".encode() for i in range(20)]
+
+
+async def keep_talking(
+    conversations: Conversations, names: list[str], until: Callable[[], bool]
+) -> tuple[int, list[tuple[str, str, float]]]:
+    """Append to each conversation in turn until told; how many turns were acknowledged, and what failed when."""
+    done, failed = 0, []
+
+    async def one(name: str) -> None:
+        nonlocal done
+        turn = 0
+        while not until():
+            turn += 1
+            try:
+                assert await say(conversations, name, f"{name}-{turn}") == turn
+            except Problem as problem:
+                failed.append((name, problem.slug, time.monotonic()))
+                turn -= 1
+            else:
+                done += 1
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(one(name) for name in names))
+    for name in names:
+        texts = await heard(conversations, name)
+        assert texts == [f"{name}-{i + 1}" for i in range(len(texts))]
+    return done, failed
+
+
+async def move_slot(cluster: Cluster, slot: int) -> None:
+    """Move a slot by hand, key by key, as redis-cli --cluster reshard does."""
+    source = cluster.primary_of(slot)
+    target = next(each for each in cluster.primaries() if each is not source)
+    here, there = source.connect(), target.connect()
+    here_id, there_id = here.execute_command("CLUSTER MYID"), there.execute_command("CLUSTER MYID")
+    there.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", here_id)
+    here.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", there_id)
+    while keys := here.execute_command("CLUSTER GETKEYSINSLOT", slot, 100):
+        here.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
+        await asyncio.sleep(0.02)
+    there.execute_command("CLUSTER SETSLOT", slot, "NODE", there_id)
+    here.execute_command("CLUSTER SETSLOT", slot, "NODE", there_id)
+
+
+async def test_a_slot_that_moves_under_load_costs_no_error(cluster: Cluster) -> None:
+    """MOVED, ASK and TRYAGAIN are answered by asking again; the map is read a few times, not for each of them."""
+    names = [f"s{i}" for i in range(12)]
+    async with opened(cluster.url) as (client, conversations):
+        stop = asyncio.Event()
+        talking = asyncio.ensure_future(keep_talking(conversations, names, stop.is_set))
+        await asyncio.sleep(0.3)
+        for name in names[:4]:
+            await move_slot(cluster, key_slot(keys_of(f"t/{name}").log.encode()))
+        await asyncio.sleep(0.3)
+        stop.set()
+        done, failed = await talking
+        refreshes = client._deployment.refreshes  # type: ignore[union-attr]
+        await asyncio.gather(*(conversations.erase("t", name, if_match="") for name in names))
+    assert failed == []
+    assert done > 100
+    assert refreshes < 10
+
+
+async def test_a_primary_that_is_killed_costs_its_own_slots_seconds(cluster: Cluster) -> None:
+    """Other slots go on; those of the dead one fail at most until the replica has taken over, and lose nothing."""
+    names = [f"k{i}" for i in range(12)]
+    victim = cluster.primary_of(key_slot(b"t/k0"))
+    hit = {name for name in names if cluster.primary_of(key_slot(f"t/{name}".encode())) is victim}
+    async with opened(cluster.url, timeout_seconds=1.0, durability="replicated") as (_, conversations):
+        stop = asyncio.Event()
+        talking = asyncio.ensure_future(keep_talking(conversations, names, stop.is_set))
+        await asyncio.sleep(0.5)
+        victim.kill()
+        killed = time.monotonic()
+        await eventually(lambda: healed(conversations, "k0"), 15)
+        seconds = time.monotonic() - killed
+        stop.set()
+        _, failed = await talking
+    victim.start()
+    cluster.wait()
+    assert {name for name, _, _ in failed} <= hit
+    assert seconds < 8
+
+
+async def healed(conversations: Conversations, name: str) -> bool:
+    try:
+        await conversations.get("t", name)
+    except Problem:
+        return False
+    return True
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float) -> None:
+    give_up = time.monotonic() + seconds
+    while not await condition():
+        assert time.monotonic() < give_up, "it did not heal in time"
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("name", [name for name in PRESENT if name != "redis-7"])
+async def test_sentinels_name_the_next_primary(name: str, tmp_path: Path) -> None:
+    """When the primary dies the replica takes over, with every turn that was acknowledged."""
+    trio = Sentinels(PRESENT[name], tmp_path)
+    try:
+        trio.start()
+        async with opened(trio.url, timeout_seconds=10.0, durability="replicated") as (_, conversations):
+            assert await say(conversations, "c", *(str(i) for i in range(50))) == 50
+        trio.primary.kill()
+        async with opened(trio.url, timeout_seconds=10.0, durability="durable") as (_, conversations):
+            assert await say(conversations, "c", "after") == 51
+            assert (await heard(conversations, "c"))[:3] == ["0", "1", "2"]
+    finally:
+        trio.kill()
+
+
+async def test_a_server_that_comes_later_is_found_within_a_second(tmp_path: Path) -> None:
+    """Absent at the start, the store is a problem; present, it is used."""
+    running = Server(PRESENT["valkey-9"], tmp_path)
+    async with opened(running.url, timeout_seconds=0.5) as (client, _):
+        with pytest.raises(Problem):
+            await client.commands([("PING",)])
+        running.start()
+        started = time.monotonic()
+        try:
+            await eventually(lambda: answers(client), 5)
+        finally:
+            running.kill()
+    assert time.monotonic() - started < 1
+
+
+async def answers(client: Client) -> bool:
+    try:
+        return await client.commands([("PING",)]) == [b"PONG"]
+    except Problem:
+        return False
