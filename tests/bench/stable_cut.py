@@ -10,8 +10,9 @@ turn's input costs, in budgets, when a cached token costs a tenth.
 
 import argparse
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -33,18 +34,6 @@ from service.store.entries import prepare
 from service.store.layout import decode_grounding, decode_record
 
 CACHED_PRICE = 0.1
-import os
-
-V = os.environ.get("V", "A")
-
-
-def ASKS(r, nxt):
-    if V == "A":
-        return r.measure.role == USER
-    if V == "B":
-        return r.measure.role == USER or (r.measure.role == 4 and (not nxt or nxt[0].measure.role != 4))
-    return True
-
 
 WAYS: dict[str, Options] = {
     "naive tail": Options(),
@@ -60,7 +49,7 @@ class Conversation(msgspec.Struct):
     id: str
     entries: list[Entry]
     system: str | None = None
-    tools: list[dict[str, object]] | None = None
+    tools: list[dict[str, Any]] | None = None
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -75,7 +64,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What a way of cutting comes to, as means over turns."""
+    """What a way of cutting comes to: means over ``turns``, and how often history began elsewhere than before."""
 
     turns: int
     reuse: float
@@ -84,11 +73,9 @@ class Figures(msgspec.Struct, frozen=True):
     moves: int
 
 
-def read(directory: Path) -> Iterator[Conversation]:
+def read(path: Path) -> Iterator[Conversation]:
     decoder = msgspec.json.Decoder(Conversation)
-    for path in sorted(directory.glob("*.jsonl")):
-        for line in path.read_bytes().splitlines():
-            yield decoder.decode(line)
+    return map(decoder.decode, path.read_bytes().splitlines())
 
 
 def turns_of(conversation: Conversation, model: Model, budget: int, options: Options) -> list[Turn]:
@@ -105,16 +92,15 @@ def turns_of(conversation: Conversation, model: Model, budget: int, options: Opt
     turns, tokens = [], 0
     for length, record in enumerate(records, 1):
         tokens += reference_tokens(record.measure, parallel=record.parallel)[column]
-        if not ASKS(record, records[length : length + 1]):
+        if record.measure.role != USER:
             continue
-        question = max((seq for seq in range(1, length + 1) if records[seq - 1].measure.role == USER), default=0)
         window = build_window(
-            History(1, records[:length], {}, length, column, tokens, 0, 0, question),
+            History(1, records[:length], {}, length, column, tokens, 0, 0, question=length),
             model=model,
             budget=budget,
             fixed=fixed.fixed,
             options=options,
-            documents=Documents(_sources(new[question - 1], records[question - 1], question), fixed.template),
+            documents=Documents(_sources(new[length - 1], record, length), fixed.template),
         )
         assert isinstance(window, Window)
         turns.append(_turn(fixed, window, model, records, new))
@@ -157,7 +143,7 @@ def figures(all_turns: Sequence[Sequence[Turn]], budget: int) -> Figures:
             fill.append(after.tokens / budget)
             cost.append((after.tokens - cached + CACHED_PRICE * cached) / budget)
             moves += before.parts[2][0] != after.parts[2][0]
-    count = len(reuse) or 1
+    count = max(1, len(reuse))
     return Figures(count, sum(reuse) / count, sum(fill) / count, sum(cost) / count, moves)
 
 
@@ -183,17 +169,22 @@ def main() -> None:
     parser.add_argument("--model", default="gpt-4o-mini")
     wanted = parser.parse_args()
     model = find_model(wanted.model)
-    conversations = [c for c in read(wanted.directory) if longer_than(c, model, wanted.budget)]
-    title = f"{wanted.model}, {wanted.budget:,} tokens, {len(conversations)} conversations longer than that"
-    table = Table(title=title)
-    for column in ("way", "turns", "reuse", "fill", "cost a turn", "cut moves"):
-        table.add_column(column, justify="left" if column == "way" else "right")
+    files = {path.stem: list(read(path)) for path in sorted(wanted.directory.glob("*.jsonl"))}
+    table = Table(title=f"{wanted.model}, {wanted.budget:,} tokens, conversations longer than that")
+    for column in ("conversations", "way", "turns", "reuse", "fill", "cost a turn", "cut moves"):
+        table.add_column(column, justify="left" if column in ("conversations", "way") else "right")
     for name, options in WAYS.items():
-        found = figures([turns_of(c, model, wanted.budget, options) for c in conversations], wanted.budget)
-        table.add_row(
-            name, f"{found.turns:,}", f"{found.reuse:.1%}", f"{found.fill:.1%}", f"{found.cost:.3f}", f"{found.moves:,}"
-        )
-    Console(width=100).print(table)
+        turns: dict[str, list[list[Turn]]] = {}
+        for stem, conversations in files.items():
+            long = [c for c in conversations if longer_than(c, model, wanted.budget)]
+            turns[f"{stem} ({len(long)})"] = [turns_of(c, model, wanted.budget, options) for c in long]
+        together = list(chain.from_iterable(turns.values()))
+        for group, found in (*turns.items(), (f"all ({len(together)})", together)):
+            row = figures(found, wanted.budget)
+            shares = (f"{row.reuse:.1%}", f"{row.fill:.1%}", f"{row.cost:.3f}")
+            table.add_row(group, name, f"{row.turns:,}", *shares, f"{row.moves:,}")
+        table.add_section()
+    Console(width=110).print(table)
 
 
 if __name__ == "__main__":
