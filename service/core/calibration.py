@@ -10,11 +10,12 @@ are those folded last.
 """
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 
 _REMEMBERED = 100
-# A margin is raised by the first report that asks for it, and lowered only when this many agree that it can be.
+# A margin is raised by the first report that asks for it, and lowered all the way only when this many agree that it can.
 _ENOUGH = 10
 # Every part of a request is rounded up, so what a report says of the whole is a little off for its parts.
 _HEADROOM = 1.02
@@ -74,9 +75,24 @@ def merge(a: Calibration, b: Calibration) -> Calibration:
 def corrected_margin(calibration: Calibration, margin: float) -> float:
     """Return the margin to count an estimated model with, ``margin`` being the one it has without reports.
 
-    Counted with it, none of the last 100 reported requests is predicted below what was billed for it.
+    Counted with it, none of the last 100 reported requests is predicted below what was billed for it. It is raised at
+    once, and lowered a tenth of the way with each of the first ten reports: few of them say little of what is to come.
     """
     if not calibration.ratios:
         return margin
     needed = math.ceil(max(calibration.ratios) * _HEADROOM * 1_000) / 1_000
-    return needed if len(calibration.ratios) >= _ENOUGH else max(margin, needed)
+    trusted = min(len(calibration.ratios), _ENOUGH)
+    return round(needed + max(0.0, margin - needed) * (_ENOUGH - trusted) / _ENOUGH, 4)
+
+
+def billed_ratio(billed: int, predicted: int, margins: Sequence[float], known: Calibration) -> float:
+    """Return billed / predicted as it was without its margin, when that was one of ``margins``.
+
+    A report does not say which margin its prediction was made with, and lately there may have been several. Then the
+    ratio lies between two figures, and of those between them it is the one nearest to the highest known: a report that
+    agrees with what is known must not move it, or late reports would raise the margin again and again.
+    """
+    bare = billed / max(1, predicted)
+    low, high = bare * min(margins), bare * max(margins)
+    nearest = max(known.ratios) if known.ratios else low
+    return round(min(max(nearest, low), high), 4)

@@ -44,6 +44,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     margin: float = 1.0
     input_price: float | None = None
     cached_input_price: float | None = None
+    correction: float | None = None
+    """The margin, where it was learned from what was billed."""
 
 
 def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.calibration import NO_REPORTS, Calibration, corrected_margin, fold, merge
+from service.core.calibration import NO_REPORTS, Calibration, billed_ratio, corrected_margin, fold, merge
 
 PAIRS = st.tuples(st.integers(1, 100_000), st.integers(1, 100_000))
 
@@ -34,10 +34,25 @@ def test_one_report_above_the_margin_raises_it() -> None:
     assert corrected_margin(folded([(2_000, 1_000)], margin=1.5), 1.5) == pytest.approx(3.06)
 
 
-def test_few_reports_below_the_margin_do_not_lower_it() -> None:
-    """Nine cheap requests are not enough to trust a lower margin; ten are."""
-    assert corrected_margin(folded([(800, 1_000)] * 9, margin=1.5), 1.5) == 1.5
-    assert corrected_margin(folded([(800, 1_000)] * 10, margin=1.5), 1.5) == pytest.approx(1.224)
+@pytest.mark.parametrize(("reports", "margin"), [(1, 1.4724), (5, 1.362), (9, 1.2516), (10, 1.224), (50, 1.224)])
+def test_reports_below_the_margin_lower_it_little_by_little(reports: int, margin: float) -> None:
+    """Each of the first ten cheap requests takes a tenth of the way down to what was billed."""
+    assert corrected_margin(folded([(800, 1_000)] * reports, margin=1.5), 1.5) == pytest.approx(margin)
+
+
+def test_a_late_report_does_not_raise_the_margin_again() -> None:
+    """Predicted before the correction or with it: a report that agrees with the others leaves them as they are."""
+    known = Calibration(1, -300, -300, (1.3,))
+    assert billed_ratio(1_300, 1_150, [1.15, 1.326], known) == pytest.approx(1.3)
+    assert billed_ratio(1_300, 1_326, [1.15, 1.326], known) == pytest.approx(1.3)
+
+
+def test_a_report_that_does_not_agree_is_taken_as_low_as_it_may_be() -> None:
+    """Above all that is known it counts as what it is at least; with one margin it is exact, whatever is known."""
+    known = Calibration(1, -300, -300, (1.3,))
+    assert billed_ratio(2_000, 1_000, [1.0, 1.2], known) == pytest.approx(2.0)
+    assert billed_ratio(1_000, 1_000, [1.2], known) == pytest.approx(1.2)
+    assert billed_ratio(1_000, 1_000, [1.0, 1.2], NO_REPORTS) == pytest.approx(1.0)
 
 
 @given(st.lists(PAIRS, min_size=1, max_size=130))
@@ -49,14 +64,12 @@ def test_the_correction_covers_the_last_hundred_reports(pairs: list[tuple[int, i
 
 @given(st.lists(PAIRS, max_size=60), st.lists(PAIRS, max_size=60))
 def test_merging_adds_what_both_know(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
-    """Merged reports have the sums, the worst of both, and a correction that covers both."""
+    """Merged reports have the sums, the worst of both, and the highest ratio of both."""
     merged = merge(folded(a), folded(b))
     assert merged.reports == len(a) + len(b)
     assert merged.error_sum == sum(predicted - billed for billed, predicted in a + b)
     assert abs(merged.worst_error) == max((abs(predicted - billed) for billed, predicted in a + b), default=0)
-    assert corrected_margin(merged, 1.0) >= max(
-        corrected_margin(folded(part), 1.0) for part in (a, b) if part or not a + b
-    )
+    assert max(merged.ratios, default=0) == max((*folded(a).ratios, *folded(b).ratios), default=0)
 
 
 def test_an_exact_model_drifts_when_ten_reports_are_off() -> None:

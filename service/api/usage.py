@@ -1,0 +1,84 @@
+"""POST …/usage: what the provider billed, against what was predicted."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, post
+from litestar.params import FromPath
+
+from service.api.body import checked_id, decode, if_match
+from service.api.context import Context, context_of, request_token, tenant_of
+from service.api.conversations import JSON
+from service.api.schemas import Calibration
+from service.core import calibration as core
+from service.core.models import Model
+from service.core.settings import Name
+from service.operations.logging import get_logger
+from service.store.history import require_version
+from service.store.usage import margin_of, model_or_unknown
+
+Req = Request[Any, Any, Any]
+_log = get_logger()
+
+
+class Usage(msgspec.Struct, forbid_unknown_fields=True):
+    """``prompt_tokens`` as the provider's answer has it, cached ones included; ``window_tokens`` is the window's
+    ``tokens.total``, and ``correction`` the window's own, where it had one."""
+
+    model: Name
+    prompt_tokens: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)]
+    window_tokens: Annotated[int, msgspec.Meta(ge=1, le=100_000_000)]
+    correction: Annotated[float, msgspec.Meta(gt=0, le=1000)] | None = None
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """The error is predicted - billed, in tokens: negative where too little was predicted."""
+
+    model: str
+    error: int
+    calibration: Calibration
+
+
+_usage = msgspec.json.Decoder(Usage)
+
+
+@post("/conversations/{conversation_id:str}/usage", operation_id="reportUsage", status_code=200)
+async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """Tell what a provider billed for a window; an estimated model's later windows are corrected by it."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    wanted = await decode(request, _usage)
+    state = await context.conversations.get(tenant, identity)
+    require_version(state.version, if_match(request))
+    model = model_or_unknown(wanted.model, context.models)
+    known = await context.calibrations.report(
+        tenant,
+        model,
+        billed=wanted.prompt_tokens,
+        predicted=wanted.window_tokens,
+        correction=wanted.correction,
+        token=request_token(request),
+    )
+    _warn_of_drift(context, model, known)
+    told = Reported(model.id, wanted.window_tokens - wanted.prompt_tokens, shown(model, known))
+    return Response(msgspec.json.encode(told), media_type=JSON)
+
+
+def shown(model: Model, known: core.Calibration) -> Calibration:
+    """A calibration as clients see it."""
+    return Calibration(known.reports, round(known.mean_error, 2), known.worst_error, margin_of(model, known))
+
+
+def _warn_of_drift(context: Context, model: Model, known: core.Calibration) -> None:
+    """Say once that an exact model is billed otherwise than it is counted: its maker has changed something."""
+    if model.exact and known.is_drifting and model.id not in context.drifting:
+        context.drifting.add(model.id)
+        _log.warning(
+            "an exact model drifts: it is billed otherwise than it is counted",
+            model=model.id,
+            reports=known.reports,
+            mean_error=round(known.mean_error, 2),
+            worst_error=known.worst_error,
+        )
+
+
+HANDLERS = (report_usage,)

@@ -1,0 +1,131 @@
+"""What providers billed, by tenant and model: reports in, corrections out.
+
+::
+
+    sash:{tenant/model/<hash>}:calibration   hash    n, sum and worst of predicted - billed
+    sash:{tenant/model/<hash>}:ratios        list    billed / predicted of the last 100 reports, newest first
+
+Kept for 90 days after the last report. A process remembers what it read for a few seconds, and what it reports at once.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import msgspec
+
+from service.core.calibration import NO_REPORTS, Calibration, billed_ratio, corrected_margin
+from service.core.models import Model, find_model, unknown_model
+from service.problems import StoreFull, StoreUnavailable, UnknownModel
+from service.store.client import Client, Script
+from service.store.layout import PREFIX
+
+SCRIPTS = (Script.load("report"),)
+_KEEP_MS = 90 * 24 * 3600 * 1000
+_REMEMBERED = 100
+_FRESH_SECONDS = 5.0
+_LATE_SECONDS = 60.0
+"""A window is sent and billed within a minute; its prediction was made with a margin of that minute."""
+_MOST_CACHED = 10_000
+
+
+class _Cached(msgspec.Struct):
+    calibration: Calibration
+    read_at: float
+    margins: list[tuple[float, float]]
+    """Margins that were in force lately, and until when; the present one is the last."""
+
+
+class Calibrations:
+    """Predicted against billed for each tenant and model."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._cache: OrderedDict[tuple[str, str], _Cached] = OrderedDict()
+
+    async def report(
+        self, tenant: str, model: Model, *, billed: int, predicted: int, correction: float | None, token: str
+    ) -> Calibration:
+        """Count a report: tokens billed, tokens predicted, and the margin that was told with them if one was.
+
+        Raises StoreUnavailable, StoreFull.
+        """
+        cached = await self._current(tenant, model)
+        margins = [correction] if correction is not None else [margin for margin, _ in cached.margins]
+        ratio = billed_ratio(billed, predicted, margins, cached.calibration)
+        calibration = await self._ask(tenant, model, token, ratio, predicted - billed)
+        self._remember(tenant, model, calibration)
+        return calibration
+
+    async def read(self, tenant: str, model: Model) -> Calibration:
+        """What was reported of a model, as of a few seconds ago. Raises StoreUnavailable."""
+        return (await self._current(tenant, model)).calibration
+
+    async def correct(self, tenant: str, models: Mapping[str, Model], name: str | None) -> Mapping[str, Model]:
+        """``models`` with the model called ``name`` corrected, if it is one to be estimated and bills were reported.
+
+        Without an answer of the store the model is as it would be without reports: a window is worth more.
+        """
+        if name is None:
+            return models
+        try:
+            model = find_model(name, models)
+        except UnknownModel:
+            return models
+        if model.exact:
+            return models
+        try:
+            calibration = await self.read(tenant, model)
+        except (StoreUnavailable, StoreFull):
+            return models
+        return models if calibration == NO_REPORTS else {**models, name: corrected(model, calibration)}
+
+    async def _current(self, tenant: str, model: Model) -> _Cached:
+        cached = self._cache.get((tenant, model.id))
+        if cached is None or time.monotonic() - cached.read_at > _FRESH_SECONDS:
+            cached = self._remember(tenant, model, await self._ask(tenant, model, "", "", 0))
+        return cached
+
+    async def _ask(self, tenant: str, model: Model, token: str, ratio: float | str, error: int) -> Calibration:
+        tag = f"{PREFIX}{{{tenant}/model/{blake2b(model.id.lower().encode(), digest_size=16).hexdigest()}}}:"
+        keys = (tag + "calibration", tag + "ratios")
+        reports, total, worst, found = await self._client.call(
+            "report", keys, token, ratio, error, _KEEP_MS, _REMEMBERED
+        )
+        ratios = tuple(float(each.partition(b" ")[0]) for each in reversed(found))
+        return Calibration(reports, total, worst, ratios)
+
+    def _remember(self, tenant: str, model: Model, calibration: Calibration) -> _Cached:
+        now, key = time.monotonic(), (tenant, model.id)
+        margin = margin_of(model, calibration)
+        before = self._cache.pop(key, None)
+        margins = [(m, until) for m, until in before.margins if until > now - _LATE_SECONDS] if before else []
+        if before and margin != before.margins[-1][0]:
+            margins = [*margins[:-1], (before.margins[-1][0], now)]
+        elif margins:
+            margins = margins[:-1]
+        cached = _Cached(calibration, now, [*margins, (margin, float("inf"))])
+        self._cache[key] = cached
+        if len(self._cache) > _MOST_CACHED:
+            self._cache.popitem(last=False)
+        return cached
+
+
+def margin_of(model: Model, calibration: Calibration) -> float:
+    """What the model is counted with: an exact one's margin is nobody's to correct."""
+    return model.margin if model.exact else corrected_margin(calibration, model.margin)
+
+
+def corrected(model: Model, calibration: Calibration) -> Model:
+    """The model with what was learned of it."""
+    margin = margin_of(model, calibration)
+    return msgspec.structs.replace(model, margin=margin, correction=margin)
+
+
+def model_or_unknown(name: str, models: Mapping[str, Model]) -> Model:
+    """The model of this name, or an estimate for a name that nobody knows."""
+    try:
+        return find_model(name, models)
+    except UnknownModel:
+        return unknown_model(name)

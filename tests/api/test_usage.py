@@ -1,0 +1,151 @@
+"""Reports of what was billed: figures for each model, and corrections of what is estimated."""
+
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, user
+from structlog.testing import capture_logs
+
+ESTIMATED = "claude-sonnet-4-5"
+
+
+async def report(client: httpx.AsyncClient, conversation: str, **body: Any) -> httpx.Response:
+    return await client.post(f"/conversations/{conversation}/usage", json=body)
+
+
+async def window(client: httpx.AsyncClient, conversation: str, model: str) -> dict[str, Any]:
+    found: dict[str, Any] = (await client.get(f"/conversations/{conversation}/window?model={model}")).json()
+    return found
+
+
+async def test_figures(client: httpx.AsyncClient, conversation: str) -> None:
+    """Each report counts: how many, the mean and the worst of predicted - billed; the model shows them."""
+    model = f"ft:gpt-4o:{conversation}"
+    await append(client, conversation, user("hello"))
+
+    await report(client, conversation, model=model, prompt_tokens=812, window_tokens=809)
+    answer = await report(client, conversation, model=model, prompt_tokens=100, window_tokens=101)
+
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == {
+        "model": model,
+        "error": 1,
+        "calibration": {"n": 2, "mean_error": -1.0, "worst_error": -3, "correction": 1.0},
+    }
+    assert (await client.get(f"/models/{model}")).json()["calibration"] == answer.json()["calibration"]
+
+
+async def test_without_reports(client: httpx.AsyncClient, conversation: str) -> None:
+    """A model that nobody reported has no calibration, and its windows no correction."""
+    model = f"{conversation}/{ESTIMATED}"
+    await append(client, conversation, user("hello"))
+    assert (await client.get(f"/models/{model}")).json()["calibration"] is None
+    assert "correction" not in await window(client, conversation, model)
+
+
+async def test_an_estimate_is_corrected(client: httpx.AsyncClient, conversation: str) -> None:
+    """Billed above its prediction, an estimated model is counted higher from then on, and the window says so."""
+    model = f"{conversation}/{ESTIMATED}"
+    await append(client, conversation, user("hello there, " * 200))
+    before = await window(client, conversation, model)
+    billed = int(before["tokens"]["total"] * 1.4)
+
+    await report(client, conversation, model=model, prompt_tokens=billed, window_tokens=before["tokens"]["total"])
+
+    after = await window(client, conversation, model)
+    shown = (await client.get(f"/models/{model}")).json()
+    assert after["tokens"]["total"] >= billed
+    assert after["correction"] == shown["calibration"]["correction"] > shown["margin"]
+    assert after["exact"] is False
+    stateless = await client.post("/window", json={"model": model, "messages": [user("hello there, " * 200)]})
+    assert stateless.json()["tokens"] == after["tokens"]
+    count = {"model": model, "messages": [{"role": "user", "content": "hello there, " * 200}]}
+    assert (await client.post("/count", json=count)).json()["tokens"] == after["tokens"]["total"]
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_reports_settle(client: httpx.AsyncClient, conversation: str, *, tells: bool) -> None:
+    """A model that is billed at the same rate again and again keeps one correction, told or not, early or late."""
+    model = f"{conversation}/{ESTIMATED}"
+    await append(client, conversation, user("hello there, " * 200))
+    first = await window(client, conversation, model)
+    billed = int(first["tokens"]["total"] * 1.4)
+    corrections = []
+    for n in range(30):
+        sent = first if n % 3 == 0 else await window(client, conversation, model)
+        told = {"correction": sent["correction"]} if tells and "correction" in sent else {}
+        if tells and not told:
+            told = {"correction": (await client.get(f"/models/{model}")).json()["margin"]}
+        total = sent["tokens"]["total"]
+        answer = await report(client, conversation, model=model, prompt_tokens=billed, window_tokens=total, **told)
+        corrections.append(answer.json()["calibration"]["correction"])
+
+    assert max(corrections) <= min(corrections) * 1.01
+    assert billed <= (await window(client, conversation, model))["tokens"]["total"] <= billed * 1.04
+
+
+async def test_a_cheap_model_is_lowered_gently(client: httpx.AsyncClient, conversation: str) -> None:
+    """Billed below its prediction, a model is counted lower step by step, and never below what was billed."""
+    model = f"{conversation}/{ESTIMATED}"
+    await append(client, conversation, user("hello there, " * 200))
+    totals = [(await window(client, conversation, model))["tokens"]["total"]]
+    billed = int(totals[0] * 0.9)
+    for _ in range(12):
+        sent = await window(client, conversation, model)
+        await report(client, conversation, model=model, prompt_tokens=billed, window_tokens=sent["tokens"]["total"])
+        totals.append((await window(client, conversation, model))["tokens"]["total"])
+
+    assert totals == sorted(totals, reverse=True)
+    assert totals[1] > (totals[0] + billed) / 2
+    assert billed <= totals[-1] <= billed * 1.04
+
+
+async def test_a_tenant_of_its_own(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
+    """Reports are kept by tenant, and not for ever."""
+    model = f"{conversation}/{ESTIMATED}"
+    await append(client, conversation, user("hello"))
+    await report(client, conversation, model=model, prompt_tokens=9, window_tokens=9)
+    keys = list(server.scan_iter("sash:{default/model/*"))
+    assert len(keys) >= 2
+    assert all(server.pttl(key) > 0 for key in keys)
+
+
+async def test_no_304_for_an_estimate(client: httpx.AsyncClient, conversation: str) -> None:
+    """The version alone says nothing of an estimated model's window: it is sent again."""
+    await append(client, conversation, user("hello"))
+    path, known = f"/conversations/{conversation}/window?model=", {"If-None-Match": '"1"'}
+    assert (await client.get(f"{path}gpt-4o", headers=known)).status_code == 304
+    assert (await client.get(f"{path}{ESTIMATED}", headers=known)).status_code == 200
+
+
+async def test_a_drift_is_told_once(client: httpx.AsyncClient, conversation: str) -> None:
+    """Ten reports of an exact model that are two per cent off are one warning, with the figures."""
+    model = f"ft:gpt-4o:{conversation}"
+    await append(client, conversation, user("hello"))
+    with capture_logs() as logs:
+        for _ in range(12):
+            await report(client, conversation, model=model, prompt_tokens=1020, window_tokens=1000)
+
+    warnings = [line for line in logs if line["log_level"] == "warning"]
+    assert [(line["model"], line["reports"], line["mean_error"]) for line in warnings] == [(model, 10, -20.0)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"model": "gpt-4o", "prompt_tokens": -1, "window_tokens": 1},
+        {"model": "gpt-4o", "prompt_tokens": 1, "window_tokens": 0},
+        {"model": "gpt-4o", "prompt_tokens": 1.5, "window_tokens": 1},
+        {"model": "gpt-4o", "prompt_tokens": 1, "window_tokens": 1, "x": 1},
+    ],
+)
+async def test_wrong_reports(client: httpx.AsyncClient, conversation: str, body: Any) -> None:
+    """What is no report is 400; of a conversation that is not there, 404; of a version that moved, 412."""
+    good = {"model": "gpt-4o", "prompt_tokens": 1, "window_tokens": 1}
+    assert (await report(client, conversation, **good)).status_code == 404
+    await append(client, conversation, user("hello"))
+    assert (await report(client, conversation, **body)).status_code == 400
+    path = f"/conversations/{conversation}/usage"
+    assert (await client.post(path, json=good, headers={"If-Match": '"2"'})).status_code == 412
