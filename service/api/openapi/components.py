@@ -7,6 +7,7 @@ msgspec says what it validates; here that is brought into the form from which ev
 * a choice of words has a name, so that it is one type wherever it stands, with its default;
 * ``T or null`` of a simple type is ``type: [T, null]``, and what a member is when it is left out is said in words;
 * a pair of equals is an array of two;
+* an integer that may outgrow 32 bits says so, for generators take 32 where nothing is said;
 * what the service refuses is ``additionalProperties: false``, what it keeps and sends on is ``true``; what it answers
   says neither, for an answer may gain a member in a minor version.
 """
@@ -94,6 +95,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 """Choices of words; where one is a default, it is the first."""
 
+_INT32 = 2**31 - 1
 _UNDEFAULTED = {"StopReason", "Durability"}
 
 
@@ -211,6 +213,8 @@ def property_schema(schema: Json, owner: str, field: str) -> Json:
         (schema["items"],) = {msgspec.json.encode(each): each for each in schema.pop("prefixItems")}.values()
     if schema.get("items"):
         schema["items"] = property_schema(schema["items"], owner, field)
+    if schema.get("type") == "integer" and schema.get("maximum", _INT32 + 1) > _INT32:
+        schema["format"] = "int64"
     if pattern := schema.get("pattern"):
         schema["pattern"] = pattern.replace(r"\Z", "$")
     return schema

@@ -16,8 +16,7 @@ from service.problems import (
     WindowDoesNotFit,
 )
 
-_NUMBER: Json = {"type": "integer"}
-_TOKENS: Json = {"type": "integer", "description": "Tokens."}
+_NUMBER: Json = {"type": "integer", "format": "int64"}
 _NEAR: Json = {
     "type": "array",
     "items": {"type": "string"},
@@ -36,9 +35,9 @@ MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
     NotFound: {"near": _NEAR},
     UnknownModel: {"near": _NEAR},
     WindowDoesNotFit: {
-        "budget": {**_TOKENS, "description": "The tokens that the window may have."},
-        "needed": {**_TOKENS, "description": "The tokens that it cannot do without."},
-        "shortfall": {**_TOKENS, "description": "The tokens by which it is over."},
+        "budget": {**_NUMBER, "description": "The tokens that the window may have."},
+        "needed": {**_NUMBER, "description": "The tokens that it cannot do without."},
+        "shortfall": {**_NUMBER, "description": "The tokens by which it is over."},
         "costs": ref("Costs"),
         "appended": _APPENDED,
     },
@@ -87,7 +86,7 @@ def problem_schemas() -> dict[str, Json]:
         if len(kinds) > 1:
             names = {f"/problems/{kind.slug}": _name(kind) for kind in kinds}
             schemas[f"Problem{status}"] = union("type", names, f"A problem that is answered with {status}.")
-    costs = {"type": "integer", "minimum": 0}
+    costs = {**_NUMBER, "minimum": 0}
     schemas["Costs"] = {
         "type": "object",
         "description": "The tokens of what must be in the window, by what it is.",

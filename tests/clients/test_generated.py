@@ -1,0 +1,164 @@
+"""Clients generated from openapi.json, compiled by their languages, and talking to a running service.
+
+Each program beside this file has the same conversation and tells what it saw as one JSON object. Slow, and in need of npm
+and PyPI: ``python -m pytest -m clients tests/clients/test_generated.py``.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Served
+
+pytestmark = pytest.mark.clients
+
+HERE = Path(__file__).parent
+CONTRACT = HERE.parent.parent / "openapi.json"
+GENERATOR = "openapi-generator-cli==7.26.0"
+SAW = {
+    "created": 1,
+    "appended": [1, 2, 3],
+    "total": 76,
+    "roles": ["system", "user", "assistant", "tool call-1"],
+    "status": 422,
+    "near": True,
+    "page": [3, 2],
+    "more": True,
+    "erased": 204,
+}
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    """What a command prints; a command that fails is a failed test that shows what it said."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=480,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command[0]}: {done.stdout[-4000:]}{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def needs(*programs: str) -> None:
+    """Skip where a language is not installed, and say which."""
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"needs {' and '.join(missing)}")
+
+
+def told(output: str) -> Any:
+    """The one line that a program prints."""
+    return json.loads(output.strip().splitlines()[-1])
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The TypeScript program with its tools installed, and the types generated."""
+    needs("node", "npm")
+    folder = tmp_path_factory.mktemp("typescript")
+    shutil.copytree(HERE / "typescript", folder, dirs_exist_ok=True)
+    shutil.copy(CONTRACT, folder)
+    run("npm", "install", "--no-package-lock", "--no-audit", "--no-fund", cwd=folder)
+    run("npm", "run", "generate", cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """openapi-generator, out of the wheel that carries it; its jar holds the Jackson that its Java clients need."""
+    needs("java")
+    folder = tmp_path_factory.mktemp("generator")
+    run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", ".", GENERATOR, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        return Path(archive.extract("openapi_generator_cli/openapi-generator.jar", folder))
+
+
+def generate(jar: Path, language: str, into: Path) -> None:
+    command = ["java", "-Xmx1g", "-jar", jar, "generate", "-i", CONTRACT, "-c", HERE / language / "config.yaml"]
+    run(*command, "-o", into, cwd=jar.parent)
+
+
+@pytest.fixture(scope="session")
+def go(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The go command: the machine's, or Debian's 1.19 unpacked without being installed."""
+    if found := shutil.which("go"):
+        return Path(found)
+    needs("apt-get", "dpkg-deb")
+    folder = tmp_path_factory.mktemp("golang")
+    packages = ["golang-1.19-go", "golang-1.19-src"]
+    if subprocess.run(["apt-get", "download", *packages], cwd=folder, capture_output=True, check=False).returncode:
+        pytest.skip(f"needs go; Debian's {' and '.join(packages)} cannot be downloaded here")
+    for package in folder.glob("*.deb"):
+        run("dpkg-deb", "-x", package, folder, cwd=folder)
+    return folder / "usr/lib/go-1.19/bin/go"
+
+
+def test_the_document_lints(node: Path) -> None:
+    """Redocly's recommended rules find no error."""
+    found = json.loads(run("npm", "run", "--silent", "lint", "--", "--format", "json", cwd=node))
+    assert found["totals"]["errors"] == 0
+
+
+def test_typescript(node: Path, served: Served) -> None:
+    """openapi-typescript and openapi-fetch: type-checked, the wrong calls too, and run on Node."""
+    run("npm", "run", "check", cwd=node)
+    assert told(run("node", "built/talk.js", cwd=node, SASH_URL=served.url)) == SAW
+
+
+def test_python(tmp_path: Path, served: Served) -> None:
+    """openapi-python-client: generated without a warning, type-checked, and run."""
+    run(sys.executable, "-m", "venv", "venv", cwd=tmp_path)
+    binaries = tmp_path / "venv/bin"
+    run(binaries / "pip", "install", "--quiet", "-r", HERE / "python/requirements.txt", cwd=tmp_path)
+    options = ["--config", HERE / "python/config.yaml", "--output-path", "sash_client", "--meta", "none"]
+    path = f"{binaries}:{os.environ['PATH']}"
+    run(
+        binaries / "openapi-python-client",
+        "generate",
+        "--path",
+        CONTRACT,
+        *options,
+        "--fail-on-warning",
+        cwd=tmp_path,
+        PATH=path,
+    )
+    shutil.copy(HERE / "python/talk.py", tmp_path)
+    checked = ["--strict", "--follow-imports=silent", "--python-executable", binaries / "python", "talk.py"]
+    run(sys.executable, "-m", "mypy", *checked, cwd=tmp_path)
+    assert told(run(binaries / "python", "talk.py", cwd=tmp_path, SASH_URL=served.url)) == SAW
+
+
+def test_java(tmp_path: Path, jar: Path, served: Served) -> None:
+    """openapi-generator's native HttpClient library: compiled against the generator's own Jackson, and run."""
+    needs("javac")
+    generate(jar, "java", tmp_path / "generated")
+    sources = [*(tmp_path / "generated/src/main/java").rglob("*.java"), *(HERE / "java").rglob("*.java")]
+    (tmp_path / "sources").write_text("\n".join(f'"{source}"' for source in sources))
+    run("javac", "-nowarn", "-cp", jar, "-d", "built", "@sources", cwd=tmp_path)
+    assert told(run("java", "-cp", f"built:{jar}", "Talk", cwd=tmp_path, SASH_URL=served.url)) == SAW
+
+
+def test_go(tmp_path: Path, jar: Path, go: Path, served: Served) -> None:
+    """openapi-generator's Go client needs the standard library alone: compiled without a network, vetted, and run."""
+    generate(jar, "go", tmp_path / "generated")
+    (tmp_path / "sash").mkdir()
+    for source in (tmp_path / "generated").glob("*.go"):
+        shutil.copy(source, tmp_path / "sash")
+    shutil.copy(HERE / "go/main.go", tmp_path)
+    (tmp_path / "go.mod").write_text("module talk\n\ngo 1.19\n")
+    alone = {"GOPROXY": "off", "GOFLAGS": "-mod=mod", "GOCACHE": str(tmp_path / "cache"), "GOTOOLCHAIN": "local"}
+    run(go, "vet", "./...", cwd=tmp_path, **alone)
+    run(go, "build", "-o", "talk", ".", cwd=tmp_path, **alone)
+    assert told(run(tmp_path / "talk", cwd=tmp_path, SASH_URL=served.url)) == SAW
