@@ -60,7 +60,7 @@ def examine(variables: Mapping[str, str]) -> "Iterator[Finding]":
     else:
         yield from _check_settings(settings)
         yield from check_store(settings.redis_url, settings.data_dir, settings.durability)
-    yield from _check_tokenisers()
+    yield _check_tokeniser()
     yield _check_clock(datetime.now(UTC))
 
 
@@ -92,23 +92,27 @@ def _check_settings(settings: Settings) -> "Iterator[Finding]":
             yield Finding("SASH_MODELS_FILE", "good", f"{len(models)} models")
 
 
-def _check_tokenisers() -> "Iterator[Finding]":
+def _check_tokeniser() -> "Finding":
     from service.core.text import count_text  # noqa: PLC0415
-    from service.store.checks import Finding  # noqa: PLC0415
 
     wrong = sum(
         (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) != (o200k, cl100k)
         for text, o200k, cl100k in _PARITY
     )
-    name = _tokeniser()
+    return judge_tokeniser(_tokeniser(), wrong)
+
+
+def judge_tokeniser(name: str, wrong: int) -> "Finding":
+    """What to say of the tokeniser that counts, and of so many samples that it counts wrongly."""
+    from service.store.checks import Finding  # noqa: PLC0415
+
     if wrong:
         change = "install the versions of requirements.lock: windows could overflow"
-        yield Finding("tokeniser", "problem", f"{name} counts {wrong} of {len(_PARITY)} samples wrongly", change)
-    elif name.startswith("toktok"):
-        yield Finding("tokeniser", "good", f"{name}, {len(_PARITY)} samples counted as they should be")
-    else:
-        change = "pip install toktok-rs: 8 to 20 times faster, and needs no download"
-        yield Finding("tokeniser", "advice", f"{name}; toktok-rs cannot be imported", change)
+        return Finding("tokeniser", "problem", f"{name} counts {wrong} of {len(_PARITY)} samples wrongly", change)
+    if name.startswith("toktok"):
+        return Finding("tokeniser", "good", f"{name}, {len(_PARITY)} samples counted as they should be")
+    change = "pip install toktok-rs: 8 to 20 times faster, and needs no download"
+    return Finding("tokeniser", "advice", f"{name}; toktok-rs cannot be imported", change)
 
 
 def _tokeniser() -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from service.commands.server import Refused, Server
 from service.commands.sources.conversation import SourceConversation, SourceError
-from service.core.messages import Entry, calls_of, encode_message, parallel_flags, validate_message
+from service.core.messages import Entry, calls_of, parallel_flags, validate_message
 from service.core.settings import ConversationSettings, check_settings
 from service.problems import OrphanToolResult, Problem
 
@@ -45,7 +45,6 @@ def check(source: SourceConversation) -> None:
     for entry in entries:
         try:
             validate_message(entry.message, "")
-            encode_message(entry.message)
         except Problem as problem:
             raise SourceError(f"{source.id}: entry {entry.id}: {problem.detail}") from None
     for entry, orphan in zip(entries, orphans([entry.message for entry in entries]), strict=True):

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 from redis import Redis
-from redis.cluster import RedisCluster
-from redis.exceptions import AuthenticationError, RedisError, ResponseError
+from redis.cluster import ClusterNode, RedisCluster
+from redis.exceptions import AuthenticationError, RedisClusterException, RedisError, ResponseError
 from redis.sentinel import Sentinel
 
+from service.store.addresses import Address, read_url
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 
 Verdict = Literal["good", "advice", "problem"]
@@ -50,7 +50,7 @@ def check_store(redis_url: str | None, data_dir: Path, durability: str) -> list[
                 findings += check_server(client, durability)
     except AuthenticationError as error:
         return [*findings, Finding("store", "problem", str(error), "put user and password into SASH_REDIS_URL")]
-    except (RedisError, OSError, ValueError) as error:
+    except (RedisError, RedisClusterException, OSError, ValueError) as error:
         return [
             *findings,
             Finding("store", "problem", f"does not answer: {error}", "start it, or correct SASH_REDIS_URL"),
@@ -60,31 +60,25 @@ def check_store(redis_url: str | None, data_dir: Path, durability: str) -> list[
 
 def _clients(url: str, stack: ExitStack) -> Iterator["Redis"]:
     """A connection to each server that keeps data."""
+    address = read_url(url)
     timeouts: dict[str, Any] = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
-    scheme = urlsplit(url).scheme
-    if "+cluster" in scheme:
-        first = url.replace("+cluster", "", 1).split(",")[0]
-        cluster = stack.enter_context(RedisCluster.from_url(first, **timeouts))
+    if address.kind == "cluster":
+        nodes = [ClusterNode(host, port) for host, port in address.hosts]
+        cluster = RedisCluster(startup_nodes=nodes, ssl=address.tls, **_login(address), **timeouts)
+        stack.callback(cluster.close)
         for node in cluster.get_primaries():
             yield cluster.get_redis_connection(node)
-    elif "+sentinel" in scheme:
-        yield stack.enter_context(_sentinel_master(url, timeouts))
+    elif address.kind == "sentinel":
+        sentinels = {**timeouts, **address.sentinel_options, "ssl": address.tls}
+        sentinel = Sentinel(address.hosts, sentinel_kwargs=sentinels, ssl=address.tls, **timeouts)  # type: ignore[no-untyped-call]
+        login = {**_login(address), "db": address.options.get("db", 0)}
+        yield stack.enter_context(sentinel.master_for(address.service, **login))  # type: ignore[no-untyped-call]
     else:
         yield stack.enter_context(Redis.from_url(url, **timeouts))
 
 
-def _sentinel_master(url: str, timeouts: Mapping[str, Any]) -> "Redis":
-    parts = urlsplit(url)
-    name, _, database = parts.path.strip("/").partition("/")
-    user, _, hosts = unquote(parts.netloc).rpartition("@")
-    sentinels = [(host.rpartition(":")[0] or host, int(host.rpartition(":")[2] or 26379)) for host in hosts.split(",")]
-    login: dict[str, Any] = {}
-    if user:
-        login = {"username": user.partition(":")[0] or None, "password": user.partition(":")[2]}
-    sentinel = Sentinel(sentinels, **timeouts, **login)  # type: ignore[no-untyped-call]
-    options = {key: values[0] for key, values in parse_qs(parts.query).items() if key in {"username", "password"}}
-    master: Redis = sentinel.master_for(name, db=int(database or 0), **login | options)  # type: ignore[no-untyped-call]
-    return master
+def _login(address: Address) -> dict[str, Any]:
+    return {name: address.options[name] for name in ("username", "password") if name in address.options}
 
 
 # ---- one server

@@ -1,0 +1,313 @@
+"""The command line as people and scripts use it: help, exit statuses, tables on a terminal, JSON on a pipe."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from service import __version__
+from service.api.schemas import WindowQuery
+from service.api.stateless import stateless_window
+from service.cli import main
+
+SASH = [sys.executable, "-m", "service"]
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Which tables are free tonight?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "seven"},
+    {"role": "user", "content": "[bold]Book[/bold] one\nfor two."},
+]
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
+
+
+def sash(*arguments: str, given: str | bytes | None = None, **environment: str) -> Result:
+    """Run a command in this process, standard output a pipe."""
+    return CliRunner().invoke(main, arguments, input=given, env=environment, catch_exceptions=False)
+
+
+def answer(*arguments: str, given: str | bytes | None = None) -> Any:
+    """What a command that succeeds prints, as JSON."""
+    result = sash(*arguments, given=given)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> str:
+    """A file with a list of chat messages."""
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps(CHAT))
+    return str(path)
+
+
+def test_version_is_the_packages() -> None:
+    """``--version`` names the program and its version."""
+    assert f"sash, version {__version__}\n" == sash("--version").stdout
+
+
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_every_command_has_help(command: str) -> None:
+    """``--help`` of each command tells what it does and ends well."""
+    result = sash(command, "--help")
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) > 5
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    """Exit status 2, and a line that says so."""
+    result = sash("widow")
+    assert result.exit_code == 2
+    assert "No such command 'widow'" in result.stderr
+
+
+# ---- window
+
+
+def test_window_has_every_parameter_as_an_option() -> None:
+    """What ``GET …/window`` takes, ``sash window`` takes, by the same names and with the same choices."""
+    options = {parameter.name: parameter for parameter in main.commands["window"].params}
+    for field in msgspec.structs.fields(WindowQuery):
+        option = options[field.name]
+        choices = getattr(field.type, "__args__", ())
+        if choices and all(isinstance(choice, str) for choice in choices):
+            assert isinstance(option.type, click.Choice)
+            assert list(choices) == list(option.type.choices)
+
+
+def test_window_on_a_pipe_is_what_the_service_answers(chat: str) -> None:
+    """The JSON of POST /window, its request ready to send."""
+    window = answer("window", chat, "--model", "gpt-4o-mini", "--max-tokens", "50")
+    assert window["request"]["messages"] == [CHAT[0], *CHAT[2:]]
+    assert window["dropped"]["messages"] == 1
+    assert window["budget"] == 50
+
+
+def test_a_post_window_body_is_a_file_too_and_options_win() -> None:
+    """Parameters in the file count, unless an option says otherwise."""
+    body = {"model": "gpt-4o", "reserve": 500, "limit": 1, "system": "No.", "tools": TOOLS, "messages": CHAT[4:]}
+    window = answer("window", "-", "--reserve", "100", given=json.dumps(body))
+    assert (window["model"], window["reserve"]) == ("gpt-4o", 100)
+    assert window["request"]["messages"][0] == {"role": "system", "content": "No."}
+    assert window["request"]["tools"] == TOOLS
+
+
+def test_tools_and_system_may_come_from_options(chat: str, tmp_path: Path) -> None:
+    """``--tools`` reads a list or an object with one; ``--system`` is a text."""
+    tools = tmp_path / "tools.json"
+    tools.write_text(json.dumps({"tools": TOOLS}))
+    window = answer("window", chat, "--model", "gpt-4o", "--tools", str(tools), "--system", "Hello.")
+    assert window["tokens"]["tools"] > 0
+    assert window["tokens"]["system"] > 0
+
+
+def test_explain_is_a_line_a_message(chat: str) -> None:
+    """``--explain`` says of each message whether it is in, and why."""
+    window = answer("window", chat, "--model", "gpt-4o-mini", "--max-tokens", "50", "--explain")
+    assert [line["kept"] for line in window["explain"]] == [True, False, True, True, True]
+
+
+def test_the_table_shows_figures_and_reasons(chat: str) -> None:
+    """For people: what is kept and left out, and with ``--explain`` each message; brackets in it are text."""
+    shown = sash("window", chat, "--model", "gpt-4o-mini", "--max-tokens", "50", "--explain", "--table", COLUMNS="120")
+    assert shown.exit_code == 0
+    assert "left out   1 messages" in shown.stdout
+    assert "does not fit" in shown.stdout
+    assert "[bold]Book[/bold] one for two." in shown.stdout
+    assert "look(…)" in shown.stdout
+
+
+def test_one_of_several_conversations_is_chosen_by_id() -> None:
+    """Several conversations need ``--conversation``; an unknown id is said to be one."""
+    lines = "\n".join(json.dumps({"id": name, "messages": CHAT[:2]}) for name in ("a", "b"))
+    arguments = ("window", "-", "--model", "gpt-4o")
+    assert "holds 2 conversations (a, b, …)" in sash(*arguments, given=lines).stderr
+    assert answer(*arguments, "--conversation", "b", given=lines)["kept"]["messages"] == 2
+    assert "holds no conversation c" in sash(*arguments, "--conversation", "c", given=lines).stderr
+
+
+def test_own_models_are_known(chat: str, tmp_path: Path) -> None:
+    """``--models-file`` adds models, and what is wrong with it is said."""
+    models = tmp_path / "models.toml"
+    models.write_text('[models."mine"]\ncontext_window = 5000\nlike = "gpt-4o"\n')
+    window = answer("window", chat, "--model", "mine", "--models-file", str(models))
+    assert window["context_window"] == 5000
+    models.write_text("[models.mine]\n")
+    assert "models.toml: model 'mine'" in sash("window", chat, "--model", "mine", "--models-file", str(models)).stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments", "said"),
+    [
+        ("[", ["--model", "gpt-4o"], "not JSON"),
+        ("", ["--model", "gpt-4o"], "is empty"),
+        ("7", ["--model", "gpt-4o"], "not messages or conversations"),
+        ("{}", ["--model", "gpt-4o"], "an object without messages"),
+        ('[{"content": "x"}]', ["--model", "gpt-4o"], "element 1 is no chat message"),
+        ('[{"role": "robot", "content": "x"}]', ["--model", "gpt-4o"], "Invalid value 'robot'"),
+        ('[{"role": "tool", "content": "x", "tool_call_id": "a"}]', ["--model", "gpt-4o"], "No open tool call"),
+        ('[{"role": "user", "content": "x"}]', ["--model", "gtp-4o"], "Did you mean gpt-4o"),
+        ('[{"role": "user", "content": "x"}]', ["--model", "gpt-4o", "--max-tokens", "5"], "over."),
+        ('{"messages": [{"role": "user", "content": "x"}], "modle": "x"}', [], "no window has a parameter 'modle'"),
+        ('{"messages": [{"role": "user", "content": "x"}], "limit": -1}', ["--model", "gpt-4o"], "limit"),
+        ("[" * 200, ["--model", "gpt-4o"], "nests too deep"),
+        (b'["\xff"]', ["--model", "gpt-4o"], "not UTF-8"),
+    ],
+)
+def test_what_a_user_gets_wrong_is_one_line(given: str | bytes, arguments: list[str], said: str) -> None:
+    """Exit status 1, one line that begins with Error, and no traceback."""
+    result = sash("window", "-", *arguments, given=given)
+    assert result.exit_code == 1, result.output
+    assert result.stderr.startswith("Error: ")
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["window", "count"])
+def test_no_model_is_a_usage_error(command: str, chat: str) -> None:
+    """Exit status 2: the command line itself is short of something."""
+    result = sash(command, chat)
+    assert result.exit_code == 2
+    assert "--model gpt-4o-mini" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["window", "count"])
+def test_a_missing_file_is_one_line(command: str, tmp_path: Path) -> None:
+    """The file's name and the reason."""
+    result = sash(command, str(tmp_path / "none.json"), "--model", "gpt-4o")
+    assert result.exit_code == 1
+    assert "none.json: No such file or directory" in result.stderr
+
+
+# ---- count
+
+
+def test_count_on_a_pipe_is_what_the_service_answers(chat: str) -> None:
+    """Tokens by message and the whole request's prediction, equal to the window's."""
+    counted = answer("count", chat, "--model", "gpt-4o-mini")
+    assert counted["tokens"] == 3 + sum(counted["messages"])
+    assert counted["tokens"] == answer("window", chat, "--model", "gpt-4o-mini")["tokens"]["total"]
+
+
+def test_count_takes_a_conversations_fixed_parts() -> None:
+    """A system prompt and few-shots beside the messages count as messages, tools as tools."""
+    body = {"system": "Be brief.", "few_shots": CHAT[4:], "tools": TOOLS, "messages": CHAT[1:2], "model": "gpt-4o"}
+    counted = answer("count", "-", given=json.dumps(body))
+    assert len(counted["messages"]) == 3
+    assert counted["tools"] > 0
+
+
+def test_count_of_a_text() -> None:
+    """``--text`` counts standard input as it is, special tokens as plain characters."""
+    assert answer("count", "-", "--text", "--model", "gpt-4o", given="<|endoftext|>")["text"] == 7
+    shown = sash("count", "-", "--text", "--model", "gpt-4o", "--table", given="<|endoftext|>")
+    assert "7 tokens" in shown.stdout
+    assert "not UTF-8 at byte 0" in sash("count", "-", "--text", "--model", "gpt-4o", given=b"\xff").stderr
+
+
+def test_count_says_what_is_wrong_with_tools(chat: str, tmp_path: Path) -> None:
+    """A tools file that is no list, or no JSON, is one line."""
+    tools = tmp_path / "tools.json"
+    for text, said in (("{}", "holds no list"), ("[", "not JSON"), ("[7]", "Expected")):
+        tools.write_text(text)
+        result = sash("count", chat, "--model", "gpt-4o", "--tools", str(tools))
+        assert result.exit_code == 1
+        assert said in result.stderr
+
+
+def test_the_count_table_has_a_line_a_message(chat: str) -> None:
+    """For people: number, role, tokens, the beginning of the text, and the total."""
+    shown = sash("count", chat, "--model", "claude-sonnet-4-5", "--table").stdout
+    assert "an estimate, on the high side" in shown
+    assert [line.split()[:2] for line in shown.splitlines()[3:5]] == [["1", "system"], ["2", "user"]]
+    assert "total" in shown
+
+
+# ---- terminals and pipes
+
+
+def on_terminal(arguments: list[str], **environment: str) -> str:
+    """What a command prints when its standard output is a terminal."""
+    ours, theirs = pty.openpty()
+    inherited = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    with subprocess.Popen(
+        [*SASH, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env=inherited | {"TERM": "xterm-256color", "COLUMNS": "120"} | environment,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # Linux says so when the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+    os.close(ours)
+    assert process.returncode == 0, shown.decode()
+    return shown.decode()
+
+
+def test_a_terminal_gets_a_table(chat: str) -> None:
+    """Without being asked: a table, in colour."""
+    shown = on_terminal(["window", chat, "--model", "gpt-4o-mini"])
+    assert "budget" in shown
+    assert "\x1b[" in shown
+
+
+def test_no_color_is_obeyed(chat: str) -> None:
+    """NO_COLOR leaves no colour; https://no-color.org."""
+    shown = on_terminal(["window", chat, "--model", "gpt-4o-mini"], NO_COLOR="1")
+    assert "budget" in shown
+    assert not any(f"\x1b[{code}m" in shown for code in (31, 32, 33, 34, 35, 36))
+
+
+def test_json_on_a_terminal_is_indented(chat: str) -> None:
+    """``--json`` prints JSON also on a terminal, for reading."""
+    shown = on_terminal(["count", chat, "--model", "gpt-4o-mini", "--json"])
+    assert json.loads(shown)["model"] == "gpt-4o-mini"
+    assert len(shown.splitlines()) > 5
+
+
+def test_a_closed_pipe_leaves_no_traceback(tmp_path: Path) -> None:
+    """``sash … | head -c 1``: the reader went away, and that is all."""
+    many = tmp_path / "many.json"
+    many.write_text(json.dumps([{"role": "user", "content": "word " * 200}] * 2000))
+    command = f"{sys.executable} -m service window {many} --model gpt-4.1 | head -c 1"
+    result = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert result.stdout == b"{"
+    assert b"Traceback" not in result.stderr
+
+
+def test_help_needs_no_tokeniser_no_server_and_no_store() -> None:
+    """The commands' own modules stay light, so that ``sash --help`` is quick."""
+    heavy = ("litestar", "redis", "tiktoken", "granian", "httpx2")
+    script = f"import sys, service.cli; print([name for name in {heavy} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
+def test_the_command_and_the_function_agree(chat: str) -> None:
+    """``sash window`` prints the function's bytes."""
+    from service.api.schemas import WindowRequest  # noqa: PLC0415
+
+    entries = [{"id": f"import-{place}", "message": message} for place, message in enumerate(CHAT, 1)]
+    wanted = msgspec.convert({"model": "gpt-4o", "messages": entries}, WindowRequest)
+    result = sash("window", chat, "--model", "gpt-4o")
+    assert result.stdout_bytes.rstrip(b"\n") == stateless_window(wanted, {})

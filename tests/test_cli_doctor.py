@@ -1,0 +1,251 @@
+"""``sash doctor``: what is good is said to be, and what is not comes with what to change."""
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from click.testing import CliRunner
+
+from service.cli import main
+from service.commands import doctor
+from service.core.text import count_text
+from service.store import checks
+from service.store.checks import Finding, check_server, check_store
+from service.store.embedded import EmbeddedStore
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
+    """A store of this file's own, to be made unwell."""
+    with EmbeddedStore(tmp_path_factory.mktemp("patient")) as store:
+        yield store
+
+
+@pytest.fixture
+def server(patient: EmbeddedStore) -> Iterator[redis.Redis]:
+    """A connection to it; the settings that a test changes are put back."""
+    names = ("appendonly", "appendfsync", "maxmemory-policy", "maxmemory")
+    with redis.Redis.from_url(patient.url, decode_responses=True) as connection:
+        before = connection.config_get(*names)
+        yield connection
+        connection.replicaof("NO", "ONE")
+        for name, value in before.items():
+            connection.config_set(name, value)
+
+
+def worst(findings: list[Finding]) -> dict[str, Finding]:
+    """What is not good, by subject; how long an answer took depends on who else is busy."""
+    return {each.subject: each for each in findings if each.verdict != "good" and each.subject != "store distance"}
+
+
+def test_a_store_as_we_start_it_is_well(server: redis.Redis) -> None:
+    """Nothing to change, and nothing left behind."""
+    assert worst(check_server(server)) == {}
+    assert int(server.pttl("sash:{doctor}:check")) <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "durability", "subject", "verdict"),
+    [
+        ("appendonly", "no", "durable", "store persistence", "problem"),
+        ("appendfsync", "everysec", "durable", "store persistence", "advice"),
+        ("appendfsync", "no", "fast", "store persistence", "problem"),
+        ("maxmemory-policy", "allkeys-lru", "durable", "store memory", "problem"),
+        ("maxmemory", "1mb", "durable", "store memory", "problem"),
+    ],
+)
+def test_a_wrong_setting_of_the_store_is_found(
+    server: redis.Redis, name: str, value: str, durability: str, subject: str, verdict: str
+) -> None:
+    """Each is named, with what to change."""
+    server.config_set(name, value)
+    found = worst(check_server(server, durability))
+    assert found[subject].verdict == verdict
+    assert found[subject].change
+
+
+def test_syncing_every_second_is_well_where_fast_was_asked_for(server: redis.Redis) -> None:
+    """SASH_DURABILITY=fast promises no more."""
+    server.config_set("appendfsync", "everysec")
+    assert worst(check_server(server, "fast")) == {}
+
+
+def test_a_replica_takes_no_writes(server: redis.Redis) -> None:
+    """Its role is a problem, and so is that scripts may not write there."""
+    server.replicaof("127.0.0.1", "1")
+    assert {"store role", "store scripts"} <= worst(check_server(server)).keys()
+
+
+def test_replicated_durability_needs_a_replica(server: redis.Redis) -> None:
+    """With none connected no append would be acknowledged."""
+    assert worst(check_server(server, "replicated"))["store replicas"].verdict == "problem"
+    assert checks._replicas({"connected_slaves": 2}).verdict == "good"
+
+
+def test_a_user_who_may_not_look_at_settings_is_served_advice(server: redis.Redis, patient: EmbeddedStore) -> None:
+    """Hosted servers refuse CONFIG: what INFO tells is used, the rest is advice."""
+    server.execute_command("ACL", "SETUSER", "guest", "on", ">pw", "~sash:*", "+@all", "-config")
+    try:
+        with redis.Redis.from_url(patient.url, username="guest", password="pw") as guest:
+            found = worst(check_server(guest))
+    finally:
+        server.execute_command("ACL", "DELUSER", "guest")
+    assert found.keys() == {"store persistence"}
+    assert found["store persistence"].verdict == "advice"
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict"),
+    [
+        ({"redis_version": "6.2.14"}, "problem"),
+        ({"redis_version": "7.0.15"}, "good"),
+        ({"redis_version": "7.2.4", "valkey_version": "7.2.9"}, "problem"),
+        ({"redis_version": "7.2.4", "valkey_version": "9.0.0"}, "good"),
+        ({}, "problem"),
+    ],
+)
+def test_old_servers_are_found(facts: dict[str, Any], verdict: str) -> None:
+    """Redis 7.0 and Valkey 8.0 are the oldest that serve."""
+    assert checks._version(facts).verdict == verdict
+
+
+def test_a_slow_way_and_clocks_apart_are_found() -> None:
+    """Distance is advice, a clock that is off is a problem, whichever way."""
+    assert checks._speed(0.5).verdict == "advice"
+    assert "ahead of" in checks._clock(100.0, 10.0).found
+    assert "behind" in checks._clock(10.0, 100.0).found
+
+
+def test_a_disk_that_failed_is_found() -> None:
+    """The server says that its last write went wrong."""
+    (found,) = checks._persistence({"aof_last_write_status": "err"}, None, "durable")
+    assert found.verdict == "problem"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://127.0.0.1:1/0",
+        "redis+sentinel://user:pw@127.0.0.1:1,127.0.0.1/primary/0?password=x",
+        "redis+cluster://127.0.0.1:1,127.0.0.1:2",
+        "unix:///nonexistent/socket",
+    ],
+)
+def test_a_store_that_is_not_there_is_a_finding(url: str, tmp_path: Path) -> None:
+    """By every way to name one; no exception, and a line about what to do."""
+    (found,) = check_store(url, tmp_path, "durable")
+    assert (found.verdict, found.subject) == ("problem", "store")
+    assert found.change is not None
+    assert "SASH_REDIS_URL" in found.change
+
+
+def test_a_wrong_password_is_said_to_be_one(server: redis.Redis, patient: EmbeddedStore, tmp_path: Path) -> None:
+    """Not that the store is down."""
+    server.execute_command("ACL", "SETUSER", "guest", "on", ">right", "~*", "+@all")
+    try:
+        url = patient.url.replace("unix://", "unix://guest:wrong@")
+        (found,) = check_store(url, tmp_path, "durable")
+    finally:
+        server.execute_command("ACL", "DELUSER", "guest")
+    assert found.change == "put user and password into SASH_REDIS_URL"
+
+
+def test_a_data_directory_without_room_or_rights_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file where the directory should be, and a disk with less than a gigabyte."""
+    (tmp_path / "file").write_text("")
+    assert checks._room(tmp_path / "file" / "data").verdict == "problem"
+    assert checks._room(tmp_path / "new" / "data").verdict == "good"
+    assert not checks._writable(tmp_path / "absent")
+    monkeypatch.setattr(checks, "_LEAST_FREE_BYTES", 1 << 62)
+    assert checks._room(tmp_path).verdict == "problem"
+
+
+# ---- the command
+
+
+def examined(*arguments: str, **variables: str) -> tuple[int, list[dict[str, Any]]]:
+    """Exit status and findings of ``sash doctor`` with these variables and no others of ours."""
+    others = {name: None for name in os.environ if name.startswith("SASH_")}
+    result = CliRunner().invoke(main, ["doctor", *arguments], env={**others, **variables}, catch_exceptions=False)
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_all_is_well_with_the_defaults(tmp_path: Path) -> None:
+    """With nothing set the embedded store is tried, and its data directory is not touched."""
+    status, findings = examined(SASH_DATA_DIR=str(tmp_path / "data"))
+    assert [each for each in findings if each["verdict"] == "problem"] == []
+    assert status == 0
+    assert {"settings", "data directory", "store version", "tokeniser", "clock"} <= {
+        each["subject"] for each in findings
+    }
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_of_ones_own_is_looked_at(patient: EmbeddedStore) -> None:
+    """SASH_REDIS_URL names it."""
+    status, findings = examined(SASH_REDIS_URL=patient.url)
+    assert status == 0
+    assert "data directory" not in {each["subject"] for each in findings}
+
+
+def test_bad_settings_are_problems_and_the_rest_is_still_looked_at() -> None:
+    """Each wrong variable is a line, and the tokenisers are checked all the same."""
+    status, findings = examined(SASH_PORT="x", SASH_HSOT="1.2.3.4")
+    assert status == 1
+    assert {each["subject"]: each["verdict"] for each in findings} == {
+        "SASH_HSOT": "problem",
+        "SASH_PORT": "problem",
+        "tokeniser": "good",
+        "clock": "good",
+    }
+    assert all(each["change"] for each in findings if each["verdict"] == "problem")
+
+
+def test_weak_keys_and_open_doors_are_found(tmp_path: Path) -> None:
+    """A short key is a problem; listening for everyone without a key is advice; a models file is read."""
+    models = tmp_path / "models.toml"
+    models.write_text("nonsense")
+    shared = {"SASH_DATA_DIR": str(tmp_path / "data")}
+    status, findings = examined(SASH_API_KEYS="acme:1234", SASH_MODELS_FILE=str(models), **shared)
+    found = {each["subject"]: each for each in findings}
+    assert status == 1
+    assert "1234" not in json.dumps(findings)
+    assert found["SASH_API_KEYS"]["verdict"] == found["SASH_MODELS_FILE"]["verdict"] == "problem"
+    models.write_text('[models."mine"]\ncontext_window = 5000\n')
+    variables = {"SASH_HOST": "0.0.0.0", "SASH_ALLOW_ANONYMOUS": "1", "SASH_MODELS_FILE": str(models)}
+    status, findings = examined(**variables, **shared)
+    found = {each["subject"]: each for each in findings}
+    assert status == 0
+    assert found["SASH_ALLOW_ANONYMOUS"]["verdict"] == "advice"
+    assert found["SASH_MODELS_FILE"]["found"] == "1 models"
+
+
+def test_the_table_says_what_to_change() -> None:
+    """For people, with the figures at its end; what is found may hold brackets."""
+    result = CliRunner().invoke(main, ["doctor", "--table"], env={"SASH_PORT": "[x]", "COLUMNS": "160"})
+    assert result.exit_code == 1
+    assert "PROBLEM" in result.stdout
+    assert "[x]" in result.stdout
+    assert "1 problems, 0 pieces of advice" in result.stdout
+
+
+def test_samples_are_counted_as_they_should_be() -> None:
+    """The doctor's own table is right, so a wrong count is the tokeniser's."""
+    for text, o200k, cl100k in doctor._PARITY:
+        assert (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) == (o200k, cl100k)
+
+
+def test_a_tokeniser_that_counts_wrongly_or_slowly_is_found() -> None:
+    """Wrong is a problem; tiktoken in toktok's place is advice."""
+    assert doctor.judge_tokeniser("toktok-rs 0.3.0", 1).verdict == "problem"
+    assert doctor.judge_tokeniser("tiktoken 0.14.0", 0).verdict == "advice"
+
+
+def test_a_clock_from_the_past_is_found() -> None:
+    """Ids and ages follow the clock."""
+    assert doctor._check_clock(datetime(1970, 1, 1, tzinfo=UTC)).verdict == "problem"

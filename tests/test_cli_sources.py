@@ -1,0 +1,387 @@
+"""What ``sash import`` reads: each format to conversations, and a clear line for what is none.
+
+The stored forms of LangChain and of the Agents SDK are written out by hand here, as langchain-community 0.4,
+langchain-redis 0.2 and openai-agents 0.24 write them, because the libraries themselves bring much else along.
+"""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.commands.importing import batches, check, orphans, without_orphans
+from service.commands.sources import agents
+from service.commands.sources.conversation import SourceConversation, SourceError, safe_id
+from service.commands.sources.detect import conversations_in, from_redis, from_sqlite
+from service.core.messages import IDS
+
+USER = {"role": "user", "content": "Two seats?"}
+REPLY = {"role": "assistant", "content": "Yes."}
+CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"seats": 2}'}}
+
+
+def read(value: Any, name: str = "chat.json", **options: Any) -> list[SourceConversation]:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return conversations_in(data, name, **options)
+
+
+def messages(value: Any, **options: Any) -> list[dict[str, Any]]:
+    (conversation,) = read(value, **options)
+    check(conversation)
+    return [entry["message"] for entry in conversation.entries]
+
+
+def lines(*values: Any) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
+def langchain(kind: str, content: Any, **data: Any) -> dict[str, Any]:
+    """A message as ``message_to_dict`` writes it."""
+    common = {"content": content, "additional_kwargs": {}, "response_metadata": {}, "type": kind, "name": None}
+    return {"type": kind, "data": {**common, "id": None, **data}}
+
+
+# ---- ids
+
+
+def test_an_id_stays_what_it_is_and_other_names_become_ids() -> None:
+    """The same name gives the same id every time, and two names never the same one."""
+    assert safe_id("user-1.a_B") == "user-1.a_B"
+    made = [safe_id(name) for name in ("user:1", "user/1", "é", "", "x" * 300, "-a")]
+    assert all(IDS.fullmatch(each) for each in made)
+    assert len(set(made)) == len(made)
+    assert safe_id("user:1") == made[0]
+
+
+def test_entries_are_named_by_their_place_unless_they_have_an_id() -> None:
+    """So a second import of a longer history adds only its end."""
+    (conversation,) = read([USER, {"id": "mine", "message": REPLY}, USER])
+    assert [entry["id"] for entry in conversation.entries] == ["import-1", "mine", "import-3"]
+
+
+# ---- our own forms
+
+
+def test_a_list_of_messages_is_one_conversation_named_after_its_file() -> None:
+    """The plainest of all sources."""
+    (conversation,) = read([USER, REPLY], "some/where/my chat.json")
+    assert conversation.id.startswith("my-chat-")
+    assert [entry["message"] for entry in conversation.entries] == [USER, REPLY]
+
+
+def test_lines_of_messages_and_entries_are_one_conversation() -> None:
+    """Newline-delimited, with a byte order mark and empty lines for good measure."""
+    (conversation,) = read(
+        b"\xef\xbb\xbf" + lines(USER) + b"\n\n" + lines({"message": REPLY, "pinned": True}), "c.ndjson"
+    )
+    assert conversation.id == "c"
+    assert conversation.entries[1] == {"id": "import-2", "message": REPLY, "pinned": True}
+
+
+def test_conversations_are_lines_or_a_list_or_one_object() -> None:
+    """With settings, and ``entries`` or ``messages``."""
+    first = {"id": "a", "system": "Be brief.", "entries": [{"id": "m", "message": USER}]}
+    second = {"id": "b", "tools": None, "messages": []}
+    for value in (lines(first, second), [first, second]):
+        a, b = read(value)
+        assert (a.id, a.settings, len(a.entries)) == ("a", {"system": "Be brief."}, 1)
+        assert (b.id, b.settings, b.entries) == ("b", {}, [])
+    assert read(first)[0].id == "a"
+    assert read({"messages": [USER]}, "x.json")[0].id == "x"
+
+
+def test_an_export_is_settings_and_then_entries() -> None:
+    """Several one after another; what a listing adds to an entry is not sent again."""
+    settings = {"id": "a", "system": "S", "version": 3, "created_at": "2026-01-01T00:00:00.000Z", "summary": None}
+    listed = {
+        "seq": 1,
+        "id": "m",
+        "created_at": "x",
+        "message": USER,
+        "tokens": {},
+        "digest": "00",
+        "image_sizes": [None],
+    }
+    a, b = read(lines(settings, listed, {**settings, "id": "b"}, listed))
+    assert [a.id, b.id] == ["a", "b"]
+    assert a.entries == [{"id": "m", "message": USER}]
+    assert a.exported == [settings, listed]
+
+
+# ---- LangChain
+
+
+def test_langchains_kinds_become_roles() -> None:
+    """Every kind of message, names, developer messages and chunks included."""
+    given = [
+        langchain("system", "S", additional_kwargs={"__openai_role__": "developer"}),
+        langchain("human", "H", name="ada"),
+        langchain("AIMessageChunk", "A"),
+        langchain("chat", "C", role="user"),
+        langchain("chat", "D", role="Human"),
+        langchain("function", "F", name="f"),
+        langchain("system", "T"),
+    ]
+    assert messages(given) == [
+        {"role": "developer", "content": "S"},
+        {"role": "user", "content": "H", "name": "ada"},
+        {"role": "assistant", "content": "A"},
+        {"role": "user", "content": "C"},
+        {"role": "user", "content": "D"},
+        {"role": "function", "content": "F", "name": "f"},
+        {"role": "system", "content": "T"},
+    ]
+
+
+def test_langchains_tool_calls_become_the_providers() -> None:
+    """Parsed calls, and those that could not be parsed; results follow with their ids."""
+    calls = [{"name": "find", "args": {"seats": 2}, "id": "c1", "type": "tool_call"}]
+    broken = [{"name": "menu", "args": "{oops", "id": "c2", "error": "x", "type": "invalid_tool_call"}]
+    given = [
+        langchain("ai", "", tool_calls=calls, invalid_tool_calls=broken),
+        langchain("tool", "seven", tool_call_id="c1", artifact={"not": "sent"}),
+        langchain("tool", [{"type": "text", "text": "pasta"}], tool_call_id="c2"),
+    ]
+    other = {"id": "c2", "type": "function", "function": {"name": "menu", "arguments": "{oops"}}
+    assert messages(given) == [
+        {"role": "assistant", "content": None, "tool_calls": [CALL, other]},
+        {"role": "tool", "tool_call_id": "c1", "content": "seven"},
+        {"role": "tool", "tool_call_id": "c2", "content": "pasta"},
+    ]
+
+
+def test_a_calls_own_bytes_win_over_its_parsed_form() -> None:
+    """``additional_kwargs`` keeps what the provider sent, which is what it billed."""
+    original = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"seats":2}'}}
+    parsed = [{"name": "find", "args": {"seats": 2}, "id": "c1"}]
+    for data in ({"tool_calls": parsed}, {}):  # langchain-redis keeps no parsed calls
+        given = [langchain("ai", "", additional_kwargs={"tool_calls": [original]}, **data)]
+        assert messages(given)[0]["tool_calls"] == [original]
+
+
+def test_old_function_calls_and_refusals_are_kept() -> None:
+    """Both live in ``additional_kwargs``."""
+    call = {"name": "find", "arguments": "{}"}
+    given = [
+        langchain("ai", "", additional_kwargs={"function_call": call}),
+        langchain("ai", "", additional_kwargs={"refusal": "No."}),
+    ]
+    assert messages(given) == [
+        {"role": "assistant", "content": None, "function_call": call},
+        {"role": "assistant", "content": None, "refusal": "No."},
+    ]
+
+
+def test_langchains_blocks_become_parts() -> None:
+    """Text, images in each of three spellings, audio and files; calls and thinking inside the content are left out."""
+    blocks = [
+        "plain",
+        {"type": "text", "text": "more"},
+        {"type": "image_url", "image_url": "https://example.org/a.png"},
+        {"type": "image", "base64": "aGk=", "mime_type": "image/png"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+        {"type": "image", "url": "https://example.org/b.png"},
+        {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
+        {"type": "file", "file": {"file_id": "f"}},
+        {"type": "file", "base64": "aGk=", "mime_type": "application/pdf"},
+    ]
+    answer = [{"type": "thinking", "thinking": "hm"}, {"type": "tool_use"}, {"type": "text", "text": "A"}]
+    (conversation,) = read([langchain("human", blocks), langchain("ai", answer)])
+    check(conversation)
+    parts = conversation.entries[0]["message"]["content"]
+    inline = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    assert parts[:2] == [{"type": "text", "text": "plain"}, {"type": "text", "text": "more"}]
+    assert parts[3:5] == [inline, inline]
+    assert [part["type"] for part in parts[5:]] == ["image_url", "input_audio", "file", "file"]
+    assert conversation.entries[1]["message"]["content"] == "A"
+    assert conversation.left_out == {"thinking": 1}
+
+
+def test_what_an_assistant_cannot_carry_is_left_out_and_counted() -> None:
+    """An image in a reply has no place among an assistant's parts."""
+    (conversation,) = read([langchain("ai", [{"type": "image", "url": "https://example.org/b.png"}])])
+    assert conversation.entries[0]["message"]["content"] == ""
+    assert conversation.left_out == {"image_url of assistant": 1}
+
+
+def test_a_removal_is_left_out() -> None:
+    """LangChain's RemoveMessage says what to forget; it is no message."""
+    (conversation,) = read([langchain("human", "H"), langchain("remove", "", id="x")])
+    assert len(conversation.entries) == 1
+    assert conversation.left_out == {"remove": 1}
+
+
+def test_a_list_as_redis_gives_it_begins_with_the_newest() -> None:
+    """LangChain pushes on the left; a dump of messages is in order; ``order`` says otherwise."""
+    old, new = langchain("human", "old"), langchain("ai", "new")
+    stored = [json.dumps(new), json.dumps(old)]
+    assert [m["content"] for m in messages(stored)] == ["old", "new"]
+    assert [m["content"] for m in messages(stored, order="oldest")] == ["new", "old"]
+    assert [m["content"] for m in messages([old, new])] == ["old", "new"]
+    assert [m["content"] for m in messages([new, old], order="newest")] == ["old", "new"]
+    (conversation,) = read({"message_store:u1": stored})
+    assert conversation.entries == from_redis("k", "u1", [text.encode() for text in stored]).entries
+
+
+def test_langchain_redis_documents_are_sorted_into_sessions_by_time() -> None:
+    """A document a message, in no order, of several sessions."""
+    documents = [
+        {**langchain("ai", "second"), "session_id": "s:1", "timestamp": 2.0},
+        {**langchain("human", "other"), "session_id": "s2", "timestamp": 1.5},
+        {**langchain("human", "first"), "session_id": "s:1", "timestamp": 1.0},
+    ]
+    one, two = read(lines(*documents))
+    assert [entry["message"]["content"] for entry in one.entries] == ["first", "second"]
+    assert (one.id, two.id) == (safe_id("s:1"), "s2")
+
+
+# ---- the Agents SDK
+
+ITEMS: list[dict[str, Any]] = [
+    {"role": "user", "content": "Two seats?"},
+    {"type": "reasoning", "id": "rs", "summary": []},
+    {"type": "message", "role": "assistant", "id": "m", "content": [{"type": "output_text", "text": "Let me look."}]},
+    {"type": "function_call", "id": "f", "call_id": "c1", "name": "find", "arguments": '{"seats": 2}'},
+    {"type": "custom_tool_call", "call_id": "c2", "name": "menu", "input": "all"},
+    {"type": "function_call_output", "call_id": "c1", "output": "seven"},
+    {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "pasta"}]},
+    {"type": "web_search_call", "id": "w", "status": "completed"},
+    {"type": "function_call", "call_id": "c3", "name": "book", "arguments": ""},
+    {
+        "type": "function_call_output",
+        "call_id": "c3",
+        "output": [{"type": "input_image", "image_url": "https://e.org/a"}],
+    },
+    {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
+    {"role": "user", "content": [{"type": "input_image", "image_url": "https://e.org/a", "detail": "low"}]},
+    {"role": "user", "content": [{"type": "input_file", "file_id": "f1"}, {"type": "input_text", "text": "this"}]},
+]
+
+
+def test_agents_items_become_messages() -> None:
+    """Calls join the text before them; outputs are tool messages; what chat cannot say is counted."""
+    (conversation,) = read(ITEMS)
+    check(conversation)
+    custom = {"id": "c2", "type": "custom", "custom": {"name": "menu", "input": "all"}}
+    book = {"id": "c3", "type": "function", "function": {"name": "book", "arguments": "{}"}}
+    image = {"type": "image_url", "image_url": {"url": "https://e.org/a", "detail": "low"}}
+    file = {"type": "file", "file": {"file_id": "f1"}}
+    assert [entry["message"] for entry in conversation.entries] == [
+        USER,
+        {"role": "assistant", "content": "Let me look.", "tool_calls": [CALL, custom]},
+        {"role": "tool", "tool_call_id": "c1", "content": "seven"},
+        {"role": "tool", "tool_call_id": "c2", "content": "pasta"},
+        {"role": "assistant", "content": None, "tool_calls": [book]},
+        {"role": "tool", "tool_call_id": "c3", "content": ""},
+        {"role": "assistant", "content": None, "refusal": "No."},
+        {"role": "user", "content": [image]},
+        {"role": "user", "content": [file, {"type": "text", "text": "this"}]},
+    ]
+    assert conversation.left_out == {"reasoning": 1, "web_search_call": 1, "image_url of tool": 1}
+
+
+def test_a_sqlite_session_file_is_read_session_by_session(tmp_path: Path) -> None:
+    """The tables as SQLiteSession makes them; entries are named by row, so later rows never rename earlier ones."""
+    path = tmp_path / "sessions.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id TEXT, message_data TEXT)")
+        rows = [("b", ITEMS[0]), ("a", ITEMS[0]), ("b", {"role": "assistant", "content": "Yes."})]
+        connection.executemany(
+            "INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)", [(s, json.dumps(i)) for s, i in rows]
+        )
+    connection.close()
+    a, b = from_sqlite(path)
+    assert [(each.id, [entry["id"] for entry in each.entries]) for each in (a, b)] == [
+        ("a", ["import-2"]),
+        ("b", ["import-1", "import-3"]),
+    ]
+
+
+def test_another_sqlite_file_is_refused(tmp_path: Path) -> None:
+    """A file without the table is named as what it is not."""
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    with pytest.raises(SourceError, match="not a file of the Agents SDK"):
+        from_sqlite(path)
+
+
+# ---- what is wrong is said
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([langchain("robot", "x")], "message 1 has the type 'robot'"),
+        ([langchain("human", 7)], "neither text nor a list"),
+        ([langchain("human", [{"type": "hologram"}])], "a block of type 'hologram'"),
+        ([langchain("human", [{"type": "image", "id": "x"}])], "without its bytes"),
+        ([*ITEMS[:2], 7], "item 3 is not an object"),
+        ([{"type": "function_call", "name": "x"}], "without its name or call_id"),
+        ([{"type": "message", "role": "robot", "content": "x"}], "the role 'robot'"),
+        ([{"type": "message", "role": "user"}], "has no content"),
+        ([{"type": "message", "role": "user", "content": [{"type": "hologram"}]}], "a part of type 'hologram'"),
+        ([{"type": "function_call_output", "call_id": "c", "output": 7}], "has no output"),
+        (b"{}\n[]\n", "line 2 is not an object"),
+        (b'{"role": "user"}\n{"role"\n', "line 2: not JSON"),
+        ([USER, 7], "element 2 is no chat message"),
+        ("text", "holds str"),
+    ],
+)
+def test_a_source_that_cannot_be_read_names_the_place(given: Any, said: str) -> None:
+    """One line with the file, the place, and what is wrong there."""
+    with pytest.raises(SourceError, match=said) as caught:
+        read(given)
+    assert str(caught.value).startswith("chat.json")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"messages": [USER], "sytem": "x"}, "unknown field `sytem`"),
+        ({"messages": [USER], "tools": [{"type": "function"}]}, "/tools/0"),
+        ([{"role": "user", "content": 7}], "entry import-1"),
+        ([{"id": "e", "message": USER, "colour": 1}], "unknown field `colour`"),
+        ([{"role": "tool", "tool_call_id": "x", "content": "y"}], "--drop-orphans"),
+    ],
+)
+def test_what_a_server_would_refuse_is_found_before_anything_is_sent(given: Any, said: str) -> None:
+    """The conversation and the entry are named."""
+    (conversation,) = read(given)
+    with pytest.raises(SourceError, match=said):
+        check(conversation)
+
+
+def test_orphans_are_results_that_no_open_call_waits_for() -> None:
+    """Answered already, never asked, or overtaken by another message."""
+    call = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "x"}
+    assert orphans([result, call, result, result, USER, call, USER, result]) == [
+        True, False, False, True, False, False, False, True,
+    ]  # fmt: skip
+    (conversation,) = read([result, USER])
+    kept = without_orphans(conversation)
+    assert [entry["message"] for entry in kept.entries] == [USER]
+    assert kept.left_out == {"tool results without a call": 1}
+    (sound,) = read([USER])
+    assert without_orphans(sound) is sound
+    (broken,) = read([{"role": "robot"}])
+    assert without_orphans(broken) is broken
+
+
+def test_batches_are_bounded_in_entries_and_bytes() -> None:
+    """At most 100 entries and about 2 MiB go together, in order, none left out."""
+    small = [{"id": f"e{n}", "message": USER} for n in range(205)]
+    assert [len(batch) for batch in batches(small)] == [100, 100, 5]
+    large = [{"id": f"e{n}", "message": {"role": "user", "content": "x" * 900_000}} for n in range(5)]
+    assert [len(batch) for batch in batches(large)] == [2, 2, 1]
+
+
+def test_settings_with_a_type_are_no_agents_item() -> None:
+    """Only the Responses API's own type names make an item."""
+    assert agents.is_item({"type": "mcp_call"})
+    assert not agents.is_item({"type": "conversation"})
+    assert not agents.is_item("text")

@@ -1,0 +1,314 @@
+"""``sash import`` and ``sash export`` against a real server, and against servers that misbehave."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+from conftest import Served, free_port
+
+from service.cli import main
+from service.commands.server import Refused, Server, Unreachable, read_key
+from service.commands.sources.conversation import SourceError
+
+USER = {"role": "user", "content": "Two seats?"}
+REPLY = {"role": "assistant", "content": "Yes."}
+
+
+def sash(*arguments: str, given: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, input=given, catch_exceptions=False)
+
+
+def stored(served: Served, conversation: str) -> list[dict[str, Any]]:
+    page = httpx.get(f"{served.url}/conversations/{conversation}/messages", params={"limit": 1000})
+    messages: list[dict[str, Any]] = page.json()["messages"]
+    return messages
+
+
+def conversation_file(folder: Path, **fields: Any) -> str:
+    path = folder / "conversations.jsonl"
+    path.write_text(json.dumps(fields) + "\n")
+    return str(path)
+
+
+def test_an_import_stores_settings_and_entries_once(served: Served, tmp_path: Path, conversation: str) -> None:
+    """In batches of a hundred; the second run finds everything there, and a longer history adds its end."""
+    entries: list[Any] = [{"id": f"m{n}", "message": USER if n % 2 else REPLY} for n in range(230)]
+    file = conversation_file(tmp_path, id=conversation, system="Be brief.", entries=entries)
+    first, second = (sash("import", file, "--url", served.url) for _ in range(2))
+    assert first.exit_code == second.exit_code == 0
+    told = json.loads(first.stdout)
+    assert (told["conversations"], told["created"], told["messages"], told["duplicates"]) == (1, 1, 230, 0)
+    again = json.loads(second.stdout)
+    assert (again["created"], again["messages"], again["duplicates"]) == (0, 0, 230)
+    assert again["tokens"] == told["tokens"] > 0
+    assert [message["id"] for message in stored(served, conversation)] == [entry["id"] for entry in entries]
+    assert httpx.get(f"{served.url}/conversations/{conversation}").json()["system"] == "Be brief."
+    file = conversation_file(tmp_path, id=conversation, entries=[*entries, {"message": USER}])
+    assert json.loads(sash("import", file, "--url", served.url).stdout)["messages"] == 1
+
+
+def test_an_export_comes_back_as_it_was(
+    served: Served, tmp_path: Path, conversation: str, fresh: Callable[[], str]
+) -> None:
+    """import(export(x)) = x: under another id all is equal but the id; under its own, nothing is stored twice."""
+    entry = {
+        "message": USER,
+        "grounding": {"documents": [{"text": "Open until ten."}]},
+        "pinned": True,
+        "metadata": {"a": 1},
+    }
+    file = conversation_file(tmp_path, id=conversation, owner="ada", entries=[entry, {"message": REPLY}])
+    assert sash("import", file, "--url", served.url).exit_code == 0
+    exported = tmp_path / "exported.ndjson"
+    assert sash("export", conversation, "--url", served.url, "-o", str(exported)).exit_code == 0
+    assert sash("export", conversation, "--url", served.url).stdout_bytes == exported.read_bytes()
+    copy = fresh()
+    assert json.loads(sash("import", str(exported), "--id", copy, "--url", served.url).stdout)["created"] == 1
+    copied = sash("export", copy, "--url", served.url).stdout_bytes
+    assert copied.replace(copy.encode(), conversation.encode()) == exported.read_bytes()
+    again = json.loads(sash("import", str(exported), "--url", served.url).stdout)
+    assert (again["messages"], again["duplicates"]) == (0, 2)
+
+
+def test_an_older_export_does_not_undo_what_came_since(served: Served, tmp_path: Path, conversation: str) -> None:
+    """Its entries are there already; the newer one stays."""
+    file = conversation_file(tmp_path, id=conversation, entries=[{"message": USER}])
+    assert sash("import", file, "--url", served.url).exit_code == 0
+    exported = sash("export", conversation, "--url", served.url).stdout_bytes
+    more = [{"message": USER}, {"message": REPLY}]
+    assert (
+        sash("import", conversation_file(tmp_path, id=conversation, entries=more), "--url", served.url).exit_code == 0
+    )
+    again = json.loads(sash("import", "-", "--url", served.url, given=exported).stdout)
+    assert (again["messages"], again["duplicates"]) == (0, 1)
+    assert len(stored(served, conversation)) == 2
+
+
+def test_a_conversation_without_messages_is_created(served: Served, tmp_path: Path, conversation: str) -> None:
+    """Settings alone are worth keeping."""
+    file = conversation_file(tmp_path, id=conversation, system="S", entries=[])
+    shown = sash("import", file, "--url", served.url, "--table")
+    assert shown.exit_code == 0
+    assert ["conversations", "1"] in [line.split() for line in shown.stdout.splitlines()]
+    assert httpx.get(f"{served.url}/conversations/{conversation}").json()["system"] == "S"
+
+
+def test_a_refused_conversation_does_not_keep_others_from_going(
+    served: Served, tmp_path: Path, fresh: Callable[[], str]
+) -> None:
+    """The failure is a line, the exit status is 1, and the rest is stored."""
+    one, two = fresh(), fresh()
+    assert (
+        sash("import", conversation_file(tmp_path, id=one, entries=[{"message": USER}]), "--url", served.url).exit_code
+        == 0
+    )
+    path = tmp_path / "both.jsonl"
+    changed = {"id": one, "entries": [{"message": REPLY}]}
+    path.write_text(f"{json.dumps(changed)}\n{json.dumps({'id': two, 'entries': [{'message': USER}]})}\n")
+    result = sash("import", str(path), "--url", served.url, "--table")
+    assert result.exit_code == 1
+    assert f"sash: {one}: " in result.stderr
+    assert "1 of 2 conversations failed" in result.stderr
+    assert len(stored(served, two)) == 1
+
+
+def test_a_dry_run_sends_nothing(tmp_path: Path) -> None:
+    """It needs no server, and still finds what is wrong."""
+    file = conversation_file(tmp_path, id="c", entries=[{"message": USER}])
+    shown = sash("import", file, "--dry-run", "--url", f"http://127.0.0.1:{free_port()}", "--table")
+    assert shown.exit_code == 0
+    assert ["messages", "1"] in [line.split() for line in shown.stdout.splitlines()]
+    file = conversation_file(tmp_path, id="c", entries=[{"message": {"role": "robot"}}])
+    assert sash("import", file, "--dry-run").exit_code == 1
+
+
+def test_orphans_are_left_out_when_asked(tmp_path: Path) -> None:
+    """Otherwise they end the import before it begins."""
+    orphan = {"role": "tool", "tool_call_id": "x", "content": "y"}
+    file = conversation_file(tmp_path, id="c", entries=[{"message": orphan}, {"message": USER}])
+    refused = sash("import", file, "--dry-run")
+    assert refused.exit_code == 1
+    assert "--drop-orphans" in refused.stderr
+    shown = sash("import", file, "--dry-run", "--drop-orphans")
+    assert json.loads(shown.stdout)["left_out"] == {"tool results without a call": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "said"),
+    [
+        (("--id", "a b"), [USER], "an id is 1 to 128"),
+        (("--id", "a"), [{"id": "x", "messages": []}, {"id": "y", "messages": []}], "there are 2"),
+        ((), [{"id": "x", "messages": []}, {"id": "x", "messages": []}], "two conversations are called x"),
+        (("--url", "nowhere"), [USER], "is no URL of a server"),
+        (("--url", "http://[::1"), [USER], "is no URL of a server"),
+        (("--api-key-file", "/nonexistent"), [USER], "the key file /nonexistent cannot be read"),
+    ],
+)
+def test_wrong_use_of_import_is_one_line(arguments: tuple[str, ...], given: Any, said: str) -> None:
+    """Exit status 1 and no traceback."""
+    result = sash("import", "-", *arguments, given=json.dumps(given))
+    assert result.exit_code == 1
+    assert said in result.stderr
+
+
+def test_an_empty_redis_holds_no_conversation(store: Any) -> None:
+    """Keys that match nothing are said to be nothing; a Redis that is not there is one line."""
+    result = sash("import", store.url, "--keys", "no-such-prefix:*")
+    assert "there is no conversation in what was given" in result.stderr
+    result = sash("import", "redis://127.0.0.1:1/0")
+    assert result.exit_code == 1
+    assert "the Redis to import from cannot be read" in result.stderr
+
+
+def test_a_sqlite_file_is_named_not_piped() -> None:
+    """SQLite needs a file to open."""
+    result = sash("import", "-", given=b"SQLite format 3\0" + b"\0" * 100)
+    assert "cannot be read from standard input" in result.stderr
+
+
+@pytest.mark.parametrize(("name", "said"), [("a b", "no conversation's id"), ("absent", "absent: ")])
+def test_an_export_that_cannot_be_is_one_line(served: Served, tmp_path: Path, name: str, said: str) -> None:
+    """And leaves no file behind."""
+    result = sash("export", name, "--url", served.url, "-o", str(tmp_path / "x"))
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_to_nowhere_is_one_line(served: Served, tmp_path: Path) -> None:
+    """A directory that does not exist, and a server that does not."""
+    result = sash("export", "x", "--url", served.url, "-o", str(tmp_path / "no" / "x"))
+    assert "cannot be written: No such file or directory" in result.stderr
+    assert "does not answer" in sash("export", "x", "--url", f"http://127.0.0.1:{free_port()}").stderr
+
+
+# ---- servers that misbehave
+
+
+@contextmanager
+def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    """A server that gives these answers in turn, the last one for ever; its URL, and the keys that it was shown."""
+    left, seen = list(answers), []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.headers.get("Authorization", ""))
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, body, headers = left.pop(0) if len(left) > 1 else left[0]
+            if status == 0:  # no answer at all
+                self.close_connection = True
+                return
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_what_may_pass_is_asked_again() -> None:
+    """A lost answer, 503 and 429: again, waiting at least as long as the server asks; the key goes along each time."""
+    waits: list[float] = []
+    busy = (429, b"{}", {"Retry-After": "3"})
+    answers = ((0, b"", {}), (503, b"{}", {}), busy, (200, b'{"a": 1}', {}))
+    with stub(*answers) as (url, seen), Server(url, "secret", sleep=waits.append) as server:
+        assert server.post("/x", {}) == {"a": 1}
+    assert waits == [0.1, 0.2, 3.0]
+    assert seen == ["Bearer secret"] * 4
+
+
+def test_patience_ends() -> None:
+    """A server that stays unavailable is refused by, one that never answers is unreachable."""
+    away = (503, b'{"detail": "The store is away."}', {})
+    with (
+        stub(away) as (url, _),
+        Server(url, sleep=lambda _: None) as server,
+        pytest.raises(Refused, match=r"The store is away\."),
+    ):
+        server.post("/x", {})
+    with stub((0, b"", {})) as (url, seen), Server(url, sleep=lambda _: None) as server:
+        with pytest.raises(Unreachable, match="does not answer"):
+            server.post("/x", {})
+        assert len(seen) == 7
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_another_programs_server_is_noticed(status: int) -> None:
+    """An HTML page is no answer of ours."""
+    with (
+        stub((status, b"<html>", {})) as (url, _),
+        Server(url) as server,
+        pytest.raises(Refused, match="no Sash server"),
+    ):
+        server.post("/x", {})
+
+
+def test_a_smaller_servers_limit_halves_the_batches(tmp_path: Path) -> None:
+    """413 for 100 entries: the same in two halves."""
+    too_large = (413, b'{"detail": "A request may append 50 entries."}', {})
+    message = {"duplicate": False, "tokens": {"o200k_base": 1}}
+    stored_half = (201, json.dumps({"messages": [message] * 50}).encode(), {})
+    file = conversation_file(tmp_path, id="c", entries=[{"message": USER}] * 100)
+    with stub(too_large, stored_half) as (url, seen):
+        assert json.loads(sash("import", file, "--url", url).stdout)["messages"] == 100
+    assert len(seen) == 3
+
+
+def test_a_single_entry_that_is_too_large_fails(tmp_path: Path) -> None:
+    """There is nothing left to halve."""
+    file = conversation_file(tmp_path, id="c", entries=[{"message": USER}])
+    with stub((413, b'{"detail": "Too large."}', {})) as (url, _):
+        result = sash("import", file, "--url", url)
+    assert result.exit_code == 1
+    assert "sash: c: Too large." in result.stderr
+
+
+def test_a_refused_key_ends_the_import(tmp_path: Path) -> None:
+    """The next conversation would fare no better."""
+    path = tmp_path / "two.jsonl"
+    path.write_text("".join(json.dumps({"id": name, "entries": [{"message": USER}]}) + "\n" for name in "ab"))
+    with stub((401, b'{"detail": "An API key is needed."}', {})) as (url, seen):
+        result = sash("import", str(path), "--url", url)
+    assert result.exit_code == 1
+    assert len(seen) == 1
+
+
+def test_a_server_that_goes_away_says_how_far_it_came(tmp_path: Path) -> None:
+    """And that running it again is safe."""
+    file = conversation_file(tmp_path, id="c", system="S", entries=[{"message": USER}])
+    result = sash("import", file, "--url", f"http://127.0.0.1:{free_port()}")
+    assert result.exit_code == 1
+    assert "0 messages were stored; run it again" in result.stderr
+
+
+def test_a_key_is_the_first_line_that_is_no_remark(tmp_path: Path) -> None:
+    """A file that holds none is said to."""
+    path = tmp_path / "key"
+    path.write_text("# ours\n\n secret \nother\n")
+    assert read_key(str(path)) == "secret"
+    assert read_key(None) is None
+    for text in ("", "# only\n", "two words\n", "schlüssel\n"):
+        path.write_text(text)
+        with pytest.raises(SourceError, match="holds no key"):
+            read_key(str(path))
+    path.write_bytes(b"\xff")
+    with pytest.raises(SourceError, match="it is not UTF-8"):
+        read_key(str(path))
