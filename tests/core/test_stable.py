@@ -1,0 +1,217 @@
+"""A cut that stays: the first kept message does not move back, and moves at most once a step."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from histories import (
+    MODELS,
+    Ask,
+    Talk,
+    calling,
+    deep,
+    grounded,
+    needed,
+    pinned,
+    quick,
+    result,
+    said,
+    talk,
+    talks,
+    words,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.stable import Span, stable_cut
+from service.core.window import Options, Window
+
+STEPS = (0.05, 0.1, 0.25, 0.5)
+
+
+def stable(step: float = 0.25, **more: Any) -> Options:
+    return Options(stable=True, stable_step=step, **more)
+
+
+def lived(found: Talk, ask: Ask) -> list[Window]:
+    """The window after each message of a conversation."""
+    return [found.upto(length).window(ask) for length in range(1, len(found.messages) + 1)]
+
+
+@st.composite
+def lives(draw: st.DrawFn, **kinds: Any) -> tuple[Talk, Ask]:
+    """A conversation, and a budget in which what must be in fits all along."""
+    found = replace(draw(talks(**kinds)), summary=None)
+    name, step = draw(st.sampled_from(MODELS)), draw(st.sampled_from(STEPS))
+    most = [needed(found.upto(length), name) for length in range(1, len(found.messages) + 1)]
+    wanted = stable(step, grounding=draw(st.sampled_from(["latest", "none", "all"])), note=draw(st.booleans()))
+    return found, Ask(name, max(most, default=1) + draw(st.integers(0, 400)), wanted)
+
+
+def check_never_moves_back(life: tuple[Talk, Ask]) -> None:
+    firsts = [window.seqs[0] for window in lived(*life)]
+    assert all(before <= after for before, after in pairwise(firsts))
+
+
+@quick
+@given(lives(max_turns=14))
+def test_never_moves_back(life: tuple[Talk, Ask]) -> None:
+    """The first kept message never moves back as messages come: questions, documents, tool rounds and pins of any size."""
+    check_never_moves_back(life)
+
+
+@pytest.mark.nightly
+@deep
+@given(lives(max_turns=30))
+def test_never_moves_back_deeper(life: tuple[Talk, Ask]) -> None:
+    """The first kept message never moves back, in longer lives and in many more of them."""
+    check_never_moves_back(life)
+
+
+def optional(found: Talk, window: Window) -> list[int]:
+    """Kept messages that need not be in the window."""
+    must = {*found.always, window.seqs[-1], found.question}
+    return [seq for seq in window.seqs if seq not in must]
+
+
+@quick
+@given(lives(max_turns=14))
+def test_nothing_after_the_cut_is_left_out(life: tuple[Talk, Ask]) -> None:
+    """After the first optional message that is kept, all is kept that can be sent: the budget never cuts once more."""
+    found, ask = life
+    for length, window in enumerate(lived(found, ask), 1):
+        past = found.upto(length)
+        kept = optional(past, window)
+        explained = (
+            past.window(
+                replace(
+                    ask,
+                    options=stable(
+                        ask.options.stable_step, grounding=ask.options.grounding, note=ask.options.note, explain=True
+                    ),
+                )
+            ).explain
+            or []
+        )
+        left = {line.reason for line in explained if kept and line.seq > kept[0] and not line.kept}
+        assert left <= {"a call without its results"}
+
+
+@quick
+@given(lives(max_turns=14))
+def test_within_the_budget(life: tuple[Talk, Ask]) -> None:
+    """A stable window is never over its budget."""
+    assert all(window.tokens["total"] <= life[1].budget for window in lived(*life))
+
+
+@quick
+@given(lives(max_turns=14, pins=False, documents=False))
+def test_earlier_turns_are_sent_again_byte_for_byte(life: tuple[Talk, Ask]) -> None:
+    """While the cut stays, a window begins with all of the one before, but for calls that are left without results."""
+    found, ask = life
+    windows = lived(found, ask)
+    for length, (before, after) in enumerate(pairwise(windows), 1):
+        if before.seqs[0] != after.seqs[0] or before.note != after.note or not set(before.seqs) <= set(after.seqs):
+            continue
+        sent = found.upto(length).request(before), found.upto(length + 1).request(after)
+        assert sent[1].startswith(sent[0].split(b'],"tools"')[0].removesuffix(b"]}"))
+
+
+SPANS = st.lists(
+    st.builds(Span, st.integers(0, 60), st.integers(1, 60), st.sampled_from([0, 0, 10, 80]), st.booleans()), max_size=30
+)
+
+
+@quick
+@given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]))
+def test_cut_moves_at_most_once_a_step(spans: list[Span], room: int, step: float) -> None:
+    """Between the first and the last span, the cut takes at most one place for each step of the line."""
+    lines = [spans[: length + 1] for length in range(len(spans))]
+    ends = [sum(span.length for span in line) for line in lines]
+    cuts = [stable_cut(line, end=end, room=room, step=step, whole=True) for line, end in zip(lines, ends, strict=True)]
+    placed = {cut for cut, line in zip(cuts, lines, strict=True) if cut is not None and cut < len(line)}
+    assert len(placed) <= 1 + math.ceil(max(ends, default=0) / step)
+    assert all((a or 0) <= (b or 0) for a, b in pairwise(cuts))
+
+
+@quick
+@given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]), st.integers(0, 10_000))
+def test_cut_is_the_same_from_any_tail(spans: list[Span], room: int, step: float, before: int) -> None:
+    """Spans at the end of a line give the cut that all of it gives, or ask for more."""
+    end = before + sum(span.length for span in spans)
+    spans = [Span(40, before, 0, question=False), *spans] if before else spans
+    whole = stable_cut(spans, end=end, room=room, step=step, whole=True)
+    for first in range(1, len(spans)):
+        asked = next((span for span in reversed(spans) if span.question), None)
+        inside = any(span.question for span in spans[first:])
+        tail = stable_cut(spans[first:], end=end, room=room, step=step, whole=False, asked=None if inside else asked)
+        assert tail is None or tail + first == whole
+
+
+def chat(turns: int, size: int = 10) -> Talk:
+    return talk(*(said(role, words(size)) for _ in range(turns) for role in ("user", "assistant")), system="Be brief.")
+
+
+def test_a_step_of_a_quarter() -> None:
+    """A chat of equal messages keeps its first message for a quarter of the budget, then leaves a quarter out."""
+    windows = lived(chat(150), Ask(budget=1400, options=stable()))
+    firsts = [window.seqs[0] for window in windows]
+    moves = [after - before for before, after in pairwise(firsts) if after != before]
+    assert moves[:4] == [25, 25, 25, 25]
+    assert len(moves) < 10
+
+
+def test_nothing_goes_while_all_fits() -> None:
+    """As long as the whole history fits, it is sent."""
+    found = chat(20)
+    whole = found.window(Ask())
+    window = found.window(Ask(budget=whole.tokens["total"], options=stable()))
+    assert (window.seqs, window.stop_reason) == (whole.seqs, "complete")
+
+
+def test_documents_that_come_and_go() -> None:
+    """A question with many documents moves the cut once; the next question without any does not move it back."""
+    chats = chat(30).messages
+    found = talk(*chats, grounded("which?", words(300)), said("assistant", "this"), said("user", "thanks"))
+    before, with_documents, _, after = lived(found, Ask(budget=700, options=stable()))[-4:]
+    assert before.seqs[0] < with_documents.seqs[0] == after.seqs[0]
+
+
+def test_a_question_that_an_agent_outgrows() -> None:
+    """A question stays, first of all, while the run of tools behind it is cut in steps."""
+    rounds = [m for i in range(60) for m in (calling(f"c{i}"), result(f"c{i}", words(20)))]
+    windows = lived(talk(said("user", words(50)), *rounds), Ask(budget=600, options=stable()))
+    assert {window.seqs[0] for window in windows} == {1}
+    seconds = [window.seqs[1] for window in windows if len(window.seqs) > 1]
+    assert all(before <= after for before, after in pairwise(seconds))
+    assert len(set(seconds)) <= 1 + windows[-1].dropped["tokens"] / 150 + 1
+
+
+def test_a_huge_question_of_long_ago() -> None:
+    """A question larger than half the budget leaves no trace in the window once it is gone."""
+    found = talk(said("user", words(400)), said("assistant", "ok"), *chat(40).messages)
+    ask = Ask(budget=500, options=stable())
+    assert found.window(ask).tokens["total"] > 300
+    assert found.build(ask, first_seq=30) == found.window(ask)
+
+
+def test_pins_stand_before_the_cut() -> None:
+    """A pinned message is sent first and for good, and the cut behind it moves on."""
+    found = talk(pinned(said("user", "remember")), *chat(60).messages)
+    windows = lived(found, Ask(budget=500, options=stable()))
+    assert {window.seqs[0] for window in windows} == {1}
+    assert windows[-1].seqs[1] > 60
+
+
+def test_steps_are_of_the_model_s_tokens() -> None:
+    """For a model whose tokens are estimated with a margin, the step is a part of its own budget too."""
+    windows = lived(chat(150), Ask("claude-sonnet-4-5", 2000, stable()))
+    fills = [window.tokens["total"] / 2000 for window in windows if window.dropped["messages"]]
+    assert min(fills) > 0.7
+
+
+def test_an_empty_history_has_no_cut() -> None:
+    """A conversation without messages gives its fixed parts, cut or not."""
+    assert talk(system="Be brief.").window(Ask(options=stable())).seqs == []
