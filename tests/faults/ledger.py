@@ -1,0 +1,74 @@
+"""What was written, what was acknowledged, and what a conversation holds in the end: four numbers that must be 0."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from faults.wire import Wire
+
+
+@dataclass
+class Verdict:
+    """What is wrong with the conversations; all must be 0."""
+
+    lost: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    foreign: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.duplicated or self.reordered or self.foreign)
+
+
+@dataclass
+class Ledger:
+    """Every turn is ``conversation writer number``; a writer begins a number when the one before is acknowledged."""
+
+    attempted: set[tuple[str, int, int]] = field(default_factory=set)
+    acknowledged: set[tuple[str, int, int]] = field(default_factory=set)
+    foreign: int = 0
+    """Answers that were about another conversation than the request."""
+    requests: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def judge(self, histories: dict[str, list[str]]) -> Verdict:
+        """Compare with the texts that each conversation holds now, in their order."""
+        verdict = Verdict(foreign=self.foreign)
+        for conversation, texts in histories.items():
+            turns = [parse(text) for text in texts]
+            verdict.foreign += sum(turn[0] != conversation or turn not in self.attempted for turn in turns)
+            verdict.duplicated += len(turns) - len(set(turns))
+            latest: dict[int, int] = {}
+            for _, writer, number in turns:
+                verdict.reordered += number < latest.get(writer, 0)
+                latest[writer] = max(number, latest.get(writer, 0))
+        found = {parse(text) for texts in histories.values() for text in texts}
+        verdict.lost = len(self.acknowledged - found)
+        return verdict
+
+
+def parse(text: str) -> tuple[str, int, int]:
+    """A turn's text taken apart; one that nobody wrote belongs to nobody."""
+    match text.split(" "):
+        case [conversation, writer, number] if writer.isdigit() and number.isdigit():
+            return conversation, int(writer), int(number)
+        case _:
+            return "", 0, 0
+
+
+async def read_history(port: int, conversation: str) -> list[str]:
+    """Every text of a conversation, page by page."""
+    wire, texts, cursor = Wire(port, timeout_seconds=30), [], ""
+    while True:
+        more = f"&cursor={quote(cursor)}" if cursor else ""
+        reply = await wire.ask("GET", f"/conversations/{conversation}/messages?limit=1000{more}")
+        if reply.status != 200:
+            wire.close()
+            return texts
+        page = json.loads(reply.body)
+        texts += [entry["message"]["content"] for entry in page["messages"]]
+        cursor = page["next_cursor"]
+        if not cursor:
+            wire.close()
+            return texts

@@ -1,0 +1,69 @@
+"""``sash serve`` as a process that can be killed, told to stop, and started again on the same port."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from faults.wire import Wire
+from store.servers import free_port
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Service:
+    """One replica on a store."""
+
+    def __init__(self, store_url: str, log: Path, **environment: str) -> None:
+        self.port = free_port()
+        self._log = log
+        self._environment = {"SASH_REDIS_URL": store_url, "SASH_PORT": str(self.port), **environment}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    async def start(self, *, wait: bool = True) -> "Service":
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "service", "serve"],
+                cwd=ROOT,
+                env={**inherited, **self._environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        if wait:
+            await self.ready()
+        return self
+
+    async def ready(self, seconds: float = 30) -> None:
+        """Return when it may take traffic."""
+        give_up = asyncio.get_running_loop().time() + seconds
+        wire = Wire(self.port, timeout_seconds=6)
+        while True:
+            try:
+                if (await wire.ask("GET", "/readyz")).status == 200:
+                    wire.close()
+                    return
+            except OSError:
+                pass
+            assert asyncio.get_running_loop().time() < give_up, self._log.read_text()[-2000:]
+            await asyncio.sleep(0.05)
+
+    async def kill(self) -> None:
+        """kill -9 for it and its workers."""
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            await asyncio.to_thread(self.process.wait, 10)
+            self.process = None
+
+    async def stop(self) -> float:
+        """SIGTERM; the seconds until it has ended."""
+        assert self.process is not None
+        started = asyncio.get_running_loop().time()
+        self.process.terminate()
+        await asyncio.to_thread(self.process.wait, 30)
+        self.process = None
+        return asyncio.get_running_loop().time() - started
