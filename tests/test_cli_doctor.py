@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 from click.testing import CliRunner
+from store.servers import Cluster, Sentinels, binaries
 
 from service.cli import main
 from service.commands import doctor
@@ -249,3 +250,31 @@ def test_a_tokeniser_that_counts_wrongly_or_slowly_is_found() -> None:
 def test_a_clock_from_the_past_is_found() -> None:
     """Ids and ages follow the clock."""
     assert doctor._check_clock(datetime(1970, 1, 1, tzinfo=UTC)).verdict == "problem"
+
+
+# ---- deployments of more than one server
+
+VALKEY = binaries()["valkey-9"]
+
+
+def test_every_primary_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
+    """Three primaries, each with its own findings; a script of another's slot is nobody's problem."""
+    assert VALKEY is not None
+    cluster = Cluster(VALKEY, tmp_path, appendonly="yes", appendfsync="always")
+    try:
+        findings = check_store(cluster.start().url, tmp_path, "durable")
+    finally:
+        cluster.kill()
+    assert worst(findings) == {}
+    assert [each.subject for each in findings].count("store version") == 3
+
+
+def test_the_primary_that_sentinels_name_is_looked_at(tmp_path: Path) -> None:
+    """The deployment's own settings are what counts."""
+    assert VALKEY is not None
+    sentinels = Sentinels(VALKEY, tmp_path, appendonly="yes", appendfsync="everysec")
+    try:
+        findings = check_store(sentinels.start().url, tmp_path, "durable")
+    finally:
+        sentinels.kill()
+    assert {subject: each.verdict for subject, each in worst(findings).items()} == {"store persistence": "advice"}

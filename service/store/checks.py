@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 from redis import Redis
 from redis.cluster import ClusterNode, RedisCluster
-from redis.exceptions import AuthenticationError, RedisClusterException, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, MovedError, RedisClusterException, RedisError, ResponseError
 from redis.sentinel import Sentinel
 
 from service.store.addresses import Address, read_url
@@ -63,10 +63,10 @@ def _clients(url: str, stack: ExitStack) -> Iterator["Redis"]:
     address = read_url(url)
     timeouts: dict[str, Any] = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
     if address.kind == "cluster":
-        nodes = [ClusterNode(host, port) for host, port in address.hosts]
+        nodes = [ClusterNode(host, port) for host, port in address.hosts]  # type: ignore[no-untyped-call]
         cluster = RedisCluster(startup_nodes=nodes, ssl=address.tls, **_login(address), **timeouts)
         stack.callback(cluster.close)
-        for node in cluster.get_primaries():
+        for node in cluster.get_primaries():  # type: ignore[no-untyped-call]
             yield cluster.get_redis_connection(node)
     elif address.kind == "sentinel":
         sentinels = {**timeouts, **address.sentinel_options, "ssl": address.tls}
@@ -198,6 +198,8 @@ def _scripts(client: "Redis") -> Finding:
     """Run a script that writes, as every append does, on a key that is gone the next moment."""
     try:
         client.eval("return redis.call('SET', KEYS[1], '1', 'PX', '1')", 1, "sash:{doctor}:check")
+    except MovedError:
+        return Finding("store scripts", "good", "another node of the cluster runs this one")
     except ResponseError as error:
         change = "allow this user EVAL, EVALSHA, SCRIPT and the data commands on sash:*, and the server writes"
         return Finding("store scripts", "problem", str(error), change)

@@ -1,0 +1,134 @@
+"""README's section "Moving in", run line by line against the stores that it names.
+
+What LangChain and the Agents SDK store is written by hand, in the forms of langchain-community 0.4 (a list, the newest
+message first) and openai-agents 0.24 (a table, and a list with the oldest first): the libraries bring numpy and SQLAlchemy
+along, or an HTTP framework, and are not worth installing for this.
+"""
+
+import json
+import re
+import shlex
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import redis
+from click.testing import CliRunner
+from conftest import Served
+
+from service.cli import main
+from service.commands.sources.conversation import safe_id
+from service.store.embedded import EmbeddedStore
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+THEIR_REDIS = "redis://127.0.0.1:6379/0"
+
+CALL = {"name": "find_table", "args": {"seats": 2}, "id": "call_1", "type": "tool_call"}
+LANGCHAIN = [
+    ("system", "You book tables.", {}),
+    ("human", "Two seats tonight?", {}),
+    ("ai", "", {"tool_calls": [CALL], "invalid_tool_calls": [], "usage_metadata": None}),
+    ("tool", "Osteria, seven", {"tool_call_id": "call_1", "artifact": None, "status": "success"}),
+    ("ai", "Osteria has a table at seven.", {"tool_calls": [], "invalid_tool_calls": [], "usage_metadata": None}),
+]
+ITEMS: list[dict[str, Any]] = [
+    {"role": "user", "content": "Two seats tonight?"},
+    {"type": "reasoning", "id": "rs_1", "summary": []},
+    {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "find_table", "arguments": '{"seats": 2}'},
+    {"type": "function_call_output", "call_id": "call_1", "output": "Osteria, seven"},
+    {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "Osteria has a table at seven.", "annotations": []}],
+    },
+]
+MOVED = [
+    {"role": "user", "content": "Two seats tonight?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "call_1", "type": "function", "function": {"name": "find_table", "arguments": '{"seats": 2}'}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "call_1", "content": "Osteria, seven"},
+    {"role": "assistant", "content": "Osteria has a table at seven."},
+]
+
+
+def commands() -> list[list[str]]:
+    """Every line of the section's shell blocks, split as a shell does."""
+    section = re.search(r"^## Moving in$(.*?)(?=^## |\Z)", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert section is not None, "README.md has no section '## Moving in'"
+    blocks = re.findall(r"^```sh$(.*?)^```$", section[1], re.MULTILINE | re.DOTALL)
+    return [shlex.split(line) for block in blocks for line in block.splitlines() if line.strip()]
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Iterator[EmbeddedStore]:
+    """The Redis of another application, with a LangChain history and an Agents SDK session in it."""
+    with EmbeddedStore(tmp_path / "theirs", fsync="everysec") as store:
+        with redis.Redis.from_url(store.url) as connection:
+            for kind, content, more in LANGCHAIN:
+                data = {
+                    "content": content,
+                    "additional_kwargs": {},
+                    "response_metadata": {},
+                    "type": kind,
+                    "name": None,
+                }
+                connection.lpush(
+                    "message_store:user:1", json.dumps({"type": kind, "data": {**data, "id": None, **more}})
+                )
+            key = "agents:session:user-2"
+            connection.hset(key, mapping={"session_id": "user-2", "created_at": "1"})
+            connection.rpush(f"{key}:messages", *map(json.dumps, ITEMS))
+            connection.set(f"{key}:counter", 1)
+            connection.rpush("unrelated", "text")
+        yield store
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with the files that the section names: a session file and a list of messages."""
+    with sqlite3.connect(tmp_path / "sessions.db") as connection:
+        connection.executescript(
+            "CREATE TABLE agent_sessions (session_id TEXT PRIMARY KEY, created_at TIMESTAMP, updated_at TIMESTAMP);"
+            "CREATE TABLE agent_messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, "
+            "message_data TEXT NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP);"
+        )
+        rows = [("user-3", json.dumps(item)) for item in ITEMS]
+        connection.executemany("INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)", rows)
+    connection.close()
+    (tmp_path / "chat.json").write_text(json.dumps(MOVED))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_readmes_way_in_works_and_may_be_taken_twice(served: Served, theirs: EmbeddedStore) -> None:
+    """Each source arrives whole and in order, ready for a window; a second run adds nothing."""
+    run = [[word.replace(THEIR_REDIS, theirs.url) for word in command] for command in commands()]
+    assert [command[:2] for command in run] == [["sash", "import"]] * 4
+    told: list[dict[str, Any]] = []
+    for command in [*run, *run]:
+        result = CliRunner().invoke(main, [*command[1:], "--url", served.url], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        told.append(json.loads(result.stdout))
+    assert [each["messages"] for each in told] == [5, 4, 4, 4, 0, 0, 0, 0]
+    assert [each["left_out"] for each in told[:4]] == [{}, {"reasoning": 1}, {"reasoning": 1}, {}]
+    expected = {
+        safe_id("user:1"): [{"role": "system", "content": "You book tables."}, *MOVED],
+        "user-2": MOVED,
+        "user-3": MOVED,
+        "support-4711": MOVED,
+    }
+    for conversation, messages in expected.items():
+        window = httpx.get(f"{served.url}/conversations/{conversation}/window", params={"model": "gpt-4o-mini"}).json()
+        assert window["request"]["messages"] == messages
+        assert window["stop_reason"] == "complete"
