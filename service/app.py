@@ -7,32 +7,63 @@
               log line
 """
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import cast
 
 from litestar import Litestar
 from litestar.datastructures import State
 
-from service.api import conversations, counting, docs, errors, health, history, messages, window
+from service.api import (
+    conversations,
+    counting,
+    docs,
+    errors,
+    fork,
+    health,
+    history,
+    messages,
+    operations,
+    transfer,
+    usage,
+    window,
+)
 from service.api.context import Context
 from service.api.edge import App, Edge, Keys
-from service.core.models import load_models_toml
+from service.core.models import Model, find_model, list_models, load_models_toml
 from service.core.text import ENCODINGS, count_text
+from service.operations.logging import get_logger
+from service.operations.metrics import Metrics
+from service.operations.reporter import Reporter
+from service.operations.statistics import ADD_FIGURES, Statistics
+from service.operations.summary import Prices
+from service.operations.tracing import OpenTelemetry, PassOn, Tracing, wants_spans
+from service.operations.workers import FOLDER_VARIABLE, Workers
+from service.problems import UnknownModel
 from service.settings import Settings
 from service.store import conversations as stored_conversations
 from service.store import history as stored_history
+from service.store import staging
+from service.store import usage as stored_usage
+from service.store.chunks import Chunks
 from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.history import Histories
+from service.store.usage import Calibrations
 
 ROUTES = (
     *conversations.HANDLERS,
     *messages.HANDLERS,
     *history.HANDLERS,
+    *fork.HANDLERS,
+    *transfer.HANDLERS,
+    *usage.HANDLERS,
     *window.HANDLERS,
     *counting.HANDLERS,
     *health.HANDLERS,
+    *operations.HANDLERS,
     *docs.HANDLERS,
 )
 
@@ -41,31 +72,53 @@ def create_app(settings: Settings) -> App:
     """An ASGI application. Its lifespan opens the store and closes it."""
     if settings.redis_url is None:
         raise ValueError("create_app needs redis_url: the command line starts the embedded store and sets it")
+    metrics = Metrics()
+    tracing = _tracing(metrics)
     client = Client(
         settings.redis_url,
-        scripts=(*stored_conversations.SCRIPTS, *stored_history.SCRIPTS),
+        scripts=(
+            *stored_conversations.SCRIPTS,
+            *stored_history.SCRIPTS,
+            *staging.SCRIPTS,
+            *stored_usage.SCRIPTS,
+            ADD_FIGURES,
+        ),
         timeout_seconds=settings.store_timeout_seconds,
         connections=settings.store_connections,
+        durability=settings.durability,
+        observer=metrics,
     )
     retention_ms = settings.retention_seconds * 1000 if settings.retention_seconds else None
     stored = Conversations(client, retention_ms=retention_ms)
+    models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {}
+    folder = os.environ.get(FOLDER_VARIABLE)
+    statistics = Statistics(client, metrics, prices=lambda name: _prices(name, models))
+    reporter = Reporter(metrics, statistics, Workers(Path(folder) if folder else None), lambda: client.waiting)
     context = Context(
         settings=settings,
         client=client,
         conversations=stored,
         histories=Histories(client, stored),
-        models=load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {},
+        chunks=Chunks(client, stored),
+        calibrations=Calibrations(client),
+        models=models,
+        metrics=metrics,
+        reporter=reporter,
     )
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         for encoding in ENCODINGS:
             count_text("warm", encoding)  # the vocabularies load once, before anybody waits for them
+        metrics.know(model.id for model in list_models(models))
         await client.open()
+        reporter.start()
         try:
             yield
         finally:
+            await reporter.stop()
             await client.close()
+            tracing.close()
 
     inner = Litestar(
         route_handlers=ROUTES,
@@ -76,4 +129,32 @@ def create_app(settings: Settings) -> App:
         openapi_config=None,
         logging_config=None,
     )
-    return Edge(cast("App", inner), keys=Keys(settings.api_keys), timeout_seconds=settings.request_timeout_seconds)
+    return Edge(
+        cast("App", inner),
+        keys=Keys(settings.api_keys),
+        timeout_seconds=settings.request_timeout_seconds,
+        metrics=metrics,
+        tracing=tracing,
+    )
+
+
+def _tracing(metrics: Metrics) -> Tracing:
+    """Spans where OpenTelemetry's variables ask for them and the extra is there; else traces are passed on."""
+    if not wants_spans(os.environ):
+        return PassOn()
+    try:
+        spans = OpenTelemetry.from_environment()
+    except ImportError:
+        get_logger().warning("no spans: install sash[otel]")
+        return PassOn()
+    metrics.did = spans.did
+    return spans
+
+
+def _prices(name: str, models: Mapping[str, Model]) -> Prices:
+    """A model's list prices, where they are known."""
+    try:
+        model = find_model(name, models)
+    except UnknownModel:
+        return Prices()
+    return Prices(model.input_price, model.cached_input_price)

@@ -1,6 +1,8 @@
 """sash serve: the embedded store when no other is named, and the workers."""
 
 import os
+import shutil
+import tempfile
 import threading
 import time
 from typing import Literal
@@ -11,6 +13,7 @@ from granian.constants import Interfaces, Loops
 
 from service.api.edge import App
 from service.app import create_app
+from service.operations.workers import FOLDER_VARIABLE
 from service.settings import Settings, mask_url
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 
@@ -63,6 +66,9 @@ def _watch(store: EmbeddedStore, stopping: threading.Event) -> None:
 
 def _serve(settings: Settings, store_url: str) -> int:
     os.environ |= _environment(settings, store_url)
+    figures = _figures_folder(settings.workers)
+    if figures is not None:
+        os.environ[FOLDER_VARIABLE] = figures
     server = Granian(
         "service.serve:application",
         factory=True,
@@ -77,8 +83,20 @@ def _serve(settings: Settings, store_url: str) -> int:
         workers_kill_timeout=_DRAIN_SECONDS,
     )
     click.echo(f"sash: listening on http://{settings.host}:{settings.port}", err=True)
-    server.serve()
+    try:
+        server.serve()
+    finally:
+        if figures is not None:
+            shutil.rmtree(figures, ignore_errors=True)
     return 0
+
+
+def _figures_folder(workers: int) -> str | None:
+    """A folder in which workers share their figures: in memory where there is such a place, none for a lone worker."""
+    if workers == 1:
+        return None
+    memory = "/dev/shm"  # noqa: S108 - mkdtemp makes a folder of a random name in it that only we can read
+    return tempfile.mkdtemp(prefix="sash-", dir=memory if os.access(memory, os.W_OK) else None)
 
 
 def _environment(settings: Settings, store_url: str) -> dict[str, str]:

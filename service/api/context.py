@@ -1,5 +1,6 @@
 """What handlers share: made once by the composition root, found in the application's state."""
 
+import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +9,15 @@ import msgspec
 from litestar import Request
 
 from service.core.models import Model
+from service.operations.metrics import Metrics
+from service.operations.reporter import Reporter
 from service.settings import Settings
+from service.store.chunks import Chunks
 from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.entries import new_id
 from service.store.history import Histories
+from service.store.usage import Calibrations
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -20,8 +25,14 @@ class Context(msgspec.Struct, frozen=True):
     client: Client
     conversations: Conversations
     histories: Histories
+    chunks: Chunks
+    calibrations: Calibrations
     models: Mapping[str, Model]
     """A deployment's own models, by name."""
+    metrics: Metrics
+    reporter: Reporter
+    drifting: set[str] = msgspec.field(default_factory=set)
+    """Exact models whose drift this process has told of."""
 
 
 def context_of(request: Request[Any, Any, Any]) -> Context:
@@ -40,6 +51,12 @@ def request_token(request: Request[Any, Any, Any]) -> str:
     """What names this request to the store, so that a change asked for twice is made once."""
     token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]
     return token or new_id()
+
+
+def extend_deadline(request: Request[Any, Any, Any]) -> None:
+    """Begin the request's time anew: a long transfer may take long as long as it gets on."""
+    deadline, seconds = request.scope["sash.deadline"]  # type: ignore[typeddict-item]
+    deadline.reschedule(asyncio.get_running_loop().time() + seconds)
 
 
 def now_ms() -> int:

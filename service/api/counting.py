@@ -7,10 +7,12 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
 from service.api.body import read_body, worker
-from service.api.context import context_of
+from service.api.context import context_of, tenant_of
 from service.api.conversations import JSON
 from service.api.schemas import Count, CountRequest, ModelInfo, SchemaFormat
+from service.api.usage import shown
 from service.api.windows import named_model
+from service.core.calibration import NO_REPORTS
 from service.core.counting import count_request
 from service.core.messages import decode_json, encode_message, invalid, validate_message
 from service.core.models import Model, find_model, list_models
@@ -28,7 +30,9 @@ async def count(request: Req) -> Response[bytes]:
     """Predict a request's ``prompt_tokens``; nothing is stored."""
     body = await read_body(request)
     wanted = await worker(len(body), decode_json, body, _count)
-    model = named_model(wanted.model, context_of(request).models, "#/model")
+    context = context_of(request)
+    models = await context.calibrations.correct(tenant_of(request), context.models, wanted.model)
+    model = named_model(wanted.model, models, "#/model")
     return Response(msgspec.json.encode(await worker(len(body), count_of, wanted, model)), media_type=JSON)
 
 
@@ -88,11 +92,16 @@ async def models(request: Req) -> Response[bytes]:
 @get("/models/{model_id:path}", operation_id="getModel")
 async def model(request: Req, model_id: FromPath[str]) -> Response[bytes]:
     """One model; the name may be dated, fine-tuned, or behind a provider's."""
+    context = context_of(request)
     try:
-        found = find_model(model_id.lstrip("/"), context_of(request).models)
+        found = find_model(model_id.lstrip("/"), context.models)
     except UnknownModel as unknown:
         raise NotFound(unknown.detail, members=unknown.members) from None
-    return Response(msgspec.json.encode(_info(found)), media_type=JSON)
+    calibration = await context.calibrations.read(tenant_of(request), found)
+    info = _info(found)
+    if calibration != NO_REPORTS:
+        info = msgspec.structs.replace(info, calibration=shown(found, calibration))
+    return Response(msgspec.json.encode(info), media_type=JSON)
 
 
 def _info(model: Model) -> ModelInfo:

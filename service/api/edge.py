@@ -12,8 +12,12 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Any
 
+import structlog
+
 from service.api.errors import PROBLEM_TYPE, render
 from service.operations.logging import describe, get_logger
+from service.operations.metrics import Metrics
+from service.operations.tracing import PassOn, Span, Tracing, read_traceparent
 from service.problems import DeadlineExceeded, Internal, Problem, RequestTimeout, Unauthorized
 from service.settings import ApiKey
 from service.store.entries import new_id
@@ -56,8 +60,12 @@ class Keys:
 class Edge:
     """The wrapper: an ASGI application around another."""
 
-    def __init__(self, app: App, *, keys: Keys, timeout_seconds: float) -> None:
+    def __init__(
+        self, app: App, *, keys: Keys, timeout_seconds: float, metrics: Metrics, tracing: Tracing | None = None
+    ) -> None:
         self._app = app
+        self._metrics = metrics
+        self._tracing = tracing or PassOn()
         self._keys = keys
         self._timeout_seconds = timeout_seconds
 
@@ -65,43 +73,52 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        asked = _Asked(receive)
-        answer = _Answer(send, request_id=_request_id(scope), head=scope["method"] == "HEAD")
         started = time.perf_counter()
+        structlog.contextvars.clear_contextvars()
+        asked = _Asked(receive)
+        span = self._tracing.begin(read_traceparent(_header(scope, b"traceparent")))
+        answer = _Answer(send, request_id=_request_id(scope), head=scope["method"] == "HEAD", span=span)
+        self._metrics.in_progress += 1
         if answer.head:
             scope["method"] = "GET"
         try:
             scope["sash.tenant"] = self._tenant(scope)
-            async with asyncio.timeout(self._timeout_seconds):
+            async with asyncio.timeout(self._timeout_seconds) as deadline:
+                scope["sash.deadline"] = deadline, self._timeout_seconds
                 await self._app(scope, asked.receive, answer.send)
         except TimeoutError:
             await answer.problem(_too_slow(self._timeout_seconds, waiting=asked.waiting), scope["path"])
         except Problem as problem:
             await answer.problem(problem, scope["path"])
         except Exception as error:  # noqa: BLE001 - the last place where a failure can become an answer
-            _log.error("request failed", path=scope["path"], **describe(error))
+            _log.error("request failed", operation=_operation(scope), **describe(error))
             await answer.problem(Internal("The service failed; nothing is known to be lost, try again."), scope["path"])
         finally:
-            self._line(scope, answer, time.perf_counter() - started)
+            self._done(scope, answer, time.perf_counter() - started)
 
     def _tenant(self, scope: Scope) -> str:
         if scope["path"] in OPEN_PATHS:
             return _DEFAULT_TENANT
-        authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        return self._keys.tenant(authorization)
+        return self._keys.tenant(_header(scope, b"authorization"))
 
-    def _line(self, scope: Scope, answer: "_Answer", seconds: float) -> None:
+    def _done(self, scope: Scope, answer: "_Answer", seconds: float) -> None:
+        operation = _operation(scope)
+        self._metrics.in_progress -= 1
+        self._metrics.request(operation, answer.status, seconds)
+        span = answer.span
+        if span is not None:
+            span.end(operation, answer.status)
         if scope["path"] in OPEN_PATHS:
             return
-        handler = scope.get("route_handler")
         _log.info(
             "request",
             request_id=answer.request_id,
             method="HEAD" if answer.head else scope["method"],
-            operation=getattr(handler, "operation_id", None),
+            operation=operation,
             status=answer.status,
             milliseconds=round(seconds * 1000, 2),
             bytes=answer.size_bytes,
+            **({"trace_id": span.context.trace_id, "span_id": span.context.span_id} if span is not None else {}),
         )
 
 
@@ -112,8 +129,21 @@ def _with_head(name: bytes, value: bytes) -> tuple[bytes, bytes]:
     return name, value
 
 
+def _header(scope: Scope, name: bytes) -> bytes:
+    for given, value in scope["headers"]:
+        if given == name:
+            return bytes(value)
+    return b""
+
+
+def _operation(scope: Scope) -> str | None:
+    """The operation's id; None where nothing is at the path. The path itself holds ids, which are never logged."""
+    operation: str | None = getattr(scope.get("route_handler"), "operation_id", None)
+    return operation
+
+
 def _request_id(scope: Scope) -> str:
-    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+    given = _header(scope, b"x-request-id")
     return given.decode("ascii") if _REQUEST_ID.fullmatch(given) else new_id()
 
 
@@ -141,8 +171,9 @@ class _Asked:
 class _Answer:
     """What is sent: watches the status and size, adds the request's id, drops the body of a HEAD."""
 
-    def __init__(self, send: Send, *, request_id: str, head: bool) -> None:
+    def __init__(self, send: Send, *, request_id: str, head: bool, span: Span | None) -> None:
         self._send = send
+        self.span = span
         self.request_id = request_id
         self.head = head
         self.status = 0
@@ -152,7 +183,10 @@ class _Answer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = [_with_head(name, value) for name, value in message.get("headers", ())]
-            message["headers"] = [*headers, (b"x-request-id", self.request_id.encode())]
+            headers.append((b"x-request-id", self.request_id.encode()))
+            if self.span is not None:
+                headers.append((b"traceparent", self.span.context.traceparent.encode()))
+            message["headers"] = headers
         elif message["type"] == "http.response.body":
             self.size_bytes += len(message.get("body", b""))
             if self.head:

@@ -61,7 +61,8 @@ def too_large_body(limit: int) -> TooLarge:
 
 def on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """A defect of ours: logged with where it came from, told without."""
-    _log.error("request failed", path=request.url.path, **describe(error))
+    operation = getattr(request.route_handler, "operation_id", None)  # and not the path, which holds people's ids
+    _log.error("request failed", operation=operation, **describe(error))
     return _response(request, Internal("The service failed; nothing is known to be lost, try again."))
 
 

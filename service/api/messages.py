@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import time
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -46,6 +47,7 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
 @post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)
 async def append_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """Append entries, all or none, each id once; with ``model`` the answer carries the window."""
+    started = time.perf_counter()
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
     wants_window = bool(request.scope["query_string"])
@@ -62,12 +64,14 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Respo
         template = parts.template
         if unnamed:
             limits_of(query, settings, context.models)  # what is wrong with these must not come out after the append
-    now = now_ms()
+    now, counting = now_ms(), time.perf_counter()
     entries = await worker(len(body), _prepared, appended, template, now)
+    tokenise_seconds = time.perf_counter() - counting
     if not wants_window:
         reply = await context.conversations.append(
             tenant, identity, entries, settings=_DEFAULTS, if_match=expected, now_ms=now
         )
+        _tell(context, reply, started, tokenise_seconds)
         return _response(reply, _appended(identity, entries, reply))
     reply, tail = await context.conversations.append_and_read(
         tenant,
@@ -80,6 +84,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Respo
         column=column,
         most=query.limit or 0,
     )
+    _tell(context, reply, started, tokenise_seconds)
     told = _appended(identity, entries, reply)
     try:
         window = await stored_window(context, tenant, identity, tail, query)
@@ -88,6 +93,11 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Respo
         problem.members["appended"] = msgspec.Raw(told)
         raise
     return _response(reply, told[:-1] + b',"window":' + window + b"}")
+
+
+def _tell(context: Context, reply: AppendReply, started: float, tokenise_seconds: float) -> None:
+    stored = sum(not step.duplicate for step in reply.entries)
+    context.metrics.append(stored, seconds=time.perf_counter() - started, tokenise_seconds=tokenise_seconds)
 
 
 def _too_many(limit: int) -> TooLarge:
@@ -153,7 +163,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
     headers = {"ETag": etag(page.version)}
     if if_none_match(request) == str(page.version):
         return Response(b"", status_code=304, headers=headers)
-    stored = [_stored(m, page.grounding.get(m.seq), page.metadata.get(m.seq)) for m in page.messages]
+    stored = [stored_message(m, page.grounding.get(m.seq), page.metadata.get(m.seq)) for m in page.messages]
     cursor = _cursor(following, query.order) if following else None
     if cursor:
         path = f"/conversations/{identity}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
@@ -173,7 +183,7 @@ async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPat
     if if_none_match(request) == str(page.version):
         return Response(b"", status_code=304, headers=headers)
     message = page.messages[0]
-    stored = _stored(message, page.grounding.get(message.seq), page.metadata.get(message.seq))
+    stored = stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq))
     return Response(msgspec.json.encode(stored), headers=headers, media_type=JSON)
 
 
@@ -184,7 +194,8 @@ def checked_seq(value: str) -> int:
     return int(value)
 
 
-def _stored(message: Message, grounding: StoredGrounding | None, metadata: bytes | None) -> StoredMessage:
+def stored_message(message: Message, grounding: StoredGrounding | None, metadata: bytes | None) -> StoredMessage:
+    """An entry as a client reads it."""
     record = message.record
     documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
     return StoredMessage(

@@ -7,6 +7,7 @@ from litestar import Request, Response, get
 
 from service.api.context import context_of
 from service.api.conversations import JSON
+from service.operations.dashboard import dashboard
 
 Req = Request[Any, Any, Any]
 _encoder = msgspec.json.Encoder()
@@ -26,4 +27,11 @@ async def get_stats(request: Req) -> Response[bytes]:
     return Response(_encoder.encode(stats), headers={"Cache-Control": "no-store"}, media_type=JSON)
 
 
-HANDLERS = (get_metrics, get_stats)
+@get("/dashboard", operation_id="getDashboard", sync_to_thread=False)
+def get_dashboard() -> Response[bytes]:
+    """The statistics for people, and a conversation with its window; the page asks for a key where keys are on."""
+    page = dashboard()
+    return Response(page.body, headers=page.headers, media_type="text/html")
+
+
+HANDLERS = (get_metrics, get_stats, get_dashboard)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from service.api.observed import Observed
 from service.api.schemas import WindowRequest
 from service.api.windows import answer, build, column_of, documents_of, limits_of
 from service.core.counting import reference_tokens
@@ -23,6 +24,11 @@ from service.store.layout import decode_grounding, decode_record
 
 def stateless_window(wanted: WindowRequest, models: Mapping[str, Model]) -> bytes:
     """The window of the messages in the body, as JSON; what the same messages stored would give."""
+    return observed_window(wanted, models)[0]
+
+
+def observed_window(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple[bytes, Observed]:
+    """The same, and what may be told of it."""
     settings = ConversationSettings(
         model=wanted.model,
         reserve=wanted.reserve,

@@ -58,6 +58,7 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
         correction=wanted.correction,
         token=request_token(request),
     )
+    context.metrics.record_usage(model.id, predicted=wanted.window_tokens, billed=wanted.prompt_tokens)
     _warn_of_drift(context, model, known)
     told = Reported(model.id, wanted.window_tokens - wanted.prompt_tokens, shown(model, known))
     return Response(msgspec.json.encode(told), media_type=JSON)

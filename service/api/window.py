@@ -1,5 +1,7 @@
 """GET …/window, and POST /window for a history in the body."""
 
+import time
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -10,9 +12,11 @@ from service.api.body import checked_id, etag, if_none_match, query_of, read_bod
 from service.api.context import context_of, tenant_of
 from service.api.conversations import JSON
 from service.api.schemas import WindowQuery, WindowRequest
-from service.api.stateless import stateless_window
+from service.api.stateless import observed_window
 from service.api.windows import likely_budget, stored_window
 from service.core.messages import decode_json
+from service.core.models import Model, find_model
+from service.problems import UnknownModel, WindowDoesNotFit
 
 Req = Request[Any, Any, Any]
 _request = msgspec.json.Decoder(WindowRequest)
@@ -24,7 +28,7 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Response[b
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
     budget, column = likely_budget(query, context.models)
-    known = if_none_match(request)
+    known = if_none_match(request) if _is_exact(query, context.models) else ""
     tail = await context.conversations.read_window(
         tenant, identity, known_version=known, budget=budget, column=column, most=query.limit or 0
     )
@@ -34,13 +38,28 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Response[b
     return Response(body, headers={"ETag": etag(tail.state.version)}, media_type=JSON)
 
 
+def _is_exact(query: WindowQuery, models: Mapping[str, Model]) -> bool:
+    """Whether the window follows from the conversation alone; an estimated model's changes with what was billed."""
+    try:
+        return query.model is not None and find_model(query.model, models).exact
+    except UnknownModel:
+        return False
+
+
 @post("/window", operation_id="buildWindow", status_code=200)
 async def build_window(request: Req) -> Response[bytes]:
     """The same for a history in the body; nothing is stored."""
     body = await read_body(request)
     wanted = await worker(len(body), decode_json, body, _request)
-    models = context_of(request).models
-    return Response(await worker(len(body), stateless_window, wanted, models), media_type=JSON)
+    context, started = context_of(request), time.perf_counter()
+    try:
+        models = await context.calibrations.correct(tenant_of(request), context.models, wanted.model)
+        window, seen = await worker(len(body), observed_window, wanted, models)
+    except WindowDoesNotFit:
+        context.metrics.does_not_fit(wanted.model or "")
+        raise
+    seen.tell(context.metrics, time.perf_counter() - started)
+    return Response(window, media_type=JSON)
 
 
 HANDLERS = (get_window, build_window)

@@ -1,11 +1,13 @@
 """From a stored tail, or a history in a body, to the window's JSON."""
 
+import time
 from collections.abc import Mapping
 
 import msgspec
 
 from service.api.body import worker
 from service.api.context import Context
+from service.api.observed import Observed
 from service.api.schemas import Dropped, Kept, WindowGrounding, WindowHead, WindowQuery, WindowRequest, WindowTokens
 from service.core.counting import is_estimate
 from service.core.documents import Documents, Source
@@ -15,7 +17,7 @@ from service.core.render import Bodies, join_bodies, render_openai, render_other
 from service.core.settings import ConversationSettings, FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
-from service.problems import Pointer, UnknownModel, Unprocessable
+from service.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
 from service.store.conversations import Tail
 
 _UNKNOWN_WINDOW = 100_000_000
@@ -145,19 +147,28 @@ class Stored:
 
 async def stored_window(context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery) -> bytes:
     """The window of a stored conversation, as JSON."""
+    started = time.perf_counter()
     settings, parts = decode_settings(tail.state.settings)
-    limits = limits_of(query, settings, context.models)
+    models = await context.calibrations.correct(tenant, context.models, query.model or settings.model)
+    limits = limits_of(query, settings, models)
     stored = Stored(context, tenant, conversation, tail)
     while True:
         grounding = await stored.grounding(query.grounding)
         history, bodies = stored.history(column_of(limits.model)), stored.bodies()
         size = sum(len(text) for each in grounding.values() for _, text in each.documents)
         documents = documents_of(query, parts, history, bodies, grounding)
-        window = await worker(size, build, history, limits, parts, query, documents)
+        try:
+            window = await worker(size, build, history, limits, parts, query, documents)
+        except WindowDoesNotFit:
+            context.metrics.does_not_fit(limits.model.id)
+            raise
         if isinstance(window, Window):
             break
         await stored.read_older(window.first_seq)
-    return answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
+    body, seen = answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
+    key = (tenant, conversation, limits.model.id)
+    seen.tell(context.metrics, time.perf_counter() - started, key=key, fixed=id(parts))
+    return body
 
 
 def build(
@@ -244,6 +255,7 @@ def _window_head(
         dropped=Dropped(**window.dropped),
         grounding=WindowGrounding(given, kept, kept < given or cut),
         stop_reason=window.stop_reason,
+        correction=model.correction,
         summary_used=window.summary is not None,
         note=window.note,
         explain=window.explain,
@@ -268,12 +280,13 @@ def answer(
     bodies: Bodies,
     documents: Documents,
     identity: tuple[str | None, int | None],
-) -> bytes:
-    """The window's JSON; ``identity`` is the conversation's id and version, where it has them."""
+) -> tuple[bytes, Observed]:
+    """The window's JSON, and what may be told of it; ``identity`` is the conversation's id and version, if it has them."""
     head = _window_head(query, limits, window, history, documents, identity)
     grounding = {seq: source.grounding for seq, source in documents.sources.items()}
     if query.format == "openai":
         request = render_openai(parts, window, bodies, grounding)
     else:
         request = render_other(query.format, parts, window, bodies, grounding)
-    return _head.encode(head)[:-1] + b',"request":' + request + b"}"
+    body = _head.encode(head)[:-1] + b',"request":' + request + b"}"
+    return body, Observed(query, history, window, head)

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
+from service.api.fork import Fork
 from service.api.history import PutSummary, Rewind
+from service.api.importing import ImportHead
 from service.api.messages import PageQuery
 from service.api.openapi import examples
 from service.api.openapi.shapes import Alive, AppendedMessages, ModelList, Ready
@@ -25,7 +27,10 @@ from service.api.schemas import (
     WindowQuery,
     WindowRequest,
 )
+from service.api.transfer import NDJSON, ImportQuery
+from service.api.usage import Reported, Usage
 from service.core.settings import ConversationSettings
+from service.operations.summary import Stats
 
 JSON = "application/json"
 TAGS: Mapping[str, str] = {
@@ -67,6 +72,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[int, ...] = ()
 
 
+_STORE = {"appendonly": "yes", "appendfsync": "always", "how": "appendfsync always"}
+_READY = {"status": "ready", "durability": "durable", "store": _STORE}
 _VERSIONED = ("ETag",)
 _UNCHANGED = Answer("Nothing has changed since the version in If-None-Match.", headers=_VERSIONED)
 _APPENDED = Answer("Appended.", AppendedMessages, _VERSIONED, example=examples.APPENDED)
@@ -176,6 +183,47 @@ OPERATIONS: Mapping[str, Operation] = {
         conditional=True,
         errors=(404,),
     ),
+    "forkConversation": Operation(
+        tag="conversations",
+        summary="Fork a conversation",
+        body=Fork,
+        body_example={"id": "c-2", "at_seq": 6},
+        answers={201: Answer("The copy.", Conversation, ("Location", "ETag"))},
+        fills=True,
+        conditional=True,
+        errors=(404, 409, 422),
+    ),
+    "exportConversation": Operation(
+        tag="conversations",
+        summary="Export a conversation",
+        answers={
+            200: Answer("A line of settings, then a line an entry.", "Text", _VERSIONED, media_type=NDJSON),
+            304: _UNCHANGED,
+        },
+        conditional=True,
+        errors=(404,),
+    ),
+    "importConversation": Operation(
+        tag="conversations",
+        summary="Import a conversation",
+        body=ImportHead,
+        body_example={"id": "c-1", "owner": "user-42", "model": "gpt-4o-mini"},
+        media_type=NDJSON,
+        query=ImportQuery,
+        answers={201: Answer("Imported.", Conversation, ("Location", "ETag"))},
+        fills=True,
+        errors=(409, 422),
+    ),
+    "reportUsage": Operation(
+        tag="models",
+        summary="Report what the provider billed",
+        body=Usage,
+        body_example={"model": "gpt-4o-mini", "prompt_tokens": 812, "window_tokens": 812},
+        answers={200: Answer("What is known of the model now.", Reported)},
+        fills=True,
+        conditional=True,
+        errors=(404,),
+    ),
     "getWindow": Operation(
         tag="windows",
         summary="Read the window to send",
@@ -221,7 +269,24 @@ OPERATIONS: Mapping[str, Operation] = {
     "ready": Operation(
         tag="operations",
         summary="May it take traffic",
-        answers={200: Answer("Ready.", Ready, example={"status": "ready", "durability": "durable"})},
+        answers={200: Answer("Ready.", Ready, example=_READY)},
+    ),
+    "getMetrics": Operation(
+        tag="operations",
+        summary="Figures for Prometheus",
+        answers={200: Answer("The figures.", "Text", media_type="text/plain")},
+        stored=False,
+    ),
+    "getStats": Operation(
+        tag="operations",
+        summary="Window statistics of the deployment",
+        answers={200: Answer("The statistics.", Stats)},
+    ),
+    "getDashboard": Operation(
+        tag="operations",
+        summary="The statistics for people",
+        answers={200: Answer("The page.", "Text", media_type="text/html")},
+        stored=False,
     ),
     "getOpenapi": Operation(
         tag="operations",

@@ -1,0 +1,50 @@
+"""The dashboard: one page, put together once from the files of ``page/``, that asks nobody but this service.
+
+There is no build step. The policy that goes with the page names the page's own style and script by their digests, so a
+browser runs nothing else, whatever a message may hold.
+"""
+
+from base64 import b64encode
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import NamedTuple
+
+_SCRIPTS = ("base.js", "charts.js", "deployment.js", "conversation.js", "main.js")
+
+
+class Page(NamedTuple):
+    """A page, and the headers that it is sent with."""
+
+    body: bytes
+    headers: dict[str, str]
+
+
+@lru_cache(maxsize=1)
+def dashboard() -> Page:
+    """The page."""
+    folder = files("service.operations") / "page"
+    style = (folder / "style.css").read_bytes()
+    script = b"".join((folder / name).read_bytes() for name in _SCRIPTS)
+    body = (folder / "page.html").read_bytes().replace(b"/*STYLE*/", style).replace(b"/*SCRIPT*/", script)
+    policy = {
+        "default-src": "'none'",
+        "script-src": _digest(script),
+        "style-src": _digest(style),
+        "img-src": "data:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    headers = {
+        "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "Cache-Control": "no-cache",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Page(body, headers)
+
+
+def _digest(text: bytes) -> str:
+    return f"'sha256-{b64encode(sha256(text).digest()).decode()}'"

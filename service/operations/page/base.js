@@ -1,0 +1,71 @@
+"use strict";
+
+/** An element; `attributes` with a function are listeners, children that are null are left out. */
+function h(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** The same for drawings. */
+function s(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value);
+  element.append(...children.flat());
+  return element;
+}
+
+const byId = (id) => document.getElementById(id);
+const NONE = "–";
+
+const say = {
+  whole: (n) => (n === null || n === undefined ? NONE : Math.round(n).toLocaleString("en")),
+  short(n) {
+    if (n === null || n === undefined) return NONE;
+    for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
+      if (Math.abs(n) >= size) return `${(n / (unit === "k" ? 1e3 : size)).toPrecision(3).replace(/\.?0+$/, "")} ${unit}`;
+    }
+    return say.whole(n);
+  },
+  rate: (n) => (n === 0 ? "0" : n < 10 ? n.toFixed(1) : say.whole(n)),
+  share: (n) => (n === null || n === undefined ? NONE : n > 0 && n < 0.01 ? `${(n * 100).toFixed(2)}\u202f%` : `${Math.round(n * 100)}\u202f%`),
+  milliseconds: (n) => (n === null || n === undefined ? NONE : n < 10 ? n.toFixed(1) : say.whole(n)),
+  dollars(n) {
+    if (n === null || n === undefined) return "price unknown";
+    if (n === 0) return "$0";
+    return n < 0.01 ? "under 1¢" : `$${n < 100 ? n.toFixed(2) : say.whole(n)}`;
+  },
+  clock: (at) => new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }),
+  count: (n, one, many = `${one}s`) => `${say.whole(n)} ${n === 1 ? one : many}`,
+};
+
+/** Asks the service. A refused key opens the dialog; a problem is thrown with its document. */
+const api = {
+  key: sessionStorage.getItem("sash.key"),
+  async get(path, headers = {}) {
+    const asked = api.key;
+    const response = await fetch(path, {
+      headers: { ...headers, ...(asked ? { Authorization: `Bearer ${asked}` } : {}) }, cache: "no-store",
+    });
+    if (response.status === 401) askForKey(asked !== null);
+    if (response.status === 304) return null;
+    const body = await response.json().catch(() => ({ title: response.statusText, detail: "The answer is not JSON.", status: response.status }));
+    if (!response.ok) throw Object.assign(new Error(body.detail), { problem: body });
+    return body;
+  },
+};
+
+function askForKey(refused) {
+  byId("key").hidden = false;
+  if (byId("ask").open || (api.declined && !refused)) return;
+  byId("ask-why").textContent = refused
+    ? "That key opens nothing here. Keys are listed in SASH_API_KEYS."
+    : "This deployment answers only with one. It is kept in this tab alone, until you close it.";
+  byId("ask-key").value = "";
+  byId("ask").showModal();
+}

@@ -1,0 +1,170 @@
+const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.25", grounding: "latest" };
+const found = { window: null, asked: "", selected: null, top: 128000 };
+const MOST_SHOWN = 600;
+const LEAST_TOKENS = 64;
+
+function conversationView(main, parameters) {
+  for (const name of Object.keys(looked)) if (parameters.has(name)) looked[name] = name === "stable" ? parameters.get(name) === "true" : parameters.get(name);
+  const field = (name, text, input, extra) => h("div", { class: "field" }, h("label", { for: `c-${name}` }, text), input, extra);
+  const change = (name) => (event) => { looked[name] = event.target.value.trim(); soon(); };
+  main.append(
+    h("h1", { class: "visually-hidden" }, "A conversation and its window"),
+    h("form", { class: "controls", submit: (event) => { event.preventDefault(); look(true); } },
+      field("id", "Conversation", h("input", { id: "c-id", class: "id", value: looked.id, placeholder: "its id", required: true, spellcheck: "false", autocomplete: "off", autocapitalize: "off", change: change("id") })),
+      field("model", "Model", h("input", { id: "c-model", value: looked.model, placeholder: "the conversation’s", list: "models", spellcheck: "false", autocomplete: "off", change: change("model") }), h("datalist", { id: "models" })),
+      field("reserve", "Reserve for the reply", h("input", { id: "c-reserve", type: "number", min: 0, step: 1, value: looked.reserve, placeholder: "its own", input: change("reserve") })),
+      field("max", "At most, tokens", h("input", { id: "c-max", type: "number", min: 1, step: 1, value: looked.max_tokens, placeholder: "no limit", input: (event) => { looked.max_tokens = event.target.value.trim(); byId("c-slide").value = slideOf(looked.max_tokens); soon(); } })),
+      field("slide", "Smaller window", h("input", { id: "c-slide", type: "range", min: 0, max: 100, value: slideOf(looked.max_tokens), input: (event) => { looked.max_tokens = tokensOf(event.target.value); byId("c-max").value = looked.max_tokens; soon(); } })),
+      field("grounding", "Documents", h("select", { id: "c-grounding", change: change("grounding") }, ["latest", "all", "none"].map((value) => h("option", { value, selected: looked.grounding === value }, value)))),
+      h("div", { class: "field check" }, h("input", { id: "c-stable", type: "checkbox", checked: looked.stable, change: (event) => { looked.stable = event.target.checked; soon(); } }), h("label", { for: "c-stable" }, "Stable cut")),
+      h("button", { class: "primary" }, "Show")),
+    h("div", { id: "seen", "aria-live": "polite" }));
+  found.window = null;
+  api.get("models").then((known) => byId("models")?.replaceChildren(...(known.models ?? known).map((model) => h("option", { value: model.id })))).catch(() => {});
+  if (looked.id) look(true);
+  else {
+    byId("seen").append(h("p", { class: "notice" }, "Type a conversation’s id to see its messages and what of them a window holds."));
+    byId("c-id").focus();
+  }
+  return { every: 3000, refresh: () => look(false) };
+}
+
+const slideOf = (tokens) => (tokens ? Math.round((100 * Math.log(tokens / LEAST_TOKENS)) / Math.log(found.top / LEAST_TOKENS)) : 100);
+const tokensOf = (slide) => (Number(slide) === 100 ? "" : String(Math.round(LEAST_TOKENS * (found.top / LEAST_TOKENS) ** (slide / 100))));
+
+let waiting;
+function soon() {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => look(true), 120);
+}
+
+function asked() {
+  const query = new URLSearchParams();
+  for (const name of ["model", "reserve", "max_tokens"]) if (looked[name]) query.set(name, looked[name]);
+  if (looked.grounding !== "latest") query.set("grounding", looked.grounding);
+  if (looked.stable) { query.set("stable", "true"); query.set("stable_step", looked.stable_step); }
+  return query;
+}
+
+/** Read the window again; unless `whole`, only when the conversation has changed. */
+async function look(whole) {
+  if (!looked.id || !byId("seen")) return;
+  const query = asked();
+  const state = new URLSearchParams([["id", looked.id], ...query]);
+  history.replaceState(null, "", `#conversation?${state}`);
+  query.set("explain", "true");
+  const question = `conversations/${encodeURIComponent(looked.id)}/window?${query}`;
+  const same = !whole && found.asked === question && found.window;
+  found.asked = question;
+  let window = null;
+  try {
+    window = await api.get(question, same ? { "If-None-Match": `"${found.window.version}"` } : {});
+  } catch (error) {
+    if (found.asked === question && byId("seen")) { found.window = null; drawProblem(error); }
+    return;
+  }
+  if (!window || found.asked !== question || !byId("seen")) return;
+  if (window.context_window) found.top = Math.max(1024, window.context_window - window.reserve);
+  const arrived = found.window && found.window.conversation_id === window.conversation_id && window.version > found.window.version;
+  if (found.window?.conversation_id !== window.conversation_id) found.selected = null;
+  found.window = window;
+  drawConversation(window, arrived);
+}
+
+function drawProblem(error) {
+  const problem = error.problem ?? { title: "No answer", detail: error.message };
+  const costs = Object.entries(problem.costs ?? {}).map(([name, tokens], index) => [["c-system", "c-user", "c-accent", "c-warn", "c-soft"][index % 5], name, tokens]);
+  const near = problem.near?.length ? h("p", { class: "small" }, `Near: ${problem.near.join(", ")}`) : null;
+  byId("seen").replaceChildren(h("div", { class: "card whole problem" }, h("h2", {}, problem.title), h("p", {}, problem.detail), near,
+    costs.length ? stacked(costs, "What must be in the window", " tokens") : null));
+}
+
+function drawConversation(window, arrived) {
+  const { tokens, kept, dropped, grounding } = window;
+  const free = window.budget - tokens.total;
+  const fixed = tokens.priming + tokens.system + tokens.few_shots;
+  const parts = [["c-system", "system and few-shots", fixed], ["c-warn", "tools", tokens.tools], ["c-soft", "summary and note", tokens.summary], ["c-accent", "messages", tokens.messages], ["c-user", "documents", tokens.grounding], ["c-quiet", "free", free]];
+  const why = { complete: "It holds the whole history.", budget: "The budget ended it.", limit: "A limit ended it.", summary: "The summary ended it." }[window.stop_reason];
+  const messages = kept.messages + dropped.messages;
+  byId("seen").replaceChildren(
+    h("div", { class: "grid" },
+      h("section", { class: "card two-thirds", "aria-label": "The window" },
+        h("h2", {}, `${window.model}${window.exact ? "" : ", estimated"} · version ${window.version}${arrived ? " · just now" : ""}`),
+        h("p", { class: "lead" }, `${say.whole(tokens.total)} of ${say.whole(window.budget)} tokens`, h("span", { class: "small" }, `  ${say.share(tokens.total / window.budget)} full. ${why}`)),
+        stacked(parts.filter(([, name, n]) => n || name === "free"), "The budget", " tokens")),
+      h("section", { class: "card", "aria-label": "In figures" },
+        h("h2", {}, "In figures"),
+        pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ["left out", `${say.whole(dropped.messages)}, ${say.short(dropped.tokens)} tokens`],
+          ["documents sent", `${grounding.documents_kept} of ${grounding.documents}${grounding.truncated ? ", cut" : ""}`, grounding.truncated ? "warn" : ""],
+          ["documents left out", `${say.short(dropped.grounding_tokens)} tokens`], ["reserve for the reply", say.whole(window.reserve)])),
+      h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: filled ones are sent"), strip(window),
+        h("ul", { class: "key" }, ["system", "user", "assistant", "tool"].map((role) => h("li", { class: `r-${role}` }, role)), h("li", { class: "c-quiet" }, "left out"))),
+      h("section", { class: "card whole detail", id: "detail", "aria-label": "The message", "aria-live": "polite" })));
+  const lines = window.explain;
+  const chosen = lines.find((line) => line.seq === found.selected) ?? lines.at(-1);
+  if (chosen) select(chosen.seq, false);
+  else byId("detail").append(h("p", { class: "small" }, "No messages yet."));
+}
+
+function strip(window) {
+  const lines = window.explain, cut = cutOf(lines);
+  const first = lines.length > MOST_SHOWN ? lines.length - MOST_SHOWN : 0;
+  const unseen = window.kept.messages + window.dropped.messages - lines.length + first;
+  const newest = lines.findLast((line) => line.role === "user")?.seq;
+  const cells = lines.slice(first).map((line) => {
+    const classes = [`r-${line.role}`, line.kept ? "" : "out", line.reason === "always: pinned" ? "pinned" : "", window.grounding.truncated && line.seq === newest ? "trimmed" : ""];
+    const about = `Message ${line.seq}, ${line.role}, ${say.count(line.tokens, "token")}, ${line.kept ? "sent" : "left out"}: ${line.reason}`;
+    const button = h("button", { type: "button", class: classes.filter(Boolean).join(" "), title: about, "aria-label": about, "data-seq": line.seq, tabindex: "-1", click: () => select(line.seq, true), keydown: walk, focus: () => select(line.seq, false) });
+    const wide = Math.min(150, 16 + 4 * Math.sqrt(line.tokens));
+    button.style.width = `${wide}px`;
+    if (wide > 34) button.append(String(line.seq));
+    return [line.seq === cut ? h("li", { class: "cut", title: "Here history begins", "aria-hidden": "true" }) : null, h("li", {}, button)];
+  });
+  return h("ol", { class: "strip", id: "strip" }, unseen > 0 ? h("li", { class: "older" }, `${say.whole(unseen)} older`) : null, cells);
+}
+
+/** The seq from which on everything is in; null when nothing is left out. */
+function cutOf(lines) {
+  let index = lines.length;
+  while (index > 0 && lines[index - 1].kept) index -= 1;
+  return index > 0 && index < lines.length ? lines[index].seq : null;
+}
+
+function walk(event) {
+  const buttons = [...byId("strip").querySelectorAll("button")], at = buttons.indexOf(event.currentTarget);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: buttons.length - 1 }[event.key];
+  if (to === undefined || !buttons[to]) return;
+  event.preventDefault();
+  buttons[to].focus();
+}
+
+async function select(seq, focus) {
+  const before = found.selected;
+  found.selected = seq;
+  for (const button of byId("strip").querySelectorAll("button")) {
+    const here = Number(button.dataset.seq) === seq;
+    button.tabIndex = here ? 0 : -1;
+    if (here) button.setAttribute("aria-current", "true"); else button.removeAttribute("aria-current");
+    if (here && focus) button.focus();
+  }
+  if (before === seq && byId("detail").childElementCount) return;
+  const line = found.window.explain.find((each) => each.seq === seq);
+  let message = null;
+  try {
+    message = await api.get(`conversations/${encodeURIComponent(looked.id)}/messages/${seq}`);
+  } catch {
+    message = null;
+  }
+  if (found.selected !== seq || !byId("detail")) return;
+  byId("detail").replaceChildren(
+    h("div", {}, h("h2", {}, `Message ${seq}`), pairs(["role", line.role], ["in the window", line.kept ? "yes" : "no"], ["because", line.reason], ["tokens", say.whole(line.tokens)],
+      message?.grounding ? ["documents", `${message.grounding.documents.length}, ${say.whole(message.grounding_tokens?.[found.window.encoding])} tokens`] : null,
+      message?.pinned ? ["pinned", "yes"] : null, message ? ["came", new Date(message.created_at).toLocaleString("en-GB")] : null)),
+    h("pre", { tabindex: "0", role: "region", "aria-label": "Text of the message" }, message ? textOf(message.message) : "It could not be read."));
+}
+
+function textOf(message) {
+  const content = typeof message.content === "string" ? message.content : (message.content ?? []).map((part) => part.text ?? `[${part.type}]`).join("\n");
+  const calls = (message.tool_calls ?? []).map((call) => `→ ${call.function?.name ?? call.custom?.name}(${call.function?.arguments ?? call.custom?.input})`);
+  return [content, ...calls].filter(Boolean).join("\n") || "(nothing)";
+}

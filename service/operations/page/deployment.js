@@ -1,0 +1,144 @@
+const RANGES = { hour: "Last hour", day: "Last day", start: "Since the start" };
+const shown = { range: "hour", model: "", stats: null, at: 0 };
+
+function deploymentView(main) {
+  main.append(
+    h("div", { class: "bar" },
+      h("div", { class: "verdict", id: "verdict", role: "status" }, h("h1", {}, "Asking…")),
+      h("fieldset", { class: "choice", id: "ranges" }, h("legend", { class: "visually-hidden" }, "Time range"),
+        Object.entries(RANGES).map(([range, name]) => h("label", {},
+          h("input", { type: "radio", name: "range", value: range, checked: shown.range === range, change: () => { shown.range = range; drawDeployment(); } }), name))),
+      h("div", { class: "field" }, h("label", { for: "model" }, "Model"),
+        h("select", { id: "model", change: (event) => { shown.model = event.target.value; drawDeployment(); } }, h("option", { value: "" }, "All models")))),
+    h("div", { class: "grid", id: "cards" }));
+  refreshDeployment();
+  return { every: 5000, refresh: refreshDeployment };
+}
+
+async function refreshDeployment() {
+  try {
+    shown.stats = await api.get("stats");
+    shown.at = Date.now();
+  } catch (error) {
+    shown.failure = error.problem?.status === 401 ? null : error;
+    if (!shown.stats && byId("verdict")) verdict(error.problem?.status === 401 ? "warn" : "bad", error.problem?.status === 401 ? "A key is needed." : "No answer.", [error.message]);
+    return;
+  }
+  shown.failure = null;
+  if (byId("cards")) drawDeployment();
+}
+
+function verdict(how, title, lines, note) {
+  const place = byId("verdict");
+  const text = [title, ...lines, note].join("|");
+  if (place.dataset.text === text) return;
+  place.dataset.text = text;
+  place.className = `verdict ${how}`;
+  place.replaceChildren(h("h1", {}, title), ...(note ? [h("p", {}, note)] : []), ...(lines.length ? [h("ul", {}, lines.map((line) => h("li", {}, line)))] : []));
+}
+
+/** What somebody on call should look at, worst first: [how bad, sentence]. */
+function concerns(range) {
+  const { requests, all } = range, found = [];
+  const failed = requests.server_errors, refused = all.does_not_fit;
+  if (failed) found.push([failed / requests.requests > 0.001 ? "bad" : "warn", `${say.count(failed, "request")} of ${say.whole(requests.requests)} failed on our side.`]);
+  if (all.prediction.under) found.push(["bad", `${say.count(all.prediction.under, "request")} cost more than predicted, by ${say.count(all.prediction.under_tokens, "token")} in all: such a window can overflow.`]);
+  if (requests.window_milliseconds.p95 > 100) found.push(["warn", `Windows are slow: one in twenty takes over ${say.milliseconds(requests.window_milliseconds.p95)} ms.`]);
+  if (refused) found.push(["warn", `${say.count(refused, "window")} could not be made: what must be in them is over the budget.`]);
+  const recent = range.timeline.slice(-6, -1);
+  if (shown.range === "hour" && all.windows > 60 && recent.every((point) => !point.windows) && !range.timeline.at(-1).windows) found.push(["warn", "No window was served in the last five minutes."]);
+  return found.sort(([a], [b]) => a.localeCompare(b));
+}
+
+function drawDeployment() {
+  if (!shown.stats) return;
+  const range = shown.stats[shown.range];
+  const names = range.models.map((each) => each.model);
+  const select = byId("model");
+  if (select.dataset.names !== names.join()) {
+    select.dataset.names = names.join();
+    select.replaceChildren(h("option", { value: "" }, "All models"), ...names.map((name) => h("option", { value: name, selected: name === shown.model }, name)));
+  }
+  if (shown.model && !names.includes(shown.model)) shown.model = "";
+  const figures = range.models.find((each) => each.model === shown.model) ?? range.all;
+  const found = concerns(range);
+  const served = `${say.count(range.all.windows, "window")} ${shown.range === "start" ? `since ${new Date(range.since).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" })}` : `in the ${RANGES[shown.range].toLowerCase()}`}`;
+  if (!range.all.windows && !found.length) verdict("", "Nothing yet.", [], `No window was served in this time${range.requests.requests ? `; ${say.count(range.requests.requests, "request")} came` : ""}.`);
+  else verdict(found[0]?.[0] ?? "", found.length ? (found.length === 1 ? "One thing to look at." : `${["", "", "Two", "Three", "Four", "Five"][found.length] ?? found.length} things to look at.`) : "All is well.", found.map(([, line]) => line), `${served}; the median took ${say.milliseconds(range.requests.window_milliseconds.p50 ?? range.all.milliseconds.p50)} ms.`);
+  const cards = [rateCard(range), numbersCard(range, figures), fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), modelsCard(range)];
+  byId("cards").replaceChildren(...cards.filter(Boolean));
+}
+
+const card = (size, title, ...children) => h("section", { class: `card ${size}`, "aria-label": title }, h("h2", {}, title), ...children);
+const pairs = (...rows) => h("dl", { class: "pairs" }, rows.filter(Boolean).map(([name, value, how]) =>
+  value === undefined ? h("dt", { class: "part" }, name) : [h("dt", {}, name), h("dd", how ? { class: how } : {}, value)]));
+
+function rateCard(range) {
+  if (!range.timeline.length) return card("two-thirds", "Windows", h("p", { class: "lead" }, say.count(range.all.windows, "window")), h("p", { class: "small" }, `since ${new Date(range.since).toLocaleString("en-GB")}, ${say.rate((range.all.windows * 60) / range.seconds)} a minute on average. Choose the last hour or day to see when.`));
+  const perMinute = shown.range === "hour" ? 1 : 60;
+  return card("two-thirds", `Windows a minute, all models${shown.range === "day" ? ", by the hour" : ""}`, timeline(range.timeline, perMinute, "Windows a minute"),
+    h("h2", {}, "Reading a window, milliseconds: 95 % take less"), latency(range.timeline));
+}
+
+function numbersCard(range, figures) {
+  const whole = range.timeline.slice(-6, -1);
+  const perMinute = shown.range === "hour" ? whole.reduce((sum, point) => sum + point.windows, 0) / 5 : (range.all.windows * 60) / range.seconds;
+  const cell = (name, value, unit, note) => h("div", {}, h("dt", {}, name), h("dd", {}, value, unit ? h("small", {}, unit) : null), h("dd", { class: "note" }, note));
+  const { requests } = range;
+  return card("", "At a glance", h("dl", { class: "figures" },
+    cell("Windows a minute", say.rate(perMinute), "", shown.range === "hour" ? "last five minutes" : "on average"),
+    cell("Reading one", say.milliseconds(requests.window_milliseconds.p95), "ms", `95 % within; the median is ${say.milliseconds(requests.window_milliseconds.p50)}`),
+    cell("Appending", say.milliseconds(requests.append_milliseconds.p95), "ms", `95 % within; the median is ${say.milliseconds(requests.append_milliseconds.p50)}`),
+    cell("Failed", say.share(requests.requests ? requests.server_errors / requests.requests : 0), "", `${say.short(requests.server_errors)} of ${say.short(requests.requests)}; ${say.short(requests.client_errors)} refused as wrong`),
+    cell("Tokens a window", say.short(figures.tokens.p50), "", `the median; 95 % under ${say.short(figures.tokens.p95)}`),
+    cell("Budget used", say.share(figures.fill.p50), "", `the median; 95 % under ${say.share(figures.fill.p95)}`)));
+}
+
+function fullCard(figures) {
+  const reasons = figures.stop_reasons;
+  return card("", "How full windows are", fullness(figures.fill.histogram),
+    pairs(["held the whole history", say.short(reasons.complete)], ["ended by the budget", say.short(reasons.budget)],
+      reasons.limit ? ["ended by a limit", say.short(reasons.limit)] : null, reasons.summary ? ["ended by a summary", say.short(reasons.summary)] : null));
+}
+
+function leftOutCard(figures) {
+  const { kept_messages: kept, dropped_messages: dropped } = figures;
+  const total = kept + dropped;
+  return card("", "What was left out", h("p", { class: "lead" }, total ? say.share(dropped / total) : NONE, h("span", { class: "small" }, " of messages")),
+    stacked([["c-accent", "sent", kept], ["c-quiet", "left out", dropped]], "Messages"),
+    pairs(["tokens left out", say.short(figures.dropped_tokens)],
+      ["documents cut for want of room", say.short(figures.grounding_truncations)], ["their tokens", say.short(figures.grounding_tokens_trimmed)],
+      ["windows that did not fit", say.short(figures.does_not_fit), figures.does_not_fit ? "warn" : ""]));
+}
+
+function savedCard(figures) {
+  const { saved, stable, sliding } = figures;
+  const known = [saved.documents_usd, saved.prompt_cache_usd].filter((value) => value !== null);
+  return card("", "What was saved", h("p", { class: "lead" }, known.length ? say.dollars(known.reduce((a, b) => a + b, 0)) : NONE), h("p", { class: "small" }, "at list prices of input tokens"),
+    pairs(["Documents not sent again"], ["tokens", say.short(figures.grounding_tokens_saved)], ["worth", say.dollars(saved.documents_usd)],
+      ["Prompt cache, stable cuts"], ["tokens it can serve", say.short(stable.reused_tokens)], ["worth up to", say.dollars(saved.prompt_cache_usd)],
+      ["of a window, stable", say.share(stable.share)], ["of a window, sliding", say.share(sliding.share)]));
+}
+
+function predictionCard(figures) {
+  const { prediction } = figures;
+  if (!prediction.reports) return card("", "Predicted against billed", h("p", { class: "small" }, "Nobody reported usage in this time. ", h("code", {}, "POST …/usage"), " with what the provider billed shows here how exact counts are."));
+  const exact = prediction.exact / prediction.reports;
+  return card("", "Predicted against billed", h("p", { class: "lead" }, say.share(exact), h("span", { class: "small" }, ` of ${say.count(prediction.reports, "report")} exact`)),
+    stacked([["c-accent", "exact", prediction.exact], ["c-soft", "predicted more", prediction.over], ["c-bad", "predicted less", prediction.under]], "Reports"),
+    pairs(["off by, on average", `${prediction.mean_error_tokens > 0 ? "+" : ""}${prediction.mean_error_tokens} tokens`], ["as a part of what was billed", say.share(prediction.mean_error_share)], ["tokens short in all", say.whole(prediction.under_tokens), prediction.under_tokens ? "bad" : ""]));
+}
+
+function modelsCard(range) {
+  const heads = ["Model", "Windows", "Tokens, p95", "Fill, p95", "Left out", "Did not fit", "Stable reuse", "Saved", "Off by"];
+  const row = (each) => {
+    const total = each.kept_messages + each.dropped_messages;
+    const saved = [each.saved.documents_usd, each.saved.prompt_cache_usd].filter((value) => value !== null);
+    return h("tr", {}, h("th", { scope: "row" }, each.model), ...[say.whole(each.windows), say.short(each.tokens.p95), say.share(each.fill.p95), total ? say.share(each.dropped_messages / total) : NONE,
+      each.does_not_fit ? h("span", { class: "warn" }, say.whole(each.does_not_fit)) : "0", say.share(each.stable.share), saved.length ? say.dollars(saved.reduce((a, b) => a + b, 0)) : NONE,
+      each.prediction.reports ? say.share(each.prediction.mean_error_share) : NONE].map((cell) => h("td", {}, cell)));
+  };
+  if (!range.models.length) return null;
+  return card("two-thirds", "By model", h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Figures by model" }, h("table", {},
+    h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, range.models.map(row)))));
+}

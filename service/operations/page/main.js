@@ -1,0 +1,45 @@
+const VIEWS = { deployment: deploymentView, conversation: conversationView };
+let view = null, timer = null;
+
+/** Show the view that the address names. */
+function route() {
+  const [name, query] = location.hash.slice(1).split("?");
+  const which = VIEWS[name] ? name : "deployment";
+  const parameters = new URLSearchParams(query);
+  if (which === "deployment") {
+    if (RANGES[parameters.get("range")]) shown.range = parameters.get("range");
+    if (parameters.has("model")) shown.model = parameters.get("model");
+  }
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.hash === `#${which}`) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+  }
+  document.title = which === "deployment" ? "Sash" : "Sash: a conversation";
+  clearInterval(timer);
+  byId("main").replaceChildren();
+  view = VIEWS[which](byId("main"), parameters);
+  timer = setInterval(() => { if (!document.hidden) view.refresh(); }, view.every);
+}
+
+/** Says how old the figures are, and when they are too old. */
+function tick() {
+  const clock = byId("clock"), old = shown.at ? Math.round((Date.now() - shown.at) / 1000) : 0;
+  const stale = Boolean(shown.failure) || old > 30;
+  clock.hidden = !byId("cards");
+  clock.textContent = shown.at ? (stale ? `No answer for ${say.count(old, "second")}` : "Live, every five seconds") : "";
+  clock.classList.toggle("stale", stale && Boolean(shown.at));
+}
+
+byId("ask-form").addEventListener("submit", () => {
+  api.key = byId("ask-key").value.trim();
+  api.declined = false;
+  sessionStorage.setItem("sash.key", api.key);
+  route();
+});
+byId("ask-cancel").addEventListener("click", () => byId("ask").close());
+byId("ask").addEventListener("close", () => { api.declined = !api.key; });
+byId("key").addEventListener("click", () => { api.declined = false; api.key = null; sessionStorage.removeItem("sash.key"); askForKey(false); });
+byId("key").hidden = api.key === null;
+document.addEventListener("visibilitychange", () => { if (!document.hidden) view.refresh(); });
+window.addEventListener("hashchange", route);
+setInterval(tick, 1000);
+route();
