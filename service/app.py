@@ -26,6 +26,7 @@ from service.api import (
     history,
     messages,
     operations,
+    owners,
     transfer,
     usage,
     window,
@@ -45,12 +46,14 @@ from service.problems import UnknownModel
 from service.settings import Settings
 from service.store import conversations as stored_conversations
 from service.store import history as stored_history
+from service.store import owners as stored_owners
 from service.store import staging
 from service.store import usage as stored_usage
 from service.store.chunks import Chunks
 from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.history import Histories
+from service.store.owners import Owners
 from service.store.usage import Calibrations
 
 ROUTES = (
@@ -60,6 +63,7 @@ ROUTES = (
     *fork.HANDLERS,
     *transfer.HANDLERS,
     *usage.HANDLERS,
+    *owners.HANDLERS,
     *window.HANDLERS,
     *counting.HANDLERS,
     *health.HANDLERS,
@@ -80,7 +84,7 @@ def create_app(settings: Settings) -> App:
             *stored_conversations.SCRIPTS,
             *stored_history.SCRIPTS,
             *staging.SCRIPTS,
-            *stored_usage.SCRIPTS,
+            *stored_usage.SCRIPTS, *stored_owners.SCRIPTS,
             ADD_FIGURES,
         ),
         timeout_seconds=settings.store_timeout_seconds,
@@ -101,6 +105,7 @@ def create_app(settings: Settings) -> App:
         histories=Histories(client, stored),
         chunks=Chunks(client, stored),
         calibrations=Calibrations(client),
+        owners=Owners(client, stored),
         models=models,
         metrics=metrics,
         reporter=reporter,
@@ -117,6 +122,7 @@ def create_app(settings: Settings) -> App:
             yield
         finally:
             await reporter.stop()
+            await context.owners.close()
             await client.close()
             tracing.close()
 

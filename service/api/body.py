@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 from litestar import Request
-from litestar.exceptions import ClientException
+from litestar.exceptions import InternalServerException
 
 from service.core.messages import IDS, decode_json, invalid
 from service.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
@@ -38,9 +38,7 @@ async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> by
         )
     try:
         return await request.body()
-    except ClientException:
-        raise
-    except RuntimeError:
+    except InternalServerException:  # the framework's word for a client that went away
         raise BadRequest("The body ended early.") from None
 
 
@@ -60,11 +58,9 @@ async def worker(size_bytes: int, function: Callable[..., T], *arguments: Any) -
 def query_of(request: Req, kind: type[T]) -> T:
     """The query string as a Struct. Raises BadRequest naming the parameter."""
     raw: bytes = request.scope["query_string"]
-    if not raw:
-        return kind()
     try:
         pairs = parse_qsl(
-            raw.decode("ascii"), keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=64
+            raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict", max_num_fields=64
         )
     except (UnicodeDecodeError, ValueError):
         detail = "The query string cannot be read: name=value pairs in UTF-8, with & between"

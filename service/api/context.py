@@ -17,6 +17,7 @@ from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.entries import new_id
 from service.store.history import Histories
+from service.store.owners import Owners
 from service.store.usage import Calibrations
 
 
@@ -27,6 +28,7 @@ class Context(msgspec.Struct, frozen=True):
     histories: Histories
     chunks: Chunks
     calibrations: Calibrations
+    owners: Owners
     models: Mapping[str, Model]
     """A deployment's own models, by name."""
     metrics: Metrics

@@ -8,7 +8,7 @@ from litestar import Request, Response, delete, get, patch, post
 from litestar.params import FromPath
 
 from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, if_none_match
-from service.api.context import Context, context_of, now_ms, tenant_of
+from service.api.context import Context, context_of, now_ms, request_token, tenant_of
 from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
 from service.core.counting import reference_tokens
 from service.core.messages import invalid
@@ -38,8 +38,9 @@ async def create_conversation(request: Req) -> Response[bytes]:
     check_settings(settings)
     identity = wanted.id or new_id()
     ttl_ms = settings.ttl_seconds * 1000 if settings.ttl_seconds else None
+    await context.owners.put(tenant_of(request), settings.owner, identity)
     await context.conversations.create(
-        tenant_of(request), identity, encode_settings(settings), ttl_ms=ttl_ms, now_ms=now_ms(), token=new_id()
+        tenant_of(request), identity, encode_settings(settings), ttl_ms=ttl_ms, now_ms=now_ms(), token=request_token(request)
     )
     state = await context.conversations.get(tenant_of(request), identity)
     headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.version)}
@@ -67,11 +68,13 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     changes = await decode(request, _patch, PATCH_BODY)
     expected = if_match(request)
-    token = new_id()
+    token = request_token(request)
     for attempt in range(_ATTEMPTS):
         state = await context.conversations.get(tenant, identity)
+        settings = _patched(state.settings, changes)
+        await context.owners.put(tenant, settings.owner, identity)
         try:
-            await _change(context, tenant, identity, _patched(state.settings, changes), expected, state, token)
+            await _change(context, tenant, identity, settings, expected, state, token)
         except PreconditionFailed:
             # Appends do not come between: without If-Match only other changes of the settings do.
             if expected or attempt == _ATTEMPTS - 1:
@@ -129,8 +132,12 @@ def merge_patch(target: Any, changes: Any) -> Any:
 @delete("/conversations/{conversation_id:str}", operation_id="deleteConversation", status_code=204)
 async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> None:
     """Erase everything that is kept about a conversation."""
-    identity = checked_id(conversation_id)
-    await context_of(request).conversations.erase(tenant_of(request), identity, if_match=if_match(request))
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    expected = if_match(request)
+    state = await context.conversations.get(tenant, identity)
+    line = await context.owners.line(tenant, state.settings, identity)
+    await context.conversations.erase(tenant, identity, if_match=expected)
+    await context.owners.unlist(line)
 
 
 def conversation_body(identity: str, state: State) -> bytes:

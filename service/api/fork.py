@@ -60,6 +60,7 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
         async for page in context.chunks.read(tenant, source, at_seq, state.edited):
             await staging.add(rows_of(page))
             extend_deadline(request)
+        await context.owners.put(tenant, settings.owner, target)
         now = now_ms()
         await staging.publish(
             settings=state.settings,

@@ -87,6 +87,7 @@ async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Respon
 
 async def _conversation(context: Context, tenant: str, identity: str) -> Response[bytes]:
     state = await context.conversations.get(tenant, identity)
+    context.owners.touch(tenant, state.settings, identity)
     return Response(conversation_body(identity, state), headers={"ETag": etag(state.version)}, media_type=JSON)
 
 

@@ -71,6 +71,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Respo
         reply = await context.conversations.append(
             tenant, identity, entries, settings=_DEFAULTS, if_match=expected, now_ms=now
         )
+        context.owners.touch(tenant, reply.settings, identity)
         _tell(context, reply, started, tokenise_seconds)
         return _response(reply, _appended(identity, entries, reply))
     reply, tail = await context.conversations.append_and_read(
@@ -85,6 +86,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Respo
         most=query.limit or 0,
     )
     _tell(context, reply, started, tokenise_seconds)
+    context.owners.touch(tenant, reply.settings, identity)
     told = _appended(identity, entries, reply)
     try:
         window = await stored_window(context, tenant, identity, tail, query)

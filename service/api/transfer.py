@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from litestar import Request, Response, get, post
+from litestar.exceptions import InternalServerException
 from litestar.params import FromPath
 from litestar.response import Stream
 
@@ -115,6 +116,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
         await _stage(request, staging, imported, first[1:])
         async for batch in batches:
             await _stage(request, staging, imported, batch)
+        await context.owners.put(tenant, imported.settings.owner, identity)
         await _publish(context, staging, imported)
     except BaseException:
         await staging.abandon()
@@ -205,7 +207,7 @@ async def _stream(request: Req) -> AsyncIterator[bytes]:
     try:
         async for chunk in request.stream():
             yield chunk
-    except RuntimeError:
+    except InternalServerException:  # the framework's word for a client that went away
         raise BadRequest("The body ended early.") from None
 
 

@@ -15,6 +15,7 @@ from service.api.importing import ImportHead
 from service.api.messages import PageQuery
 from service.api.openapi import examples
 from service.api.openapi.shapes import Alive, AppendedMessages, ModelList, Ready
+from service.api.owners import ConversationPage, ListQuery
 from service.api.schemas import (
     AppendMessages,
     Conversation,
@@ -223,6 +224,21 @@ OPERATIONS: Mapping[str, Operation] = {
         fills=True,
         conditional=True,
         errors=(404,),
+    ),
+    "listConversations": Operation(
+        tag="conversations",
+        summary="List an owner's conversations",
+        query=ListQuery,
+        answers={
+            200: Answer("A page, newest activity first.", ConversationPage, ("ETag", "Link")),
+            304: _UNCHANGED,
+        },
+        conditional=True,
+    ),
+    "deleteOwner": Operation(
+        tag="conversations",
+        summary="Erase all of an owner's conversations",
+        answers={204: Answer("Erased.")},
     ),
     "getWindow": Operation(
         tag="windows",

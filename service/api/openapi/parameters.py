@@ -12,6 +12,7 @@ from service.api.openapi.operations import Operation
 _ID: Final[Json] = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"}
 _PATH: Final[dict[str, tuple[str, Json, Any]]] = {
     "conversation_id": ("The conversation's id.", _ID, "c-1"),
+    "owner_id": ("The owner's id.", _ID, "user-42"),
     "owner": ("The owner's id.", _ID, "user-42"),
     "seq": ("The message's sequence number.", {"type": "integer", "format": "int64", "minimum": 1}, 1),
     "model_id": ("The model's name.", {"type": "string", "minLength": 1}, "gpt-4o-mini"),

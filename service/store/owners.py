@@ -1,0 +1,233 @@
+"""Owners' lists of conversations: an index in other slots than the conversations, repaired and never trusted.
+
+::
+
+    sash:{tenant/owner/<owner>}:conversations   sorted set   conversation id -> last activity, microseconds since 1970
+
+What holds, whatever crashes between any two commands:
+
+- A conversation is put on its owner's list *before* it is made or changes hands. So none is missing from it.
+- A list is only ever a hint: each conversation is asked whose it is before it is shown or erased. So none is shown to, or
+  erased for, the wrong owner.
+- Only a reader that found a line wrong takes it off, only when the line is ten minutes old (a request may be under way
+  that will make it right), and only if nobody has touched it since. A line is also taken off by the erasure itself.
+
+Activity is told to the lists behind appends, in batches; a reader tells what this process still holds back first.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+
+from service.core.settings import decode_settings
+from service.problems import NotFound, PreconditionFailed, StoreFull, StoreUnavailable
+from service.store.client import Client, Script
+from service.store.conversations import Conversations, State
+from service.store.layout import owner_key
+
+SCRIPTS = (Script.load("unlist"),)
+_GRACE_MICROSECONDS = 600 * 1_000_000
+_BATCH = 100
+_PAUSE_SECONDS = 0.05
+_SWEPT = 4
+_FOREVER = float("inf")
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A conversation on its owner's list."""
+
+    id: str
+    state: State
+    score: int
+    """Its last activity as the list has it, in microseconds since 1970."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A conversation's line on a list, as it was read."""
+
+    tenant: str
+    owner: str
+    conversation: str
+    score: bytes
+
+
+Lines = list[tuple[str, bytes]]
+"""Ids and scores, as the store gives them."""
+
+
+class Owners:
+    """Lists of conversations by owner."""
+
+    def __init__(self, client: Client, conversations: Conversations) -> None:
+        self._client = client
+        self._conversations = conversations
+        self._active: dict[tuple[str, str, str], int] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._telling = asyncio.Lock()
+        self._sweeps: set[asyncio.Task[None]] = set()
+
+    # ---- writing
+
+    async def put(self, tenant: str, owner: str | None, conversation: str) -> None:
+        """Put a conversation on its owner's list; to be done before it is the owner's.
+
+        The oldest lines are looked at by the way, so that a list that nobody reads does not keep what expired for ever.
+        """
+        if owner is None:
+            return
+        key = owner_key(tenant, owner)
+        _, flat = await self._client.commands(
+            [("ZADD", key, _now(), conversation), ("ZRANGE", key, 0, _SWEPT - 1, "WITHSCORES")]
+        )
+        old = [line for line in _pairs(flat) if float(line[1]) < _now() - _GRACE_MICROSECONDS]
+        if old:
+            task = asyncio.create_task(self._sweep(tenant, owner, old))
+            self._sweeps.add(task)
+            task.add_done_callback(self._sweeps.discard)
+
+    async def _sweep(self, tenant: str, owner: str, lines: Lines) -> None:
+        with contextlib.suppress(StoreUnavailable, StoreFull):
+            await self._checked(tenant, owner, lines)
+
+    def touch(self, tenant: str, settings: bytes, conversation: str) -> None:
+        """Tell the list of activity soon; never waits and never fails."""
+        owner = decode_settings(settings)[0].owner
+        if owner is None:
+            return
+        self._active[tenant, owner, conversation] = _now()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        while self._active:
+            await self._flush()
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _flush(self) -> None:
+        async with self._telling:
+            active, self._active = self._active, {}
+            lines = [
+                ("ZADD", owner_key(tenant, owner), "GT", score, conversation)
+                for (tenant, owner, conversation), score in active.items()
+            ]
+            told = await asyncio.gather(*(self._client.commands([line]) for line in lines), return_exceptions=True)
+        for result in told:
+            # A hint that is lost is as good as one that is late: the next append gives another.
+            if isinstance(result, BaseException) and not isinstance(result, StoreUnavailable | StoreFull):
+                raise result
+
+    async def close(self) -> None:
+        """Tell what is held back, and stop."""
+        tasks = [*self._sweeps, *([self._task] if self._task else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._flush()
+
+    async def line(self, tenant: str, settings: bytes, conversation: str) -> Line | None:
+        """The line of a conversation that is about to be erased, for ``unlist`` afterwards."""
+        owner = decode_settings(settings)[0].owner
+        if owner is None:
+            return None
+        (score,) = await self._client.commands([("ZSCORE", owner_key(tenant, owner), conversation)])
+        return None if score is None else Line(tenant, owner, conversation, score)
+
+    async def unlist(self, line: Line | None) -> None:
+        """Take an erased conversation off its owner's list, unless it has been put there again since."""
+        if line is not None:
+            self._active.pop((line.tenant, line.owner, line.conversation), None)
+            await self._client.call("unlist", (owner_key(line.tenant, line.owner),), line.conversation, line.score)
+
+    # ---- reading
+
+    async def read(
+        self, tenant: str, owner: str, *, before: tuple[float, str] = (_FOREVER, ""), limit: int
+    ) -> list[Listed]:
+        """At most ``limit`` conversations of the owner, newest activity first, from after ``before`` (score, id) on."""
+        await self._flush()
+        found: list[Listed] = []
+        while len(found) < limit:
+            lines = await self._lines(tenant, owner, before, limit - len(found) + 1)
+            if not lines:
+                break
+            found += await self._checked(tenant, owner, lines)
+            before = float(lines[-1][1]), lines[-1][0]
+        return found[:limit]
+
+    async def _lines(self, tenant: str, owner: str, before: tuple[float, str], count: int) -> Lines:
+        """Lines after ``before``, in the list's order: by score and id, both descending."""
+        score, after = before
+        key = owner_key(tenant, owner)
+        highest = "+inf" if score == _FOREVER else f"{score:.0f}"
+        skipped = 0
+        while True:
+            words = ("ZRANGE", key, highest, "-inf", "BYSCORE", "REV", "LIMIT", skipped, count, "WITHSCORES")
+            (flat,) = await self._client.commands([words])
+            lines = _pairs(flat)
+            left = [line for line in lines if (float(line[1]), line[0]) < (score, after)] if after else lines
+            if left or not lines:
+                return left
+            skipped += len(lines)
+
+    async def _checked(self, tenant: str, owner: str, lines: Lines) -> list[Listed]:
+        """Those that are the owner's; lines that are wrong and old are taken off."""
+        states = await asyncio.gather(*(self._state(tenant, identity) for identity, _ in lines))
+        found: list[Listed] = []
+        wrong: list[str | bytes] = []
+        for (identity, score), state in zip(lines, states, strict=True):
+            if state is not None and decode_settings(state.settings)[0].owner == owner:
+                found.append(Listed(identity, state, int(float(score))))
+            elif float(score) < _now() - _GRACE_MICROSECONDS:
+                wrong += (identity, score)
+        if wrong:
+            await self._client.call("unlist", (owner_key(tenant, owner),), *wrong)
+        return found
+
+    async def _state(self, tenant: str, conversation: str) -> State | None:
+        try:
+            return await self._conversations.get(tenant, conversation)
+        except NotFound:
+            return None
+
+    # ---- erasing
+
+    async def erase(self, tenant: str, owner: str) -> AsyncIterator[int]:
+        """Erase every conversation of the owner; gives how many so far, batch by batch."""
+        erased = 0
+        before = _FOREVER, ""
+        await self._flush()
+        while lines := await self._lines(tenant, owner, before, _BATCH):
+            done = await asyncio.gather(*(self._erase_one(tenant, owner, identity) for identity, _ in lines))
+            old = _now() - _GRACE_MICROSECONDS
+            gone = [word for line, was in zip(lines, done, strict=True) if was or float(line[1]) < old for word in line]
+            if gone:
+                await self._client.call("unlist", (owner_key(tenant, owner),), *gone)
+            before = float(lines[-1][1]), lines[-1][0]
+            erased += sum(done)
+            yield erased
+
+    async def _erase_one(self, tenant: str, owner: str, conversation: str) -> bool:
+        """Erase a conversation if it is the owner's when it goes: its version tells that it did not change hands."""
+        while True:
+            state = await self._state(tenant, conversation)
+            if state is None or decode_settings(state.settings)[0].owner != owner:
+                return False
+            try:
+                await self._conversations.erase(tenant, conversation, if_match=str(state.version))
+            except PreconditionFailed:
+                continue
+            except NotFound:
+                return True
+            self._active.pop((tenant, owner, conversation), None)
+            return True
+
+
+def _pairs(flat: Sequence[bytes]) -> Lines:
+    return [(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)]
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

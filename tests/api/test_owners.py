@@ -1,0 +1,204 @@
+"""Owners' lists: repaired and never trusted."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, problem, user
+
+
+@pytest.fixture
+def owner(fresh: Callable[[], str]) -> str:
+    """An owner that no other test has."""
+    return f"o-{fresh()}"
+
+
+def index(owner: str, tenant: str = "default") -> str:
+    return f"sash:{{{tenant}/owner/{owner}}}:conversations"
+
+
+async def create(client: httpx.AsyncClient, identity: str, owner: str | None, **settings: Any) -> None:
+    body = {"id": identity, **({"owner": owner} if owner else {}), **settings}
+    assert (await client.post("/conversations", json=body)).status_code == 201
+
+
+async def listed(client: httpx.AsyncClient, owner: str, **query: Any) -> list[str]:
+    answer = await client.get("/conversations", params={"owner": owner, **query})
+    assert answer.status_code == 200, answer.text
+    return [conversation["id"] for conversation in answer.json()["conversations"]]
+
+
+async def test_newest_activity_first(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str) -> None:
+    """A list shows the owner's conversations alone, the one that was written to last at the head, at once."""
+    first, second, third = fresh(), fresh(), fresh()
+    for identity in (first, second, third):
+        await create(client, identity, owner, system="x")
+    await create(client, fresh(), f"{owner}x")
+    assert await listed(client, owner) == [third, second, first]
+
+    await append(client, first, user("hello"))
+    assert await listed(client, owner) == [first, third, second]
+    await client.patch(f"/conversations/{second}", json={"system": "y"})
+    assert await listed(client, owner) == [second, first, third]
+    shown = (await client.get("/conversations", params={"owner": owner, "limit": 1})).json()["conversations"][0]
+    assert shown == (await client.get(f"/conversations/{second}")).json()
+
+
+async def test_pages(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, server: Any) -> None:
+    """Pages follow each other without a gap, also where many were active at the same moment."""
+    identities = sorted(fresh() for _ in range(7))
+    for identity in identities:
+        await create(client, identity, owner)
+    now = time.time_ns() // 1000
+    server.zadd(index(owner), dict.fromkeys(identities, now))
+
+    found, path = [], f"/conversations?owner={owner}&limit=2"
+    while path:
+        answer = await client.get(path)
+        found += [conversation["id"] for conversation in answer.json()["conversations"]]
+        path = answer.links["next"]["url"] if "next" in answer.links else ""
+        assert bool(path) == (answer.json()["next_cursor"] is not None)
+
+    assert sorted(found) == identities
+
+
+async def test_a_change_of_hands(client: httpx.AsyncClient, conversation: str, owner: str, server: Any) -> None:
+    """A conversation that is given to another owner is on the other's list, and on no other; so with none."""
+    other = f"{owner}-2"
+    await create(client, conversation, owner)
+
+    await client.patch(f"/conversations/{conversation}", json={"owner": other})
+    assert (await listed(client, owner), await listed(client, other)) == ([], [conversation])
+    await client.patch(f"/conversations/{conversation}", json={"owner": None})
+    assert (await listed(client, owner), await listed(client, other)) == ([], [])
+    server.delete(index(owner), index(other))
+
+
+async def test_a_line_that_is_wrong_is_not_shown_and_goes(
+    client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, server: Any
+) -> None:
+    """Lines of absent and of others' conversations are never shown, and are taken off once they are old."""
+    others, absent, young = fresh(), fresh(), fresh()
+    await create(client, others, f"{owner}x")
+    old = time.time_ns() // 1000 - 700 * 1_000_000
+    server.zadd(index(owner), {others: old, absent: old, young: old + 690 * 1_000_000})
+
+    assert await listed(client, owner) == []
+
+    assert server.zrange(index(owner), 0, -1) == [young]
+    server.delete(index(owner))
+
+
+async def test_a_crash_before_the_conversation_is_made(
+    client: httpx.AsyncClient, conversation: str, owner: str, server: Any
+) -> None:
+    """A line comes before its conversation: a reader between the two leaves the line there."""
+    server.zadd(index(owner), {conversation: time.time_ns() // 1000})
+    assert await listed(client, owner) == []
+    await create(client, conversation, owner)
+    assert await listed(client, owner) == [conversation]
+
+
+async def test_an_append_heals(client: httpx.AsyncClient, conversation: str, owner: str, server: Any) -> None:
+    """A line that a failover lost comes back with the next append."""
+    await create(client, conversation, owner)
+    server.delete(index(owner))
+    await append(client, conversation, user("hello"))
+    assert await listed(client, owner) == [conversation]
+
+
+async def test_creation_looks_at_the_oldest(
+    client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, server: Any
+) -> None:
+    """A list that nobody reads does not keep for ever what has expired."""
+    server.zadd(index(owner), {f"gone-{n}": 1000 + n for n in range(4)})
+    await create(client, fresh(), owner)
+    for _ in range(100):
+        if server.zcard(index(owner)) == 1:
+            break
+        await asyncio.sleep(0.01)
+    assert server.zcard(index(owner)) == 1
+
+
+async def test_erasure_takes_the_line(client: httpx.AsyncClient, conversation: str, owner: str, server: Any) -> None:
+    """An erased conversation leaves no line behind."""
+    await create(client, conversation, owner)
+    await append(client, conversation, user("hello"))
+    await client.delete(f"/conversations/{conversation}")
+    assert server.exists(index(owner)) == 0
+
+
+async def test_erase_an_owner(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, server: Any) -> None:
+    """All of an owner's conversations go, whatever their number, and nobody else's; once more is nothing more."""
+    mine = [fresh() for _ in range(120)]
+    theirs, moved = fresh(), fresh()
+    await create(client, theirs, f"{owner}x")
+    await create(client, moved, owner)
+    await client.patch(f"/conversations/{moved}", json={"owner": f"{owner}x"})
+    await asyncio.gather(*(create(client, identity, owner) for identity in mine))
+    await append(client, mine[0], user("hello"))
+
+    assert (await client.delete(f"/owners/{owner}")).status_code == 204
+
+    states = [(await client.get(f"/conversations/{identity}")).status_code for identity in (*mine, theirs, moved)]
+    assert states == [404] * 120 + [200, 200]
+    assert await listed(client, owner) == []
+    assert await listed(client, f"{owner}x") == [moved, theirs]
+    assert (await client.delete(f"/owners/{owner}")).status_code == 204
+    server.delete(index(owner))
+
+
+async def test_erasing_while_it_is_written_to(client: httpx.AsyncClient, conversation: str, owner: str) -> None:
+    """An append at the same time does not keep a conversation from being erased."""
+    await create(client, conversation, owner)
+    await append(client, conversation, user("hello"))
+
+    answers = await asyncio.gather(
+        *(append(client, conversation, user(f"{n}")) for n in range(5)), client.delete(f"/owners/{owner}")
+    )
+
+    assert answers[-1].status_code == 204
+    assert await listed(client, owner) == []
+
+
+async def test_forks_and_imports_are_listed(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str) -> None:
+    """Copies are on their owner's list as what they were copied from."""
+    source, copy, imported = fresh(), fresh(), fresh()
+    await create(client, source, owner)
+    await client.post(f"/conversations/{source}/fork", json={"id": copy})
+    exported = (await client.get(f"/conversations/{source}/export")).content
+    headers = {"Content-Type": "application/x-ndjson"}
+    await client.post(f"/conversations/import?id={imported}", content=exported, headers=headers)
+    assert await listed(client, owner) == [imported, copy, source]
+
+
+async def test_conditions(client: httpx.AsyncClient, conversation: str, owner: str) -> None:
+    """A page that has not changed is 304; one that has is sent."""
+    await create(client, conversation, owner)
+    path = f"/conversations?owner={owner}"
+    tag = (await client.get(path)).headers["etag"]
+    assert (await client.get(path, headers={"If-None-Match": tag})).status_code == 304
+    await append(client, conversation, user("hello"))
+    assert (await client.get(path, headers={"If-None-Match": tag})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?limit=5", "?owner=", "?owner=a/b", "?owner=a&limit=0", "?owner=a&limit=1001", "?owner=a&x=1"]
+)
+async def test_wrong_queries(client: httpx.AsyncClient, query: str) -> None:
+    """Whose list it is must be said, and said right."""
+    problem(await client.get(f"/conversations{query}"), 400, "bad-request")
+
+
+@pytest.mark.parametrize("cursor", ["x", "MTI", "MTphL2I", "OTk5OTk5OTk5OTk5OTk5OTk5OmE"])
+async def test_wrong_cursors(client: httpx.AsyncClient, cursor: str) -> None:
+    """A cursor that no listing gave is 400."""
+    problem(await client.get(f"/conversations?owner=a&cursor={cursor}"), 400, "invalid-cursor")
+
+
+async def test_wrong_owners(client: httpx.AsyncClient) -> None:
+    """An owner's id is an id."""
+    problem(await client.delete("/owners/a%20b"), 400, "bad-request")
