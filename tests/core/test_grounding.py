@@ -1,0 +1,268 @@
+"""Documents: rendered by a template, taken whole in their order, cut at a character, spliced without decoding."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from histories import Ask, grounded, quick, said, talk, words
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.grounding import (
+    DEFAULT_SEPARATOR,
+    DEFAULT_TEMPLATE,
+    Grounded,
+    added_tokens,
+    content_text,
+    parse_template,
+    splice,
+    take_whole,
+    trim,
+)
+from service.core.messages import encode_message
+from service.core.models import find_model
+from service.core.text import Encoding, count_text
+from service.core.window import Options
+from service.problems import BadRequest, WindowDoesNotFit
+
+TEMPLATES = (
+    DEFAULT_TEMPLATE,
+    "{documents}\n===\n{content}",
+    "{content}{documents}",
+    "Use <{documents}> to answer: {content}?",
+)
+TEXT = st.text(st.sampled_from('ab .,\n한🙂{}"\\'), max_size=60) | st.sampled_from([words(40), "日本語のテキスト" * 8])
+ENCODING: st.SearchStrategy[Encoding] = st.sampled_from(["o200k_base", "cl100k_base"])
+
+
+@given(st.sampled_from(TEMPLATES), TEXT, TEXT)
+def test_template(template: str, content: str, documents: str) -> None:
+    """What goes around a content is what the template says, whichever of its two places comes first."""
+    before, after = parse_template(template, "").around(documents)
+    wanted = template.replace("{content}", "\0").replace("{documents}", documents).replace("\0", content)
+    assert before + content + after == wanted
+
+
+@pytest.mark.parametrize(
+    "template", ["", "{content}", "{documents}", "{content}{documents}{content}", "{content }{documents}"]
+)
+def test_template_without_its_places(template: str) -> None:
+    """A template that does not hold both places once is refused by name."""
+    with pytest.raises(BadRequest) as caught:
+        parse_template(template, DEFAULT_SEPARATOR)
+    assert caught.value.errors[0].pointer == "#/grounding_template"
+
+
+def rendered(template: str, separator: str, content: str, documents: list[str]) -> str:
+    before, after = parse_template(template, separator).around(separator.join(documents))
+    return before + content + after
+
+
+def sent_text(chosen: Grounded, content: str) -> str:
+    return chosen.before + content + chosen.after
+
+
+DOCUMENTS = st.lists(TEXT, min_size=1, max_size=5)
+SEPARATOR = st.sampled_from([DEFAULT_SEPARATOR, "", "\n"])
+
+
+@quick
+@given(st.sampled_from(TEMPLATES), SEPARATOR, TEXT, DOCUMENTS, ENCODING, st.integers(-5, 200))
+def test_trim(template: str, separator: str, content: str, documents: list[str], encoding: Encoding, room: int) -> None:
+    """Trimmed documents fit, count as told, and are a beginning of all of them."""
+    parsed = parse_template(template, separator)
+    chosen = trim(parsed, content, documents, encoding, room)
+    plain, joined = count_text(content, encoding), separator.join(documents)
+    if chosen is None:
+        return
+    lengths = [n for n in range(len(joined) + 1) if parsed.around(joined[:n]) == (chosen.before, chosen.after)]
+    assert lengths
+    assert count_text(sent_text(chosen, content), encoding) - plain == chosen.tokens <= room
+    assert chosen.cut == (lengths[-1] < len(joined))
+    assert chosen.given == len(documents)
+
+
+@quick
+@given(st.sampled_from(TEMPLATES), TEXT, DOCUMENTS, ENCODING, st.integers(0, 200))
+def test_trim_is_maximal(template: str, content: str, documents: list[str], encoding: Encoding, room: int) -> None:
+    """What is cut off would not have fitted, but for a few tokens and the beginning of a document."""
+    parsed = parse_template(template, "\n")
+    joined = "\n".join(documents)
+    chosen = trim(parsed, content, documents, encoding, room)
+    sent = len(chosen.before + chosen.after) - len("".join(parsed.around(""))) if chosen else 0
+    more = joined[: sent + 12]  # a character is three tokens at most; a separator and a step may be given up
+    if len(more) == sent + 12:
+        assert added_tokens(parsed, content, [more], encoding) > room - 6
+
+
+def test_trim_takes_whole_documents_first() -> None:
+    """The first documents are whole, and the one that is cut is the last that is sent."""
+    parsed = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+    chosen = trim(parsed, "?", [words(10), words(10), words(10)], "o200k_base", 24)
+    assert chosen is not None
+    assert (chosen.kept, chosen.given, chosen.cut) == (2, 3, True)
+    assert chosen.after.startswith(f"\n\nSources:\n{words(10)}\n---\nday")
+
+
+def test_trim_leaves_no_separator_at_the_end() -> None:
+    """A cut that would end in a separator ends with the document before it."""
+    parsed = parse_template("{content}\n{documents}", "\n=====\n=====\n")
+    whole = added_tokens(parsed, "?", ["one", "two"], "o200k_base")
+    cuts = [trim(parsed, "?", ["one", "two"], "o200k_base", room) for room in range(whole)]
+    assert {chosen.after for chosen in cuts if chosen} == {"\none"}
+
+
+def test_trim_cuts_between_characters() -> None:
+    """A character that takes several tokens is sent whole or not at all."""
+    parsed = parse_template("{content}{documents}", "")
+    for room in range(1, 30):
+        chosen = trim(parsed, "?", ["🙂🤷‍♀️ᄀ" * 5], "o200k_base", room)
+        assert chosen is None or ("🙂🤷‍♀️ᄀ" * 5).startswith(chosen.after)
+
+
+def test_nothing_fits_beside_the_template() -> None:
+    """Where the template's own text takes the room, no documents are sent, rather than an empty frame."""
+    parsed = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+    assert trim(parsed, "?", ["text"], "o200k_base", 2) is None
+
+
+@quick
+@given(st.sampled_from(TEMPLATES), SEPARATOR, TEXT, DOCUMENTS, ENCODING, st.integers(0, 200))
+def test_take_whole(
+    template: str, separator: str, content: str, documents: list[str], encoding: Encoding, room: int
+) -> None:
+    """Whole documents are taken in their order while they fit; one more would not."""
+    parsed = parse_template(template, separator)
+    chosen = take_whole(parsed, content, documents, encoding, room)
+    kept = chosen.kept if chosen else 0
+    if chosen:
+        assert sent_text(chosen, content) == rendered(template, separator, content, documents[:kept])
+        assert chosen.tokens == added_tokens(parsed, content, documents[:kept], encoding) <= room
+        assert (chosen.given, chosen.truncated) == (len(documents), kept < len(documents))
+    if kept < len(documents):
+        assert added_tokens(parsed, content, documents[: kept + 1], encoding) > room
+
+
+CONTENT = TEXT | st.lists(TEXT.map(lambda text: {"type": "text", "text": text}), min_size=1, max_size=3)
+
+
+@quick
+@given(CONTENT, TEXT, TEXT, st.booleans())
+def test_splice(content: Any, before: str, after: str, named: bool) -> None:  # noqa: FBT001 - drawn
+    """Text spliced around a stored content is the JSON of the message that has it, for texts and part lists."""
+    message = {"role": "user", **({"name": "alice"} if named else {}), "content": content, "extra": [1]}
+    body, start, end = encode_message(message)
+    if isinstance(content, str):
+        wanted: Any = before + content + after
+    else:
+        wanted = [{"type": "text", "text": t} for t in [before] if t] + content
+        wanted += [{"type": "text", "text": t} for t in [after] if t]
+    assert splice(body, start, end, before, after) == msgspec.json.encode({**message, "content": wanted})
+    assert content_text(body[start:end]) == (
+        content if isinstance(content, str) else "".join(p["text"] for p in content)
+    )
+
+
+def test_splice_into_an_empty_list() -> None:
+    """An empty part list becomes the documents' part alone."""
+    body, start, end = encode_message({"role": "assistant", "content": []})
+    assert json.loads(splice(body, start, end, "", "seen"))["content"] == [{"type": "text", "text": "seen"}]
+
+
+def test_splice_into_null() -> None:
+    """A null content becomes the documents' text."""
+    body, start, end = encode_message({"role": "assistant", "content": None})
+    assert json.loads(splice(body, start, end, "a", "b"))["content"] == "ab"
+
+
+# ---- in windows
+
+
+def question_sent(found: Any, ask: Ask) -> Any:
+    request = msgspec.json.decode(found.request(found.window(ask)))
+    return [m for m in request["messages"] if m["role"] == "user"][-1]["content"]
+
+
+def test_a_part_list_question() -> None:
+    """Documents of a part-list question are parts of their own, around the question's."""
+    parts = [{"type": "text", "text": "which"}, {"type": "text", "text": " one?"}]
+    found = talk(grounded(parts, "the red one"), grounding_template="Know: {documents}\n{content}")
+    assert question_sent(found, Ask()) == [{"type": "text", "text": "Know: the red one\n"}, *parts]
+
+
+def test_drop() -> None:
+    """``drop`` sends all documents or none."""
+    found = talk(grounded("?", words(50), words(49)))
+    whole = found.window(Ask(limits={"overflow": "drop"})).tokens["total"]
+    assert found.window(Ask(budget=whole, limits={"overflow": "drop"})).grounding[1].kept == 2
+    assert found.window(Ask(budget=whole - 1, limits={"overflow": "drop"})).grounding == {}
+
+
+def test_error() -> None:
+    """``error`` refuses to trim, and its figures add up, documents among them."""
+    found = talk(said("user", "hi"), grounded("?", words(50)), system="Be brief.")
+    whole = found.window(Ask(options=Options(limit=1))).tokens["total"]
+    assert found.window(Ask(budget=whole, limits={"overflow": "error"})).grounding[2].kept == 1
+    with pytest.raises(WindowDoesNotFit) as caught:
+        found.window(Ask(budget=whole - 7, limits={"overflow": "error"}))
+    members = caught.value.members
+    assert (members["shortfall"], members["needed"]) == (7, sum(members["costs"].values()))
+    assert members["costs"]["grounding"] > 50
+
+
+def test_error_with_all_is_about_the_question_alone() -> None:
+    """Older messages whose documents may not be trimmed do not fit, like any other: history ends there."""
+    found = talk(said("user", "a"), grounded("b", words(90)), grounded("?", words(50)))
+    window = found.window(Ask(budget=120, options=Options(grounding="all"), limits={"overflow": "error"}))
+    assert (window.seqs, window.stop_reason) == ([3], "budget")
+
+
+def test_all_sends_pinned_documents_too() -> None:
+    """With ``all``, a pinned message has its documents as other messages have, when the walk comes to it."""
+    found = talk(grounded("a", "first", is_pinned=True), grounded("b", "second"), said("user", "?"))
+    assert list(found.window(Ask(options=Options(grounding="all"))).grounding) == [1, 2]
+
+
+def test_a_document_twice() -> None:
+    """The same document in two turns is sent with the newer; by id, else by text."""
+    found = talk(grounded("a", ("d", "old"), "same"), grounded("b", ("d", "new"), "same", "more"))
+    sent = found.window(Ask(options=Options(grounding="all"))).grounding
+    assert list(sent) == [2]
+    everywhere = found.window(Ask(options=Options(grounding="all", dedupe="none"))).grounding
+    assert list(everywhere) == [1, 2]
+
+
+def test_a_document_twice_in_one_message() -> None:
+    """A document that retrieval found twice for one question is sent once."""
+    found = talk(grounded("a", ("d", "text"), ("d", "text")))
+    assert question_sent(found, Ask()) == "a\n\nSources:\ntext"
+
+
+def test_one_budget_for_all_documents() -> None:
+    """``grounding_max_tokens`` is for all documents of a window together."""
+    found = talk(grounded("a", words(30)), grounded("b", words(31)), grounded("c", words(32)))
+    window = found.window(Ask(options=Options(grounding="all"), limits={"max_tokens": 80}))
+    assert list(window.grounding) == [2, 3]
+    assert window.tokens["grounding"] <= 80
+
+
+@pytest.mark.parametrize("name", ["gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-pro"])
+def test_an_estimated_model_s_budget(name: str) -> None:
+    """Documents fill what a model's margin leaves of the budget, to within a few of its tokens."""
+    found = talk(grounded("?", words(500)))
+    for budget in range(100, 140):
+        window = found.window(Ask(name, budget))
+        assert budget - 3 * find_model(name).margin <= window.tokens["total"] <= budget
+
+
+def test_counts_of_another_template() -> None:
+    """When the conversation's template has changed, documents are counted anew and the window still fits exactly."""
+    old = talk(grounded("?", words(30)), grounding_template="{content} {documents}")
+    new = talk(grounded("?", words(30)), grounding_template="{content}\n\nAll that is known of it:\n{documents}")
+    vars(new)["stored"] = old.stored
+    window, fresh = (
+        new.window(Ask()),
+        talk(*new.entries, grounding_template=new.settings.grounding_template).window(Ask()),
+    )
+    assert window.tokens == fresh.tokens

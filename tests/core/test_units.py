@@ -1,0 +1,63 @@
+"""Tool groups: what stays together."""
+
+from histories import calling, entries, groups, quick, result, said, talk
+from hypothesis import given
+
+from service.core.messages import Entry
+from service.core.units import Unit, group_units
+
+LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+
+
+def units(*messages: dict[str, object]) -> list[Unit]:
+    return group_units(talk(*messages).stored[0])
+
+
+@quick
+@given(entries(documents=False))
+def test_every_record_once(drawn: tuple[Entry, ...]) -> None:
+    """Units are all records in order, none twice, and are what belongs together by the messages themselves."""
+    found = talk(*drawn)
+    seqs = [list(range(unit.start + 1, unit.end + 1)) for unit in group_units(found.stored[0])]
+    assert seqs == groups(found.messages)
+
+
+def test_parallel_calls() -> None:
+    """Calls and all of their results are one unit."""
+    assert units(said("user", "?"), calling("a", "b"), result("b"), result("a"), said("assistant", "x")) == [
+        Unit(0, 1, whole=True),
+        Unit(1, 4, whole=True),
+        Unit(4, 5, whole=True),
+    ]
+
+
+def test_overtaken_calls() -> None:
+    """Calls that another message overtook before every result came are not whole."""
+    assert units(calling("a", "b"), result("b"), said("user", "x"))[0] == Unit(0, 2, whole=False)
+
+
+def test_waiting_calls() -> None:
+    """Calls at the very end may still get their results, and are whole."""
+    assert units(said("user", "?"), calling("a", "b"), result("b"))[1] == Unit(1, 3, whole=True)
+
+
+def test_results_without_their_call() -> None:
+    """Results at the head of a tail, whose call lies before it, are not whole."""
+    records = talk(calling("a", "b"), result("a"), result("b"), said("user", "?")).stored[0]
+    assert group_units(records[1:])[0] == Unit(0, 2, whole=False)
+
+
+def test_legacy_pair() -> None:
+    """A function_call and the function's message after it are one unit; either alone is one too."""
+    function = said("function", "1", name="look")
+    assert units(LEGACY, function, function, LEGACY, said("user", "?")) == [
+        Unit(0, 2, whole=True),
+        Unit(2, 3, whole=True),
+        Unit(3, 4, whole=True),
+        Unit(4, 5, whole=True),
+    ]
+
+
+def test_nothing() -> None:
+    """No records, no units."""
+    assert group_units([]) == []

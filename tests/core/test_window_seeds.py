@@ -1,0 +1,210 @@
+"""What the service took over from those who did it before, each behaviour by name."""
+
+import pytest
+from histories import TOOL, Ask, calling, grounded, needed, result, said, talk, words
+
+from service.core.grounding import added_tokens
+from service.core.window import Options, Window
+from service.problems import WindowDoesNotFit
+
+CHAT = [said(role, words(size)) for size in (40, 10, 60, 10) for role in ("user", "assistant")]
+
+
+def test_newest_to_oldest_until_one_does_not_fit() -> None:
+    """openai-messages-token-helper, Jetchat: the walk ends at the first that is too large, though older ones would fit."""
+    found = talk(
+        said("user", "hi"), said("assistant", words(90)), said("user", "ok"), said("user", "?"), system="Be brief."
+    )
+    window = found.window(Ask(budget=60))
+    assert (window.seqs, window.stop_reason, window.dropped["messages"]) == ([3, 4], "budget", 2)
+
+
+def test_going_on_past_what_does_not_fit() -> None:
+    """Jetchat's comment made an option: skip what is too large, and go on with smaller, older messages."""
+    found = talk(
+        said("user", "hi"), said("assistant", words(90)), said("user", "ok"), said("user", "?"), system="Be brief."
+    )
+    assert found.window(Ask(budget=60, options=Options(overflow="skip"))).seqs == [1, 3, 4]
+
+
+def test_a_budget_that_is_met_exactly() -> None:
+    """Within the limit, not below it: a window of exactly the budget fits (Jetchat's ``<`` gave one message away)."""
+    found = talk(*CHAT)
+    whole = found.window(Ask())
+    assert found.window(Ask(budget=whole.tokens["total"])).seqs == whole.seqs
+    assert found.window(Ask(budget=whole.tokens["total"] - 1)).seqs == whole.seqs[1:]
+
+
+def test_system_and_few_shots_always() -> None:
+    """openai-messages-token-helper: the system prompt and the few-shots are sent whatever must go."""
+    shots = [said("user", "ping"), said("assistant", "pong")]
+    found = talk(*CHAT, said("user", "?"), system="You are a bot.", few_shots=shots)
+    window = found.window(Ask(budget=needed(found, "gpt-4o-mini")))
+    assert window.seqs == [9]
+    assert found.request(window).startswith(b'{"messages":[{"role":"system","content":"You are a bot."},{"role":"user"')
+    assert window.tokens["few_shots"] == 10
+
+
+def test_a_system_message_in_the_history_always() -> None:
+    """Jetchat: the system message is the oldest, and is kept all the same, in its place."""
+    found = talk(said("system", "You are a bot."), *CHAT, said("user", "?"))
+    assert found.window(Ask(budget=needed(found, "gpt-4o-mini"))).seqs == [1, 10]
+
+
+def test_reapplied_after_tool_results() -> None:
+    """Jetchat: when a function's result has come, the same budget is applied again, and older messages make room."""
+    asked = talk(*CHAT, said("user", "weather?"), system="Be brief.", tools=[TOOL])
+    told = talk(*asked.messages, calling("c"), result("c", words(60)), system="Be brief.", tools=[TOOL])
+    before, after = (found.window(Ask(budget=220)) for found in (asked, told))
+    assert before.seqs[0] < after.seqs[0]
+    assert after.seqs[-3:] == [9, 10, 11]
+    assert after.tokens["total"] <= 220
+
+
+def test_documents_only_with_the_current_question() -> None:
+    """Jetchat's second part: the answer keeps what mattered, so documents of earlier questions are not sent again."""
+    found = talk(grounded("gradle?", words(500)), said("assistant", "at 12:10"), grounded("where?", words(60)))
+    window = found.window(Ask(budget=200))
+    assert (window.seqs, list(window.grounding)) == ([1, 2, 3], [3])
+    assert (window.dropped["grounding_messages"], window.dropped["messages"]) == (1, 0)
+    assert b"Sources" not in found.request(window).split(b"where?")[0]
+
+
+def test_documents_through_the_tool_round() -> None:
+    """A question keeps its documents while tools are called for it: the answer is not written yet."""
+    found = talk(grounded("which?", "the one"), calling("c"), result("c"))
+    assert list(found.window(Ask()).grounding) == [1]
+
+
+def test_documents_too_large_never_cost_the_question() -> None:
+    """Jetchat's bug: it trimmed the documents and added the question again, so that the newest message dropped out."""
+    found = talk(*CHAT, grounded("what sessions are about Android?", *(words(400) + f" {i}" for i in range(9))))
+    window = found.window(Ask(budget=500))
+    chosen = window.grounding[9]
+    assert 9 in window.seqs
+    assert (chosen.kept, chosen.given, chosen.cut) == (2, 9, True)
+    assert 495 <= window.tokens["total"] <= 500
+
+
+def test_documents_within_their_own_budget_in_order() -> None:
+    """docs-assistant: 1,536 tokens for documents, taken whole, most relevant first, until one does not fit."""
+    documents = [f"{i} " + words(600) for i in range(4)]
+    found = talk(*CHAT, grounded("how?", *documents))
+    window = found.window(Ask(budget=4096 - 1024, limits={"max_tokens": 1536}))
+    template = found.parts.template
+    assert window.grounding[9].kept == 2
+    assert added_tokens(template, "how?", documents[:2], "o200k_base") <= 1536
+    assert added_tokens(template, "how?", documents[:3], "o200k_base") > 1536
+    assert window.seqs == list(range(1, 10))
+
+
+def test_a_large_document_first_leaves_none() -> None:
+    """docs-assistant: when the first document is too large for the documents' budget, a lesser one is no substitute."""
+    found = talk(grounded("how?", words(200), "short"))
+    assert found.window(Ask(limits={"max_tokens": 100})).grounding == {}
+
+
+def test_only_the_question_is_left_and_does_not_fit() -> None:
+    """openai-messages-token-helper sent it over the limit in silence; here the problem says what each part costs."""
+    found = talk(*CHAT, said("user", words(100)), system="You are a bot.", tools=[TOOL])
+    with pytest.raises(WindowDoesNotFit) as caught:
+        found.window(Ask(budget=80))
+    members = caught.value.members
+    assert members["costs"] == {"priming": 3, "system": 9, "tools": members["costs"]["tools"], "question": 104}
+    assert members["needed"] == sum(members["costs"].values())
+    assert members["shortfall"] == members["needed"] - 80
+    assert str(members["shortfall"]) in caught.value.detail
+    assert "day" not in caught.value.detail
+
+
+def test_no_messages() -> None:
+    """openai-messages-token-helper: without messages the fixed parts are the window."""
+    window = talk(system="You are a bot.").window(Ask("gpt-35-turbo"))
+    assert (window.seqs, window.stop_reason, window.tokens["total"]) == ([], "complete", 3 + 4 + 5)
+
+
+def test_the_same_text_twice_is_two_messages() -> None:
+    """Equal text under different ids is not a duplicate, unless it is asked for."""
+    found = talk(said("user", "yes"), said("assistant", "sure?"), said("user", "yes"))
+    assert found.window(Ask()).seqs == [1, 2, 3]
+    window = found.window(Ask(options=Options(dedupe="messages")))
+    assert (window.seqs, window.dropped["duplicates"]) == ([2, 3], 1)
+
+
+def test_refusals_are_not_the_same() -> None:
+    """Messages without content are not duplicates of each other: what they say is elsewhere."""
+    refusals = [{"role": "assistant", "content": None, "refusal": text} for text in ("no", "never")]
+    found = talk(said("user", "a"), refusals[0], said("user", "b"), refusals[1], said("user", "c"))
+    assert found.window(Ask(options=Options(dedupe="messages"))).seqs == [1, 2, 3, 4, 5]
+
+
+def test_an_old_tool_call_that_nobody_answered() -> None:
+    """A call that was overtaken before its result came is left out: providers answer 400 for it, for ever."""
+    found = talk(said("user", "a"), calling("c"), said("user", "never mind"))
+    window = found.window(Ask(options=Options(explain=True)))
+    assert (window.seqs, window.stop_reason) == ([1, 3], "complete")
+    assert [line.reason for line in window.explain or []][1] == "a call without its results"
+
+
+def test_few_shots_with_parallel_calls_are_counted_as_billed() -> None:
+    """Results of parallel calls among the few-shots are counted as the list that they are billed as."""
+    shots = [
+        said("user", "?"),
+        calling("a", "b"),
+        result("a", "날씨는 맑음"),
+        result("b", "바람"),
+        said("assistant", "so"),
+    ]
+    as_history, as_shots = talk(*shots), talk(few_shots=shots)
+    assert as_shots.window(Ask()).tokens["few_shots"] == as_history.window(Ask()).tokens["messages"]
+
+
+def test_the_note_is_the_message_that_definitions_join() -> None:
+    """Where the note is the first system message, tool definitions are counted as joining it."""
+    found = talk(*CHAT, said("user", "?"), tools=[TOOL])
+    window = found.window(Ask(budget=150, options=Options(note=True)))
+    alone = found.window(Ask(budget=150))
+    assert window.note > 0
+    assert window.tokens["tools"] < alone.tokens["tools"]
+
+
+def test_a_note_that_does_not_fit() -> None:
+    """A note never costs what must be in: where it does not fit it is left out, and so is the little that would."""
+    found = talk(said("user", "hi"), said("user", "?"))
+    least = needed(found, "gpt-4o-mini")
+    window = found.window(Ask(budget=least + 2, options=Options(note=True)))
+    assert (window.seqs, window.note) == ([2], 0)
+
+
+def test_skip_looks_back_over_all_that_fits() -> None:
+    """Skipping gives up 10,000 messages behind the first that was too large, not behind the newest."""
+    small = talk(said("user", "ok"))
+    record = small.stored[0][0]
+    found = talk(*[said("user", "ok")] * 2, system="s")
+    vars(found)["stored"] = ([record] * 12_000, [small.stored[1][0]] * 12_000, {})
+    vars(found)["question"] = 12_000
+    window = found.build(Ask(budget=10**6, options=Options(overflow="skip")))
+    assert isinstance(window, Window)
+    assert (len(window.seqs), window.stop_reason) == (12_000, "complete")
+
+
+def test_skip_gives_up_in_the_end() -> None:
+    """Behind a message that is too large, skipping looks back so far and no farther: a window must not cost the history."""
+    small, large = talk(said("user", "ok")), talk(said("user", words(60_000)))
+    found = talk()
+    vars(found)["stored"] = ([small.stored[0][0]] * 12_000, [], {})
+    found.stored[0][11_000] = large.stored[0][0]
+    vars(found)["question"] = 12_000
+    ask = Ask(budget=62_000, options=Options(overflow="skip"))
+    window = found.build(ask)
+    assert isinstance(window, Window)
+    assert (window.seqs[0], len(window.seqs), window.stop_reason) == (1_001, 10_999, "budget")
+    assert found.build(ask, first_seq=900) == window
+
+
+def test_a_name_of_what_must_be_in() -> None:
+    """Without any user message nothing is called a question, and a system message is called what it is."""
+    found = talk(said("system", "a"), said("assistant", "b"))
+    with pytest.raises(WindowDoesNotFit) as caught:
+        found.window(Ask(budget=1))
+    assert set(caught.value.members["costs"]) == {"priming", "system messages", "newest"}

@@ -1,0 +1,128 @@
+"""openai-messages-token-helper's own truncation cases: what it keeps we keep, or more where our count is exact.
+
+It adds 3 tokens for every message that OpenAI adds once a request, so near the limit it keeps less. Where that is so, the
+test prints both, and holds it to that reason: its own count of what we keep is over its limit, and ours is not.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.core.counting import count_request, measure, reference_tokens
+from service.core.documents import Documents
+from service.core.messages import Entry
+from service.core.models import Model, find_model, unknown_model
+from service.core.settings import ConversationSettings, fixed_parts
+from service.core.view import History
+from service.core.window import Options, Window, build_window
+from service.problems import UnknownModel, WindowDoesNotFit
+from service.store.entries import prepare
+from service.store.layout import decode_record
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "truth" / "build_messages_cases.json"
+if not SHARED.exists():
+    pytest.skip(f"{SHARED} is not here: the recorded truth is not part of the project", allow_module_level=True)
+CASES: list[dict[str, Any]] = json.loads(SHARED.read_bytes())
+SUCCEEDS = [case for case in CASES if not case["expected_error"]]
+
+
+def model_of(case: dict[str, Any]) -> Model:
+    try:
+        return find_model(case["model"])
+    except UnknownModel:
+        if not case.get("fallback_to_default"):
+            raise
+        return unknown_model(case["model"])
+
+
+def kept(case: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], Window]:
+    """The request's messages, the places of the past messages that are kept, and the window."""
+    model = model_of(case)
+    settings = ConversationSettings(
+        system=case["system_prompt"],
+        few_shots=case["few_shots"],
+        tools=case["tools"],
+        tool_choice=case["tool_choice"],
+    )
+    parts = fixed_parts(settings)
+    new = [{"role": "user", "content": case["new_user_content"]}] if case["new_user_content"] is not None else []
+    messages = case["past_messages"] + new
+    records = [decode_record(e.record) for e in prepare([Entry(message=m) for m in messages], parts.template, now_ms=0)]
+    column = 0 if model.encoding == "o200k_base" else 1
+    tokens = sum(reference_tokens(measure(m))[column] for m in messages)
+    window = build_window(
+        History(1, records, {}, len(messages), column, tokens, 0, 0, len(messages) if new else 0),
+        model=model,
+        budget=case["max_tokens"] or min(model.max_input_tokens, model.context_window - 1024),
+        fixed=parts.fixed,
+        options=Options(),
+        documents=Documents({}, parts.template),
+    )
+    assert isinstance(window, Window)
+    sent = [
+        {"role": "system", "content": settings.system},
+        *case["few_shots"],
+        *(messages[seq - 1] for seq in window.seqs),
+    ]
+    return sent, [seq - 1 for seq in window.seqs if seq <= len(case["past_messages"])], window
+
+
+def their_count(model: Model, case: dict[str, Any], sent: list[dict[str, Any]]) -> int:
+    """The request's tokens with their 3 more for every message but one."""
+    count = count_request(model, messages=sent, tools=case["tools"], tool_choice=case["tool_choice"])
+    return count.tokens + 3 * (len(sent) - 1)
+
+
+def fixed_tokens(case: dict[str, Any]) -> int:
+    """What the fixed parts and the new message cost, which theirs sends over any limit, in silence."""
+    messages = [{"role": "system", "content": case["system_prompt"]}, *case["few_shots"]]
+    messages += [{"role": "user", "content": case["new_user_content"]}] if case["new_user_content"] is not None else []
+    tools = {"tools": case["tools"], "tool_choice": case["tool_choice"]}
+    return count_request(model_of(case), messages=messages, **tools).tokens
+
+
+def fits(case: dict[str, Any]) -> bool:
+    return case["max_tokens"] is None or fixed_tokens(case) <= case["max_tokens"]
+
+
+FITTING = [case for case in SUCCEEDS if fits(case)]
+OVER = [case for case in SUCCEEDS if not fits(case)]
+
+
+@pytest.mark.parametrize("case", FITTING, ids=[case["id"] for case in FITTING])
+def test_case(case: dict[str, Any]) -> None:
+    """A window has the messages that the case expects, or more that fit by an exact count and not by theirs."""
+    sent, places, window = kept(case)
+    for place, field, value in case["expected_fields"] or ():
+        assert sent[place][field] == value
+    if case["expected_messages"] is None:
+        return
+    theirs = case["kept_past_indices"]
+    assert places[len(places) - len(theirs) :] == theirs
+    if places == theirs:
+        assert sent == case["expected_messages"]
+        return
+    counted = their_count(model_of(case), case, sent)
+    total = window.tokens["total"]
+    print(
+        f"{case['id']}: we keep {places}, they {theirs}: {total} exactly, {counted} by theirs, limit {case['max_tokens']}"
+    )
+    assert total <= case["max_tokens"] < counted
+
+
+@pytest.mark.parametrize("case", OVER, ids=[case["id"] for case in OVER])
+def test_over_the_limit(case: dict[str, Any]) -> None:
+    """Where fixed parts and question alone are over the limit, theirs sends them in silence; here a problem says so."""
+    with pytest.raises(WindowDoesNotFit) as caught:
+        kept(case)
+    print(f"{case['id']}: {caught.value.detail}")
+    assert caught.value.members["needed"] == fixed_tokens(case)
+
+
+def test_unknown_model() -> None:
+    """A model that nobody knows is refused, unless a fallback is wanted."""
+    (case,) = (case for case in CASES if case["expected_error"])
+    with pytest.raises(UnknownModel):
+        model_of(case)
