@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from redis.asyncio import Connection
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import DataError, ResponseError
 
 from service.problems import StoreUnavailable
 from service.store.durability import INSPECT, Barrier, Durability, Found
@@ -179,7 +179,7 @@ class Lane:
                     await self._connect()
                 failures = 0
                 await self._serve()
-            except (RedisError, OSError, asyncio.IncompleteReadError) as error:  # TimeoutError is an OSError
+            except Exception as error:  # noqa: BLE001 - whatever it was: a lane that ended would hold its callers for ever
                 failures += 1
                 self.reconnects += 1
                 self._observer.reconnected()
@@ -243,13 +243,16 @@ class Lane:
             if not batch:
                 continue
             behind = _behind(batch, found.barrier)
+            try:
+                packed = connection.pack_commands([command.words for command in (*batch, *behind)])
+            except (UnicodeError, DataError):
+                self._queue.extendleft(reversed(_sendable(batch, connection)))
+                continue
             self._sent.extend([*batch, *behind])
             self._observer.sent(len(batch))
             self._passed.clear()
             self._arrived.set()
-            await connection.send_packed_command(
-                connection.pack_commands([command.words for command in (*batch, *behind)]), check_health=False
-            )
+            await connection.send_packed_command(packed, check_health=False)
             if behind:
                 await self._passed.wait()
 
@@ -296,6 +299,19 @@ class Lane:
             return await connection.read_response(disable_decoding=True, timeout=math.inf)
         except ResponseError as error:
             return error
+
+
+def _sendable(commands: Iterable[Command], connection: Connection) -> list[Command]:
+    """Those that can be written; the others fail, each by itself."""
+    good = []
+    for command in commands:
+        try:
+            connection.pack_commands([command.words])
+        except (UnicodeError, DataError) as error:
+            command.fail(error)
+        else:
+            good.append(command)
+    return good
 
 
 class _Wait(Command):

@@ -1,0 +1,273 @@
+"""What holds of every answer: whose it is, its id, its deadline, its errors; and that nobody sees what is not theirs."""
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+import redis
+from conftest import http, lifespan
+from dialogue import append, history, problem, user
+
+from service.api.edge import App
+from service.app import create_app
+from service.settings import ApiKey, Settings
+from service.store.embedded import EmbeddedStore
+
+ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+@pytest_asyncio.fixture(scope="module")
+async def locked(store: EmbeddedStore) -> AsyncIterator[App]:
+    """An application that needs keys: two for one tenant, one for another."""
+    keys = (ApiKey("red", "key-red"), ApiKey("red", "key-red-2"), ApiKey("blue", "key-blue"))
+    async with lifespan(
+        create_app(Settings(redis_url=store.url, store_connections=1, api_keys=keys, durability="fast"))
+    ) as app:
+        yield app
+
+
+def bearing(app: App, key: str) -> httpx.AsyncClient:
+    """A client with an API key."""
+    return http(app, headers={"authorization": f"Bearer {key}"})
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_tenants_do_not_see_each_other(locked: App, conversation: str) -> None:
+    """A foreign conversation answers exactly as an absent one, and both tenants may use the same id."""
+    async with bearing(locked, "key-red") as red, bearing(locked, "key-blue") as blue:
+        await append(red, conversation, user("red's"))
+        foreign = [
+            await blue.get(f"/conversations/{conversation}"),
+            await blue.get(f"/conversations/{conversation}/messages"),
+            await blue.get(f"/conversations/{conversation}/window?model=gpt-4o"),
+            await blue.patch(f"/conversations/{conversation}", json={"reserve": 1}),
+            await blue.delete(f"/conversations/{conversation}"),
+        ]
+        absent = await blue.get("/conversations/not-there")
+
+        for answer in foreign:
+            told = problem(answer, 404, "not-found")
+            assert {**told, "instance": ""} == {**absent.json(), "instance": ""}
+        await append(blue, conversation, user("blue's"))
+        texts = [(await history(client, conversation))[0]["message"]["content"] for client in (red, blue)]
+        assert texts == ["red's", "blue's"]
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_a_tenant_may_have_two_keys(locked: App, conversation: str) -> None:
+    """Keys of one tenant open the same conversations, so that one can be changed for the other."""
+    async with bearing(locked, "key-red") as old, bearing(locked, "key-red-2") as new:
+        await append(old, conversation, user("x"))
+
+        assert len(await history(new, conversation)) == 1
+
+
+@pytest.mark.parametrize(
+    "header",
+    [None, "", "Bearer", "Bearer ", "Bearer key-re", "Bearer key-red x", "Basic key-red", "key-red", "Bearer \xff"],
+)
+async def test_no_key(locked: App, header: str | None) -> None:
+    """Without a key that is known every tenant's path is 401 and says how to send one; unknown paths tell nothing."""
+    headers = [] if header is None else [(b"authorization", header.encode("latin-1"))]
+    async with http(locked, headers=headers) as client:
+        for path in ("/conversations/x", "/models", "/nope"):
+            answer = await client.get(path)
+            problem(answer, 401, "unauthorized")
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_open_paths(locked: App) -> None:
+    """Probes need no key."""
+    async with http(locked) as client:
+        assert [(await client.get(path)).status_code for path in ("/livez", "/readyz")] == [200, 200]
+
+
+async def test_alive_and_ready(client: httpx.AsyncClient) -> None:
+    """Both probes answer JSON."""
+    assert (await client.get("/livez")).json()["status"] == "alive"
+    assert (await client.get("/readyz")).json()["status"] == "ready"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/nope", "/conversations/a/nope", "/conversations/a/b/c", "/conversations/a%2Fb", "//"]
+)
+async def test_unknown_paths(client: httpx.AsyncClient, path: str) -> None:
+    """A path that is nobody's is a 404 problem."""
+    problem(await client.get(path), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/conversations/a", {"GET", "HEAD", "PATCH", "DELETE", "OPTIONS"}),
+        ("DELETE", "/models", {"GET", "HEAD", "OPTIONS"}),
+        ("GET", "/count", {"POST", "OPTIONS"}),
+        ("HEAD", "/count", {"POST", "OPTIONS"}),
+        ("POST", "/conversations/a/window", {"GET", "HEAD", "OPTIONS"}),
+        ("BREW", "/livez", {"GET", "HEAD", "OPTIONS"}),
+    ],
+)
+async def test_wrong_methods(client: httpx.AsyncClient, method: str, path: str, allowed: set[str]) -> None:
+    """A method that a path does not take is a 405 problem, with those that it takes in Allow."""
+    answer = await client.request(method, path)
+
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == allowed
+    if method != "HEAD":
+        problem(answer, 405, "method-not-allowed")
+
+
+async def test_head(client: httpx.AsyncClient, conversation: str) -> None:
+    """HEAD is GET without the body: the same status and headers, the length included."""
+    await append(client, conversation, user("x"))
+    for path in (
+        f"/conversations/{conversation}",
+        f"/conversations/{conversation}/messages",
+        "/models",
+        "/livez",
+        "/nope",
+    ):
+        get, head = await client.get(path), await client.head(path)
+
+        assert (head.status_code, head.content) == (get.status_code, b"")
+        for name in ("content-type", "content-length", "etag"):
+            assert head.headers.get(name) == get.headers.get(name)
+
+
+async def test_request_ids(client: httpx.AsyncClient) -> None:
+    """Every answer carries the request's id: the client's when it is a plain word, else one of ours, new each time."""
+    for path in ("/models", "/nope", "/conversations/absent"):
+        own = await client.get(path, headers={"x-request-id": "trace-1.a_B"})
+        assert own.headers["x-request-id"] == "trace-1.a_B"
+    ours = set()
+    for given in ("", "two words", "x" * 65, "a\u00e9", "a;b", '"quoted"'):
+        answer = await client.get("/models", headers=[(b"x-request-id", given.encode("utf-8"))])
+        ours.add(answer.headers["x-request-id"])
+    assert len(ours) == 6
+    assert all(ID.fullmatch(each) for each in ours)
+
+
+def scope_of(path: str, method: str = "POST") -> dict[str, Any]:
+    """An ASGI scope of a request with a JSON body."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"content-type", b"application/json")],
+        "client": ("127.0.0.1", 1),
+        "server": ("sash", 80),
+        "state": {},
+    }
+
+
+async def called(
+    app: App, scope: dict[str, Any], receive: Callable[[], Any]
+) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Status, JSON and headers of a request whose body the test sends itself."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    body = httpx.Response(200, content=b"".join(message.get("body", b"") for message in sent[1:])).json()
+    return sent[0]["status"], body, {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+
+
+async def test_a_body_that_does_not_come(store: EmbeddedStore) -> None:
+    """A client that stops sending is answered 408 when the request's time is over."""
+
+    async def never() -> Any:
+        await asyncio.sleep(30)
+
+    settings = Settings(
+        redis_url=store.url, request_timeout_seconds=0.2, store_timeout_seconds=0.2, store_connections=1
+    )
+    async with lifespan(create_app(settings)) as app:
+        status, body, _ = await called(app, scope_of("/count"), never)
+
+    assert (status, body["type"]) == (408, "/problems/request-timeout")
+
+
+async def test_a_body_that_ends_early(app: App, server: Any) -> None:
+    """A client that goes away in the middle of its body changes nothing, and nothing fails."""
+    pieces = iter(
+        [
+            {"type": "http.request", "body": b'{"messages":[{"message":', "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+    )
+
+    async def broken() -> Any:
+        return next(pieces)
+
+    status, body, _ = await called(app, scope_of("/conversations/gone/messages"), broken)
+
+    assert (status, body["type"]) == (400, "/problems/bad-request")
+    assert list(server.scan_iter("*gone*")) == []
+
+
+async def test_a_store_that_does_not_answer(tmp_path: Path) -> None:
+    """While the store hangs, requests get 503 with Retry-After in time and /livez answers; afterwards all is well."""
+    with EmbeddedStore(tmp_path, fsync="everysec") as hung:
+        settings = Settings(redis_url=hung.url, store_timeout_seconds=0.5, store_connections=2, durability="fast")
+        async with lifespan(create_app(settings)) as app, http(app) as client:
+            await append(client, "c", user("before"))
+            os.kill(hung.pid, signal.SIGSTOP)
+            try:
+                answers = await asyncio.gather(
+                    client.get("/readyz"),
+                    client.get("/conversations/c"),
+                    client.post("/conversations/c/messages", json={"messages": [user("during", id="d")]}),
+                    client.get("/conversations/c/window?model=gpt-4o"),
+                )
+                alive = await client.get("/livez")
+            finally:
+                os.kill(hung.pid, signal.SIGCONT)
+
+            for answer in answers:
+                problem(answer, 503, "store-unavailable")
+                assert int(answer.headers["retry-after"]) >= 1
+            assert alive.status_code == 200
+            body = await append(client, "c", user("during", id="d"))
+            assert body["last_seq"] == 2
+            assert len(await history(client, "c")) == 2
+
+
+async def test_a_store_that_is_not_there(tmp_path: Path) -> None:
+    """Without a store the service starts all the same, says that it is not ready, and answers 503."""
+    settings = Settings(redis_url=f"unix://{tmp_path}/none.sock", store_timeout_seconds=0.3, store_connections=1)
+    async with lifespan(create_app(settings)) as app, http(app) as client:
+        assert (await client.get("/livez")).status_code == 200
+        for path in ("/readyz", "/conversations/c"):
+            answer = await client.get(path)
+            problem(answer, 503, "store-unavailable")
+            assert "retry-after" in answer.headers
+
+
+async def test_a_full_store(tmp_path: Path) -> None:
+    """At its memory limit the store refuses appends with 507, goes on reading, and erasing makes room."""
+    with EmbeddedStore(tmp_path, fsync="everysec") as full:
+        async with lifespan(create_app(Settings(redis_url=full.url, durability="fast"))) as app, http(app) as client:
+            await append(client, "c", user("x"))
+            with redis.Redis.from_url(full.url) as admin:
+                admin.config_set("maxmemory", "1mb")
+            answer = await client.post("/conversations/c/messages", json={"messages": [user("y")]})
+
+            problem(answer, 507, "store-full")
+            assert int(answer.headers["retry-after"]) >= 1
+            assert len(await history(client, "c")) == 1
+            assert (await client.delete("/conversations/c")).status_code == 204

@@ -1,0 +1,27 @@
+"""Entries ready to be stored, for tests below the HTTP interface."""
+
+from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from service.core.messages import Entry
+from service.store.conversations import Conversations, NewEntry
+from service.store.entries import prepare
+
+_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+
+
+def said(*texts: str, identity: str | None = None) -> list[NewEntry]:
+    """User messages; ``identity`` begins their ids, without it they get ids of ours."""
+    entries = [
+        Entry(message={"role": "user", "content": text}, id=f"{identity}{n}" if identity else None)
+        for n, text in enumerate(texts)
+    ]
+    return prepare(entries, _TEMPLATE, now_ms=1_700_000_000_000)
+
+
+async def texts_of(conversations: Conversations, tenant: str, conversation: str) -> list[bytes]:
+    """Every stored message's body, oldest first."""
+    found: list[bytes] = []
+    while True:
+        page = await conversations.page(tenant, conversation, len(found) + 1, len(found) + 1000)
+        found += [message.body for message in page.messages]
+        if len(found) >= page.length:
+            return found

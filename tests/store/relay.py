@@ -1,0 +1,73 @@
+"""A relay between a client and its server, which counts what passes and loses what it is told to lose."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+
+class Relay:
+    """Forwards bytes both ways. ``lose_reply`` makes the next reply disappear, and the connection with it."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.writes = 0
+        self.connections = 0
+        self.lose_reply = False
+        self.lost = 0
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One client, for as long as it stays."""
+        self.connections += 1
+        back, forth = await asyncio.open_unix_connection(self._target)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        pumps = [asyncio.create_task(self._up(reader, forth)), asyncio.create_task(self._down(back, writer))]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+            writer.close()
+            forth.close()
+            self._tasks.discard(task)
+
+    async def _up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 20):
+            self.writes += 1
+            writer.write(data)
+            await writer.drain()
+
+    async def _down(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 20):
+            if self.lose_reply:
+                self.lose_reply = False
+                self.lost += 1
+                return
+            writer.write(data)
+            await writer.drain()
+
+    async def close(self) -> None:
+        """End what still runs."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def relayed(url: str, folder: Path) -> AsyncIterator[tuple[Relay, str]]:
+    """A relay before the server at a unix socket's URL, and the relay's own URL."""
+    relay = Relay(url.removeprefix("unix://"))
+    path = folder / "relay.sock"
+    server = await asyncio.start_unix_server(relay.accept, path)
+    try:
+        yield relay, f"unix://{path}"
+    finally:
+        server.close()
+        await relay.close()
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()

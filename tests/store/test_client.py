@@ -1,0 +1,282 @@
+"""The client: one write a tick, each caller its own reply, and nothing lost or doubled when connections break."""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from conftest import opened
+from redis.exceptions import ResponseError
+from store.entries import said, texts_of
+from store.relay import relayed
+
+from service.problems import StoreUnavailable
+from service.store.client import Client, Script
+from service.store.conversations import SCRIPTS
+from service.store.embedded import EmbeddedStore
+
+APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
+
+
+@asynccontextmanager
+async def connected(url: str, **options: Any) -> AsyncIterator[Client]:
+    client = Client(url, scripts=SCRIPTS, **{"connections": 1, **options})
+    await client.open()
+    try:
+        await client.commands([("PING",)])
+        yield client
+    finally:
+        await client.close()
+
+
+async def echo(client: Client, text: str) -> str:
+    """What the server says back."""
+    (reply,) = await client.commands([("ECHO", text)])
+    return str(reply, "utf-8")
+
+
+async def test_one_tick_is_one_write(store: EmbeddedStore, tmp_path: Path) -> None:
+    """What is asked in one tick of the loop leaves in one write, and each caller gets the answer to its own question."""
+    async with relayed(store.url, tmp_path) as (relay, url), connected(url) as client:
+        before = relay.writes
+
+        replies = await asyncio.gather(*(echo(client, f"q{n}") for n in range(100)))
+
+        assert replies == [f"q{n}" for n in range(100)]
+        assert relay.writes - before == 1
+
+
+async def test_commands_of_one_call_run_in_order(store: EmbeddedStore) -> None:
+    """Several commands of one call are answered in their order; an error among them is raised, and moves no other."""
+    async with connected(store.url) as client:
+        key = "t{order}"
+        replies = await client.commands([("SET", key, "1"), ("INCR", key), ("GET", key), ("DEL", key)])
+        assert replies == [b"OK", 2, b"2", 1]
+
+        other = asyncio.create_task(echo(client, "mine"))
+        with pytest.raises(ResponseError, match="wrong kind"):
+            await client.commands([("SET", key, "x"), ("LPUSH", key, "y"), ("DEL", key)])
+        assert await other == "mine"
+        assert await client.commands([("EXISTS", key)]) == [0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_cancelled_requests_shift_no_reply(store: EmbeddedStore, seed: int) -> None:
+    """Requests are cancelled at random moments; whoever stays gets the answer to its own question, always."""
+    chance = random.Random(seed)
+    async with connected(store.url, connections=2) as client:
+
+        async def ask(n: int) -> bool:
+            text = f"{seed}-{n}-{'x' * chance.randrange(2000)}"
+            return await echo(client, text) == text
+
+        async def cancelled(n: int) -> None:
+            task = asyncio.create_task(ask(n))
+            for _ in range(chance.randrange(6)):
+                await asyncio.sleep(0)
+            if chance.random() < 0.3:
+                await asyncio.sleep(chance.random() / 500)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        kept: list[asyncio.Task[bool]] = []
+        gone = []
+        for n in range(600):
+            if chance.random() < 0.5:
+                gone.append(asyncio.create_task(cancelled(n)))
+            else:
+                kept.append(asyncio.create_task(ask(n)))
+            if chance.random() < 0.2:
+                await asyncio.sleep(0)
+
+        assert all(await asyncio.gather(*kept))
+        await asyncio.gather(*gone)
+        assert await echo(client, "after") == "after"
+
+
+async def test_a_cancelled_request_does_not_hold_the_next(store: EmbeddedStore) -> None:
+    """A request that is cancelled while it waits behind a slow one leaves the connection to the others."""
+    async with connected(store.url) as client:
+        slow = asyncio.create_task(client.commands([("BLPOP", "t{none}", "0.2")]))
+        await asyncio.sleep(0.02)
+        waiting = asyncio.create_task(echo(client, "gone"))
+        await asyncio.sleep(0.02)
+        waiting.cancel()
+
+        assert await echo(client, "next") == "next"
+        assert (await slow, waiting.cancelled()) == ([None], True)
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_a_lost_reply_is_no_second_turn(store: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
+    """The server appends and its reply is lost: the client asks again, and the turn is there once, as acknowledged."""
+    async with relayed(store.url, tmp_path) as (relay, url), opened(url, connections=1) as conversations:
+        await conversations.append("default", conversation, said("one"), **APPEND)
+        relay.lose_reply = True
+
+        reply = await conversations.append("default", conversation, said("two", "three"), **APPEND)
+
+        assert relay.lost == 1
+        assert [entry.seq for entry in reply.entries] == [2, 3]
+        assert reply.version == 2
+        assert len(await texts_of(conversations, "default", conversation)) == 3
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_lost_replies_of_other_writes(store: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
+    """Creating and changing may be asked twice too: the second time they say what they did the first."""
+    async with relayed(store.url, tmp_path) as (relay, url), opened(url, connections=1) as conversations:
+        await conversations.append("default", f"{conversation}-warm", said("one"), **APPEND)
+        relay.lose_reply = True
+        await conversations.create("default", conversation, b"{}", ttl_ms=None, now_ms=1, token="t1")
+        relay.lose_reply = True
+        version = await conversations.change(
+            "default",
+            conversation,
+            settings=b'{"reserve":1}',
+            standing=b"{}",
+            ttl_ms=None,
+            if_match="1",
+            now_ms=2,
+            token="t2",
+        )
+
+        assert (relay.lost, version) == (2, 2)
+        state = await conversations.get("default", conversation)
+        assert (state.version, state.settings) == (2, b'{"reserve":1}')
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_broken_connections_under_load(store: EmbeddedStore, fresh: Any, tmp_path: Path) -> None:
+    """Replies are lost again and again while many append: every append is acknowledged, each turn is there once."""
+    names = [fresh() for _ in range(4)]
+    async with relayed(store.url, tmp_path) as (relay, url), opened(url, connections=2) as conversations:
+
+        async def talk(name: str, n: int) -> None:
+            await conversations.append("default", name, said(f"{name} {n}", identity=f"m{n}-"), **APPEND)
+            if n % 7 == 0:
+                relay.lose_reply = True
+
+        for start in range(0, 60, 10):
+            await asyncio.gather(*(talk(name, n) for name in names for n in range(start, start + 10)))
+
+        assert relay.lost > 3
+        for name in names:
+            found = await texts_of(conversations, "default", name)
+            assert sorted(found) == sorted(f'{{"role":"user","content":"{name} {n}"}}'.encode() for n in range(60))
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_flushed_scripts_are_loaded_again(store: EmbeddedStore, conversation: str, server: redis.Redis) -> None:
+    """SCRIPT FLUSH, as a restart of another node or an operator does it, costs one more round trip and no error."""
+    async with opened(store.url) as conversations:
+        await conversations.append("default", conversation, said("one"), **APPEND)
+        server.script_flush()
+        await conversations.append("default", conversation, said("two"), **APPEND)
+        server.script_flush()
+        reply, tail = await conversations.append_and_read(
+            "default", conversation, said("three"), **APPEND, budget=0, column=0, most=0
+        )
+
+        assert (reply.entries[0].seq, len(tail.records)) == (3, 3)
+
+
+async def test_a_server_that_hangs(tmp_path: Path) -> None:
+    """What is not answered in time is StoreUnavailable, soon after its deadline; late replies are nobody's."""
+    with EmbeddedStore(tmp_path, fsync="everysec") as hung:
+        async with connected(hung.url, timeout_seconds=0.4) as client:
+            os.kill(hung.pid, signal.SIGSTOP)
+            started = time.monotonic()
+            try:
+                replies = await asyncio.gather(*(echo(client, f"late{n}") for n in range(20)), return_exceptions=True)
+            finally:
+                os.kill(hung.pid, signal.SIGCONT)
+            waited = time.monotonic() - started
+
+            assert {type(reply) for reply in replies} == {StoreUnavailable}
+            assert 0.4 <= waited < 2
+            assert [await echo(client, f"now{n}") for n in range(20)] == [f"now{n}" for n in range(20)]
+
+
+async def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
+    """Appends that run while the server is killed and started again on its data are all there, once, in order."""
+    store = EmbeddedStore(tmp_path)
+    store.start()
+    try:
+        async with opened(store.url, connections=2) as conversations:
+
+            async def talk(n: int) -> None:
+                for turn in range(40):
+                    await conversations.append("t", f"c{n}", said(f"{turn}", identity=f"{turn}-"), **APPEND)
+
+            talks = asyncio.gather(*(talk(n) for n in range(4)))
+            await asyncio.sleep(0.05)
+            os.kill(store.pid, signal.SIGKILL)
+            while store.running:
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(store.start)
+            await talks
+
+            expected = [f'{{"role":"user","content":"{turn}"}}'.encode() for turn in range(40)]
+            for n in range(4):
+                assert await texts_of(conversations, "t", f"c{n}") == expected
+    finally:
+        store.stop()
+
+
+async def test_closing_tells_who_waits(store: EmbeddedStore) -> None:
+    """A client that is closed answers its callers at once, rather than letting them wait for their deadline."""
+    client = Client(store.url, scripts=SCRIPTS, connections=1)
+    await client.open()
+    waiting = asyncio.create_task(client.commands([("BLPOP", "t{none}", "5")]))
+    await asyncio.sleep(0.05)
+
+    await client.close()
+
+    with pytest.raises(StoreUnavailable):
+        await waiting
+
+
+async def test_a_server_that_refuses(tmp_path: Path) -> None:
+    """Answers that mean "not now", such as READONLY, are asked again until the deadline, and heal by themselves."""
+    with (
+        EmbeddedStore(tmp_path, fsync="everysec") as store,
+        redis.Redis.from_url(store.url) as admin,
+    ):
+        async with connected(store.url, timeout_seconds=2) as client:
+            admin.execute_command("REPLICAOF", "127.0.0.1", "1")
+            writing = asyncio.create_task(client.commands([("SET", "t", "1")]))
+            await asyncio.sleep(0.15)
+            assert not writing.done()
+            admin.execute_command("REPLICAOF", "NO", "ONE")
+
+            assert await writing == [b"OK"]
+
+
+async def test_what_cannot_be_sent_harms_nobody(store: EmbeddedStore) -> None:
+    """A command that cannot be written is its caller's error alone: those beside it are answered."""
+    async with connected(store.url, timeout_seconds=1) as client:
+        bad = asyncio.create_task(echo(client, "\ud800"))
+        good = asyncio.create_task(echo(client, "good"))
+
+        assert await good == "good"
+        with pytest.raises((UnicodeEncodeError, StoreUnavailable)):
+            await bad
+        assert await echo(client, "later") == "later"
+
+
+def test_scripts_say_what_they_do() -> None:
+    """Every script is named in a comment at its head, declares its flags, and is known by the hash of its bytes."""
+    for script in SCRIPTS:
+        lines = script.source.decode().splitlines()
+        assert lines[0].startswith("#!lua")
+        assert lines[1].startswith("-- ")
+        assert script == Script.load(script.name)
+        assert len(script.sha) == 40
