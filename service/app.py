@@ -32,7 +32,8 @@ from service.api import (
     window,
 )
 from service.api.context import Context
-from service.api.edge import App, Edge, Keys
+from service.api.edge import App, Edge
+from service.api.keys import Keys
 from service.core.models import Model, find_model, list_models, load_models_toml
 from service.core.text import ENCODINGS, count_text
 from service.operations.logging import get_logger
@@ -46,6 +47,7 @@ from service.problems import UnknownModel
 from service.settings import Settings
 from service.store import conversations as stored_conversations
 from service.store import history as stored_history
+from service.store import limits as stored_limits
 from service.store import owners as stored_owners
 from service.store import staging
 from service.store import usage as stored_usage
@@ -53,6 +55,8 @@ from service.store.chunks import Chunks
 from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.history import Histories
+from service.store.keys import ApiKeys
+from service.store.limits import RateLimits
 from service.store.owners import Owners
 from service.store.usage import Calibrations
 
@@ -84,7 +88,9 @@ def create_app(settings: Settings) -> App:
             *stored_conversations.SCRIPTS,
             *stored_history.SCRIPTS,
             *staging.SCRIPTS,
-            *stored_usage.SCRIPTS, *stored_owners.SCRIPTS,
+            *stored_usage.SCRIPTS,
+            *stored_owners.SCRIPTS,
+            *stored_limits.SCRIPTS,
             ADD_FIGURES,
         ),
         timeout_seconds=settings.store_timeout_seconds,
@@ -137,7 +143,8 @@ def create_app(settings: Settings) -> App:
     )
     return Edge(
         cast("App", inner),
-        keys=Keys(settings.api_keys),
+        keys=Keys(settings.api_keys, ApiKeys(client), required=settings.require_keys),
+        limits=RateLimits(client, settings.rate_limit) if settings.rate_limit else None,
         timeout_seconds=settings.request_timeout_seconds,
         metrics=metrics,
         tracing=tracing,

@@ -10,6 +10,7 @@ import click
 from service import __version__
 from service.commands.count import count
 from service.commands.doctor import doctor
+from service.commands.keys import keys
 from service.commands.transfer import export, import_
 from service.commands.window import window
 from service.settings import Settings, SettingsError
@@ -53,5 +54,5 @@ def openapi() -> None:
     sys.stdout.buffer.write(document(ROUTES))
 
 
-for command in (window, count, import_, export, doctor):
+for command in (window, count, import_, export, keys, doctor):
     main.add_command(command)

@@ -84,6 +84,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_url: str | None = None
     api_keys: tuple[ApiKey, ...] = ()
     allow_anonymous: bool = False
+    require_keys: bool = False
     retention_seconds: int | None = None
     durability: Literal["fast", "durable", "replicated"] = "durable"
     max_body_bytes: int = 4 * 1024 * 1024
@@ -318,12 +319,15 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
     """What is wrong between settings that are each right: a line, and the fields that it is about."""
-    if not (settings.loopback or settings.api_keys or settings.allow_anonymous):
+    if not (settings.loopback or settings.api_keys or settings.require_keys or settings.allow_anonymous):
         line = (
-            f"SASH_HOST is {settings.host!r}, which others can reach, and nobody needs a key: set SASH_API_KEYS "
-            "(sash keys create --tenant T makes one), or SASH_ALLOW_ANONYMOUS=1 to serve everyone"
+            f"SASH_HOST is {settings.host!r}, which others can reach, and nobody needs a key: set SASH_API_KEYS, "
+            "or SASH_REQUIRE_KEYS=1 (sash keys create --tenant T makes a key), or SASH_ALLOW_ANONYMOUS=1 to serve everyone"
         )
-        yield line, {"host", "api_keys", "allow_anonymous"}
+        yield line, {"host", "api_keys", "require_keys", "allow_anonymous"}
+    if settings.require_keys and settings.allow_anonymous:
+        line = "SASH_REQUIRE_KEYS and SASH_ALLOW_ANONYMOUS say the opposite of each other: set one of them"
+        yield line, {"require_keys", "allow_anonymous"}
     if settings.durability == "replicated" and settings.redis_url is None:
         line = (
             "SASH_DURABILITY is 'replicated', but the embedded store has no replica: "
@@ -351,6 +355,7 @@ VARIABLES = (
     Variable("SASH_DATA_DIR", "data_dir", _path, "where the embedded store keeps its data"),
     Variable("SASH_REDIS_URL", "redis_url", _redis_url, "a Redis or Valkey to use in place of the embedded store"),
     Variable("SASH_API_KEYS", "api_keys", _api_keys, "tenant:key pairs with commas between, or @file", secret=True),
+    Variable("SASH_REQUIRE_KEYS", "require_keys", _flag, "1 to ask for a key everywhere, of those that sash keys made"),
     Variable("SASH_ALLOW_ANONYMOUS", "allow_anonymous", _flag, "1 to listen beyond this machine without keys"),
     Variable(
         "SASH_RETENTION_SECONDS",

@@ -8,19 +8,18 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from hashlib import sha256
-from hmac import compare_digest
 from typing import Any
 
 import structlog
 
 from service.api.errors import PROBLEM_TYPE, render
+from service.api.keys import DEFAULT_TENANT, Keys
 from service.operations.logging import describe, get_logger
 from service.operations.metrics import Metrics
 from service.operations.tracing import PassOn, Span, Tracing, read_traceparent
-from service.problems import DeadlineExceeded, Internal, Problem, RequestTimeout, Unauthorized
-from service.settings import ApiKey
+from service.problems import DeadlineExceeded, Internal, Problem, RequestTimeout
 from service.store.entries import new_id
+from service.store.limits import RateLimits
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -31,42 +30,28 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/metrics", "/dashboard"})
 """What needs no key: nothing of a tenant's is behind these."""
 
-_DEFAULT_TENANT = "default"
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _log = get_logger()
-
-
-class Keys:
-    """API keys by their hash, compared in constant time."""
-
-    def __init__(self, keys: tuple[ApiKey, ...]) -> None:
-        self._tenants = {sha256(each.key.encode()).digest(): each.tenant for each in keys}
-
-    def tenant(self, authorization: bytes) -> str:
-        """Whose key it is. Raises Unauthorized."""
-        if not self._tenants:
-            return _DEFAULT_TENANT
-        scheme, _, key = authorization.partition(b" ")
-        digest = sha256(key.strip()).digest()
-        found = None
-        for known, tenant in self._tenants.items():
-            if compare_digest(known, digest):
-                found = tenant
-        if found is None or scheme.lower() != b"bearer":
-            raise Unauthorized("Send an API key: Authorization: Bearer <key>.", headers={"WWW-Authenticate": "Bearer"})
-        return found
 
 
 class Edge:
     """The wrapper: an ASGI application around another."""
 
     def __init__(
-        self, app: App, *, keys: Keys, timeout_seconds: float, metrics: Metrics, tracing: Tracing | None = None
+        self,
+        app: App,
+        *,
+        keys: Keys,
+        timeout_seconds: float,
+        metrics: Metrics,
+        tracing: Tracing | None = None,
+        limits: RateLimits | None = None,
     ) -> None:
         self._app = app
         self._metrics = metrics
         self._tracing = tracing or PassOn()
         self._keys = keys
+        self._limits = limits
         self._timeout_seconds = timeout_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,8 +67,8 @@ class Edge:
         if answer.head:
             scope["method"] = "GET"
         try:
-            scope["sash.tenant"] = self._tenant(scope)
             async with asyncio.timeout(self._timeout_seconds) as deadline:
+                scope["sash.tenant"] = await self._tenant(scope)
                 scope["sash.deadline"] = deadline, self._timeout_seconds
                 await self._app(scope, asked.receive, answer.send)
         except TimeoutError:
@@ -96,10 +81,14 @@ class Edge:
         finally:
             self._done(scope, answer, time.perf_counter() - started)
 
-    def _tenant(self, scope: Scope) -> str:
+    async def _tenant(self, scope: Scope) -> str:
+        """Whose request it is, counted against what the tenant may send."""
         if scope["path"] in OPEN_PATHS:
-            return _DEFAULT_TENANT
-        return self._keys.tenant(_header(scope, b"authorization"))
+            return DEFAULT_TENANT
+        tenant = await self._keys.tenant(_header(scope, b"authorization"))
+        if self._limits is not None:
+            await self._limits.take(tenant)
+        return tenant
 
     def _done(self, scope: Scope, answer: "_Answer", seconds: float) -> None:
         operation = _operation(scope)

@@ -1,0 +1,51 @@
+"""Whose request it is: the keys of the settings, and those that ``sash keys`` made."""
+
+from hashlib import sha256
+from hmac import compare_digest
+
+from service.problems import Unauthorized
+from service.settings import ApiKey
+from service.store.keys import KEY_PREFIX, ApiKeys
+
+DEFAULT_TENANT = "default"
+
+
+class Keys:
+    """API keys by their hash, compared in constant time.
+
+    A key is asked for when the settings hold any or ``required`` says so; else a request without one is the default
+    tenant's. A key of ``sash keys`` opens its tenant in every case, and one that was revoked opens nothing.
+    """
+
+    def __init__(
+        self, configured: tuple[ApiKey, ...], stored: ApiKeys | None = None, *, required: bool = False
+    ) -> None:
+        self._tenants = {sha256(each.key.encode()).digest(): each.tenant for each in configured}
+        self._stored = stored
+        self._required = required or bool(configured)
+
+    async def tenant(self, authorization: bytes) -> str:
+        """Whose key it is. Raises Unauthorized, StoreUnavailable."""
+        scheme, _, key = authorization.partition(b" ")
+        key = key.strip() if scheme.lower() == b"bearer" else b""
+        found = self._configured(key)
+        if found is None and self._stored is not None and key.startswith(KEY_PREFIX.encode()):
+            found = await self._stored.tenant(key.decode("latin-1"))
+            if found is None:
+                raise _unauthorized()
+        if found is not None:
+            return found
+        if self._required:
+            raise _unauthorized()
+        return DEFAULT_TENANT
+
+    def _configured(self, key: bytes) -> str | None:
+        digest, found = sha256(key).digest(), None
+        for known, tenant in self._tenants.items():
+            if compare_digest(known, digest):
+                found = tenant
+        return found
+
+
+def _unauthorized() -> Unauthorized:
+    return Unauthorized("Send an API key: Authorization: Bearer <key>.", headers={"WWW-Authenticate": "Bearer"})

@@ -1,0 +1,79 @@
+"""Requests a second for each tenant, over all replicas and processes.
+
+The bucket is in the store, one for each tenant, and a script takes from it, so nothing is counted twice or missed. A
+process takes a tenth of a second's worth at once and hands it out itself: a busy tenant costs ten small calls a second
+and not one for each request. What it does not hand out within a second it forgets, which errs on the side of less.
+
+While the store does not answer nobody is refused here: a request that needs the store learns of it soon enough.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+
+from service.problems import StoreFull, StoreUnavailable, TooManyRequests
+from service.store.client import Client, Script
+
+SCRIPTS = (Script.load("take"),)
+_SHARE = 0.1  # of a second's requests, taken at once
+_KEPT_SECONDS = 1.0
+_TENANTS = 10_000  # that are remembered; the idlest are forgotten first
+
+
+class _Lease:
+    """What a process may still hand out of one tenant's bucket, and until when."""
+
+    __slots__ = ("left", "refused_until", "taking", "until")
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.until = 0.0
+        self.refused_until = 0.0
+        self.taking: asyncio.Task[None] | None = None
+
+
+class RateLimits:
+    """``rate`` requests a second for each tenant, with bursts of a second's worth."""
+
+    def __init__(self, client: Client, rate: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._rate = rate
+        self._most = max(1.0, rate)
+        self._wanted = max(1, int(rate * _SHARE))
+        self._clock = clock
+        self._leases: dict[str, _Lease] = {}
+
+    async def take(self, tenant: str) -> None:
+        """Count one request. Raises TooManyRequests, which says when to come back."""
+        lease = self._leases.pop(tenant, None) or _Lease()
+        self._leases[tenant] = lease
+        while len(self._leases) > _TENANTS:
+            del self._leases[next(iter(self._leases))]
+        while True:
+            now = self._clock()
+            if lease.left > 0 and now < lease.until:
+                lease.left -= 1
+                return
+            if now < lease.refused_until:
+                wait = max(1, math.ceil(lease.refused_until - now))
+                raise TooManyRequests(
+                    f"A tenant may send {self._rate:g} requests a second: try again in {wait} s.",
+                    members={"limit": self._rate, "unit": "requests a second"},
+                    headers={"Retry-After": str(wait)},
+                )
+            if lease.taking is None or lease.taking.done():
+                lease.taking = asyncio.create_task(self._refill(tenant, lease))
+            try:
+                await asyncio.shield(lease.taking)
+            except (StoreUnavailable, StoreFull):
+                return
+
+    async def _refill(self, tenant: str, lease: _Lease) -> None:
+        granted, wait_ms = await self._client.call(
+            "take", (f"sash:{{{tenant}}}:rate",), self._rate, self._most, self._wanted
+        )
+        now = self._clock()
+        lease.left, lease.until = granted, now + _KEPT_SECONDS
+        if not granted:
+            lease.refused_until = now + wait_ms / 1000
