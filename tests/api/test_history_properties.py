@@ -1,0 +1,174 @@
+"""Whatever is done to a history, what is stored adds up, and windows come out as if it had always been so."""
+
+import json
+from itertools import count
+from typing import Any
+
+import httpx
+import redis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.core.counting import reference_tokens
+from service.core.units import USER
+from service.store.layout import Keys, decode_record, keys_of
+
+NDJSON = {"Content-Type": "application/x-ndjson"}
+_numbers = count()
+
+TEXTS = st.sampled_from(["", "one", "two words", "é" * 20, "word " * 40])
+DOCUMENTS = st.none() | st.lists(st.fixed_dictionaries({"text": TEXTS}), min_size=1, max_size=3)
+PLAIN = st.tuples(st.sampled_from(["user", "assistant", "system"]), TEXTS, DOCUMENTS, st.booleans(), st.booleans())
+CALLS = st.tuples(st.integers(1, 3), st.integers(0, 3), st.booleans())
+PLACE = st.integers(0, 100)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.lists(PLAIN, min_size=1, max_size=4)),
+        st.tuples(st.just("calls"), CALLS),
+        st.tuples(st.sampled_from(["rewind", "redact", "fork"]), PLACE),
+        st.tuples(st.sampled_from(["import", "retry"]), st.none()),
+    ),
+    min_size=1,
+    max_size=12,
+)
+QUERIES = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from(["gpt-4o", "gpt-4", "gpt-5"]),
+        "max_tokens": st.integers(60, 2000),
+        "grounding": st.sampled_from(["latest", "all", "none"]),
+        "overflow": st.sampled_from(["stop", "skip"]),
+        "stable": st.sampled_from(["true", "false"]),
+    }
+)
+
+
+def plain(role: str, text: str, documents: Any, pinned: bool, noted: bool) -> dict[str, Any]:  # noqa: FBT001 - drawn
+    entry: dict[str, Any] = {"message": {"role": role, "content": text}, "pinned": pinned}
+    if documents and role == "user":
+        entry["grounding"] = {"documents": documents}
+    return entry | ({"metadata": {"n": 1}} if noted else {})
+
+
+def group(calls: int, results: int, pinned: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - drawn
+    made = [{"id": f"call-{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(calls)]
+    entries: list[dict[str, Any]] = [{"message": {"role": "assistant", "content": None, "tool_calls": made}}]
+    for n in reversed(range(min(calls, results))):
+        message = {"role": "tool", "tool_call_id": f"call-{n}", "content": "née"}
+        entries.append({"message": message, "pinned": pinned and n == 0})
+    return entries
+
+
+class Talk:
+    """One conversation, told what to do."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.client = client
+        self.id = f"p-{next(_numbers)}"
+        self.made = [self.id]
+        self.length = 0
+        self.last: list[dict[str, Any]] = []
+
+    async def do(self, name: str, argument: Any) -> None:
+        match name:
+            case "append":
+                await self.append([plain(*each) for each in argument])
+            case "calls":
+                await self.append(group(*argument))
+            case "retry" if self.last and self.length:
+                await self.append(self.last, again=True)
+            case "rewind":
+                self.length = argument % (self.length + 1)
+                await self.ok("POST", "rewind", json={"to_seq": self.length})
+            case "redact" if self.length:
+                await self.ok("DELETE", f"messages/{argument % self.length + 1}")
+            case "fork" if self.length:
+                self.length = argument % (self.length + 1)
+                copy = self.other()
+                await self.ok("POST", "fork", json={"id": copy, "at_seq": self.length})
+                self.id = copy
+            case "import" if self.length:
+                exported = (await self.ok("GET", "export")).content
+                copy = self.other()
+                answer = await self.client.post(f"/conversations/import?id={copy}", content=exported, headers=NDJSON)
+                assert answer.status_code == 201, answer.text
+                self.id = copy
+
+    def other(self) -> str:
+        self.made.append(f"p-{next(_numbers)}")
+        return self.made[-1]
+
+    async def append(self, entries: list[dict[str, Any]], *, again: bool = False) -> None:
+        named = entries if again else [{**entry, "id": f"e-{next(_numbers)}"} for entry in entries]
+        answer = await self.client.post(f"/conversations/{self.id}/messages", json={"messages": named})
+        if again and answer.status_code == 422:
+            return  # a result whose call was rewound away
+        assert answer.status_code in (200, 201), answer.text
+        self.length += sum(not message["duplicate"] for message in answer.json()["messages"])
+        self.last = named
+
+    async def ok(self, method: str, path: str, **options: Any) -> httpx.Response:
+        answer = await self.client.request(method, f"/conversations/{self.id}/{path}", **options)
+        assert answer.status_code < 300, answer.text
+        return answer
+
+
+def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
+    """Every figure of the conversation is what its records say."""
+    records = [decode_record(each) for each in raw.lrange(keys.counts, 0, -1)]
+    bodies = raw.lrange(keys.log, 0, -1)
+    state = raw.hgetall(keys.conversation)
+    assert len(records) == len(bodies) == length
+    assert [record.size for record in records] == [len(body) for body in bodies]
+    tokens = [reference_tokens(record.measure, parallel=record.parallel) for record in records]
+    grounded = [record.grounding for record in records if record.grounding is not None]
+    figures = {
+        "t0": sum(each[0] for each in tokens),
+        "t1": sum(each[1] for each in tokens),
+        "gn": len(grounded),
+        "g0": sum(each[0] for each in grounded),
+        "g1": sum(each[1] for each in grounded),
+        "user": max((seq for seq, record in enumerate(records, 1) if record.measure.role == USER), default=0),
+    }
+    assert {name: int(state.get(name.encode(), 0)) for name in figures} == figures
+    assert {k.decode(): int(v) for k, v in raw.hgetall(keys.ids).items()} == {
+        record.id: seq for seq, record in enumerate(records, 1)
+    }
+    assert sorted(map(int, raw.hkeys(keys.grounding))) == [s for s, r in enumerate(records, 1) if r.grounding]
+    for seq, copy in raw.hgetall(keys.pinned).items():
+        end = 4 + int.from_bytes(copy[:4], "big")
+        assert (decode_record(copy[4:end]), copy[end:]) == (records[int(seq) - 1], bodies[int(seq) - 1])
+
+
+async def check_window(talk: Talk, query: dict[str, Any]) -> None:
+    """The stored window is the window of the exported entries."""
+    _, *lines = (await talk.ok("GET", "export")).text.splitlines()
+    known = ("id", "message", "grounding", "metadata", "pinned")
+    entries = [{name: line[name] for name in known if name in line} for line in map(json.loads, lines)]
+    stored = await talk.client.get(f"/conversations/{talk.id}/window", params=query)
+    body = {**query, "stable": query["stable"] == "true", "messages": entries}
+    given = await talk.client.post("/window", json=body)
+    assert stored.status_code == given.status_code
+    if stored.status_code == 200:
+        one, other = stored.json(), given.json()
+        assert {**one, "conversation_id": None, "version": None} == {
+            **other,
+            "version": None,
+            "conversation_id": None,
+        }
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS, query=QUERIES)
+async def test_what_is_stored_adds_up(
+    client: httpx.AsyncClient, store: Any, steps: list[tuple[str, Any]], query: dict[str, Any]
+) -> None:
+    """After any sequence of changes totals, places, ids and copies agree, and so do stored and stateless windows."""
+    talk = Talk(client)
+    with redis.Redis.from_url(store.url) as raw:
+        await talk.append([plain("user", "hello", None, False, False)])  # noqa: FBT003
+        for name, argument in steps:
+            await talk.do(name, argument)
+            check_store(raw, keys_of(f"default/{talk.id}"), talk.length)
+        await check_window(talk, query)
+    for identity in talk.made:
+        await client.delete(f"/conversations/{identity}")
