@@ -22,6 +22,7 @@ RIGHT = [
     ("SASH_REDIS_URL", "unix:///run/valkey.sock", "redis_url", "unix:///run/valkey.sock"),
     ("SASH_API_KEYS", "acme:k1, beta:k2,acme:a:b", "api_keys", None),
     ("SASH_ALLOW_ANONYMOUS", "TRUE", "allow_anonymous", True),
+    ("SASH_REQUIRE_KEYS", "1", "require_keys", True),
     ("SASH_RETENTION_SECONDS", "86400", "retention_seconds", 86400),
     ("SASH_DURABILITY", "Fast", "durability", "fast"),
     ("SASH_MAX_BODY_BYTES", "1024", "max_body_bytes", 1024),

@@ -63,9 +63,10 @@ async def read_history(port: int, conversation: str) -> list[str]:
     while True:
         more = f"&cursor={quote(cursor)}" if cursor else ""
         reply = await wire.ask("GET", f"/conversations/{conversation}/messages?limit=1000{more}")
-        if reply.status != 200:
+        if reply.status == 404:
             wire.close()
             return texts
+        assert reply.status == 200, reply.body
         page = json.loads(reply.body)
         texts += [entry["message"]["content"] for entry in page["messages"]]
         cursor = page["next_cursor"]
