@@ -246,17 +246,14 @@ def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
     """Canonical JSON of a message, with the offsets of its content's value (0, 0 where there is none).
 
     The bytes are those of ``msgspec.json.encode(message)``; the offsets let documents be spliced into the content later
-    without opening the body. Raises InvalidEntry for numbers that JSON libraries do not carry.
+    without opening the body.
     """
     parts: list[bytes] = []
     length = 1
     start = end = 0
     for key, value in message.items():
         name = msgspec.json.encode(key)
-        try:
-            encoded = msgspec.json.encode(value)
-        except (OverflowError, ValueError, RecursionError):
-            raise InvalidEntry("A number of the message is out of range (64 bits).") from None
+        encoded = msgspec.json.encode(value)
         if key == "content":
             start = length + len(name) + 1
             end = start + len(encoded)

@@ -1,0 +1,356 @@
+"""Entries and messages: what is refused and where, what is kept, and that no input is slow or deep enough to hurt."""
+
+import threading
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from histories import calling, entries, quick, result, said, talk
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.messages import (
+    IDS,
+    MAX_DEPTH,
+    Calls,
+    Entry,
+    calls_of,
+    decode_json,
+    digest,
+    encode_message,
+    parallel_flags,
+    refuse_deep,
+    validate_message,
+)
+from service.problems import BadRequest, InvalidEntry, OrphanToolResult
+
+
+class Batch(msgspec.Struct, forbid_unknown_fields=True):
+    messages: list[Entry]
+
+
+BATCH = msgspec.json.Decoder(Batch)
+ANYTHING = msgspec.json.Decoder()
+OBJECT = msgspec.json.Decoder(dict[str, Any])
+
+
+def refused(body: bytes) -> BadRequest:
+    with pytest.raises(BadRequest) as caught:
+        decode_json(body, BATCH)
+    return caught.value
+
+
+def batch(**entry: Any) -> bytes:
+    return msgspec.json.encode({"messages": [{"message": said("user", "hi"), **entry}]})
+
+
+# ---- bytes to values
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"a":'])
+@pytest.mark.parametrize("where", [b"%s", b'{"messages":[{"message":{"role":"user","content":"x","x":%s}}]}'])
+def test_depth_bombs(opening: bytes, where: bytes) -> None:
+    """100,000 levels are refused before anything recurses, closed or not, at the top or in a field of ours."""
+    for closing in (b"", b"]" if opening == b"[" else b"}"):
+        bomb = where % (opening * 100_000 + b"1" + closing * 100_000)
+        assert "deeper" in refused(bomb).detail
+
+
+def test_depth_on_a_small_stack() -> None:
+    """What is let through decodes on a thread with a small stack."""
+    body = b"[" * (MAX_DEPTH + 13) + b"]" * (MAX_DEPTH + 13)
+    found: list[Any] = []
+    before = threading.stack_size(128 * 1024)
+    try:
+        thread = threading.Thread(target=lambda: found.append(decode_json(body, ANYTHING)))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert len(found) == 1
+
+
+@given(st.integers(0, 3 * MAX_DEPTH), st.text(st.sampled_from('[]{}"\\a'), max_size=40), st.integers(0, 60))
+def test_depth_is_counted_outside_strings(depth: int, text: str, siblings: int) -> None:
+    """Brackets in texts do not count, siblings do not add up, and the limit holds give or take half a block."""
+    value: Any = [text]
+    for _ in range(depth):
+        value = [value, text]
+    body = msgspec.json.encode([[text, [], {}]] * siblings + [value])
+    if depth + 2 <= MAX_DEPTH:
+        refuse_deep(body)
+    elif depth + 2 > MAX_DEPTH + 64:
+        with pytest.raises(BadRequest):
+            refuse_deep(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'"' + b'\\"' * 2_000_000,
+        b'"' * 4_000_000,
+        b"\\" * 4_000_000,
+        b'"\\' * 2_000_000,
+        b"[]" * 2_000_000,
+        b"[" * 4_000_000,
+    ],
+    ids=["escaped quotes", "quotes", "backslashes", "both", "pairs", "brackets"],
+)
+def test_adversarial_bytes_take_linear_time(body: bytes) -> None:
+    """4 MB of quotes, backslashes or brackets are refused in a fraction of a second."""
+    started = time.process_time()
+    with pytest.raises(BadRequest):
+        decode_json(b"[[[[" * 30 + body, ANYTHING)
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"  \n",
+        b"\xff\xfe",
+        b'{"messages":[{"message":{"role":"user","content":"\xff"}}]}',
+        b'{"messages":[{"message":{"role":"user","content":"\xed\xa0\x80"}}]}',
+        b'{"messages":[{"message":{"role":"user","content":"\\ud800"}}]}',
+        b'{"messages":[{"message":{"role":"user","content":"\\udc00\\ud800"}}]}',
+        b'{"messages":[{"message":{"role":"user","\\ud800":1}}]}',
+        b'{"messages":[{"message":{"role":"user","content":"a\x00b"}}]}',
+        b'{"messages":[{"message":{"role":"user","n":NaN}}]}',
+        b'{"messages":[{"message":{"role":"user","n":1e999}}]}',
+        b'{"messages":[],}',
+        b'{"messages":[]}{}',
+        b'\xef\xbb\xbf{"messages":[]}',
+        "{}".encode("utf-16"),
+        b"[]",
+        b"null",
+        b'{"messages":{}}',
+        b'{"messages":[{}]}',
+        b'{"messages":[{"message":"hi"}]}',
+    ],
+)
+def test_what_cannot_be_read(body: bytes) -> None:
+    """Broken bytes, broken JSON and the wrong shape are a 400 whose detail is one bounded line."""
+    problem = refused(body)
+    assert problem.status == 400
+    assert "\n" not in problem.detail
+    assert len(problem.detail) < 400
+
+
+@pytest.mark.parametrize(
+    ("entry", "pointer"),
+    [
+        ({"id": ""}, "#/messages/0/id"),
+        ({"id": "-a"}, "#/messages/0/id"),
+        ({"id": "a/b"}, "#/messages/0/id"),
+        ({"id": "a\n"}, "#/messages/0/id"),
+        ({"id": "é"}, "#/messages/0/id"),
+        ({"id": "a" * 129}, "#/messages/0/id"),
+        ({"id": 7}, "#/messages/0/id"),
+        ({"pinned": "yes"}, "#/messages/0/pinned"),
+        ({"pinned": 1}, "#/messages/0/pinned"),
+        ({"metadata": []}, "#/messages/0/metadata"),
+        ({"grounding": {"documents": [{"text": 1}]}}, "#/messages/0/grounding/documents/0/text"),
+        ({"grounding": {"documents": [{"text": "a", "id": ""}]}}, "#/messages/0/grounding/documents/0/id"),
+        ({"image_sizes": [[0, 1]]}, "#/messages/0/image_sizes/0/0"),
+        ({"grounding": {}}, "#/messages/0/grounding"),
+    ],
+)
+def test_what_an_envelope_may_not_hold(entry: dict[str, Any], pointer: str) -> None:
+    """Ids out of the alphabet and fields of the wrong type are refused by name."""
+    assert [error.pointer for error in refused(batch(**entry)).errors] == [pointer]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"colour": 1}, {"grounding": {"documents": [], "k": 1}}, {"grounding": {"documents": [{"text": "", "k": 1}]}}],
+)
+def test_unknown_fields_of_our_own(entry: dict[str, Any]) -> None:
+    """Our own envelopes hold nothing that they do not know."""
+    assert "unknown field" in refused(batch(**entry)).detail
+
+
+@given(st.text(st.sampled_from("aZ09._-/ \n{é"), max_size=6) | st.text("a", min_size=126, max_size=130))
+def test_ids(text: str) -> None:
+    """The alphabet of ids in paths is that of ids in bodies."""
+    try:
+        decode_json(batch(id=text), BATCH)
+    except BadRequest:
+        assert IDS.fullmatch(text) is None
+    else:
+        assert IDS.fullmatch(text) is not None
+
+
+# ---- messages
+
+
+def pointer_of(message: dict[str, Any]) -> str:
+    with pytest.raises(InvalidEntry) as caught:
+        validate_message(message, "/messages/3/message")
+    assert caught.value.status == 400
+    return caught.value.errors[0].pointer.removeprefix("#/messages/3/message")
+
+
+@pytest.mark.parametrize(
+    ("message", "pointer"),
+    [
+        ({}, ""),
+        ({"content": "x"}, ""),
+        (said("owner", "x"), "/role"),
+        (said(1, "x"), "/role"),
+        ({"role": "user"}, ""),
+        (said("user", None), "/content"),
+        (said("user", 5), "/content"),
+        (said("user", []), "/content"),
+        (said("user", [{"type": "text"}]), "/content/0"),
+        (said("user", [{"type": "video"}]), "/content/0/type"),
+        (said("user", [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {}}]), "/content/1/image_url"),
+        (said("user", [{"type": "image_url", "image_url": {"url": "x", "width": 0}}]), "/content/0/image_url/width"),
+        (said("system", [{"type": "image_url", "image_url": {"url": "x"}}]), "/content/0/type"),
+        (said("user", "x", name=1), "/name"),
+        (said("assistant", None, tool_calls=[{}]), "/tool_calls/0"),
+        (said("assistant", None, tool_calls=[{"type": "function", "id": "a"}]), "/tool_calls/0"),
+        (calling(""), "/tool_calls/0/id"),
+        (calling("a", "a"), "/tool_calls"),
+        (calling(*(f"c{i}" for i in range(129))), "/tool_calls"),
+        ({"role": "tool", "content": "x"}, ""),
+        ({"role": "tool", "tool_call_id": "a"}, ""),
+        ({"role": "function", "content": "x"}, ""),
+        (said("function", "x", name=""), "/name"),
+    ],
+)
+def test_what_is_not_a_message(message: dict[str, Any], pointer: str) -> None:
+    """What no provider would take is refused by its place."""
+    assert pointer_of(message) == pointer
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        said("user", "", name=None),
+        said("user", [{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}]),
+        said("user", [{"type": "file", "file": {"file_id": "f"}}]),
+        said("assistant", None),
+        said("assistant", [{"type": "refusal", "refusal": "no"}]),
+        {"role": "assistant"},
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": ""}},
+        {"role": "assistant", "tool_calls": [{"type": "custom", "id": "a", "custom": {"name": "f", "input": ""}}]},
+        said("function", None, name="f"),
+        said("developer", [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]),
+    ],
+)
+def test_what_is_a_message(message: dict[str, Any]) -> None:
+    """Every kind of message that the chat completions reference knows is taken, and its bytes are its JSON."""
+    validate_message(message, "")
+    assert encode_message(message)[0] == msgspec.json.encode(message)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text("xyz", min_size=1, max_size=4), JSON, max_size=4), st.text(max_size=10))
+def test_unknown_fields_of_a_message_are_kept(more: dict[str, Any], text: str) -> None:
+    """Fields that nobody knows yet are stored as they came, and the content's place is where it is."""
+    text = text.encode(errors="replace").decode()
+    message = {**dict(list(more.items())[:2]), "role": "user", "content": text, **more}
+    validate_message(message, "")
+    body, start, end = encode_message(message)
+    assert body == msgspec.json.encode(message)
+    assert body[start:end] == msgspec.json.encode(text)
+    assert msgspec.json.decode(body) == message
+
+
+def test_no_content() -> None:
+    """A message without content has no place for one."""
+    assert encode_message({"role": "assistant"})[1:] == (0, 0)
+
+
+def test_large_integers_are_kept() -> None:
+    """An integer of any size that is read at all is stored to its last digit."""
+    body = b'{"role":"user","content":"x","n":' + b"9" * 400 + b"}"
+    assert encode_message(decode_json(body, OBJECT))[0] == body
+
+
+def test_an_integer_of_too_many_digits() -> None:
+    """An integer of more digits than can be read in a moment is a 400."""
+    with pytest.raises(BadRequest):
+        decode_json(b'{"n":' + b"9" * 100_000 + b"}", OBJECT)
+
+
+@given(st.dictionaries(st.text("abcd", max_size=3), JSON, max_size=5))
+def test_digest_does_not_depend_on_order(value: dict[str, Any]) -> None:
+    """The digest of a value is that of the same value with its keys turned around."""
+
+    def turned(each: Any) -> Any:
+        if isinstance(each, dict):
+            return {key: turned(inner) for key, inner in reversed(each.items())}
+        return [turned(inner) for inner in each] if isinstance(each, list) else each
+
+    assert digest(turned(value), 16) == digest(value, 16)
+
+
+@given(JSON, JSON)
+def test_digest_tells_values_apart(a: Any, b: Any) -> None:
+    """Two values have one digest exactly when they are written alike."""
+    alike = msgspec.json.encode(a, order="deterministic") == msgspec.json.encode(b, order="deterministic")
+    assert (digest(a, 16) == digest(b, 16)) == alike
+
+
+# ---- tool groups at the door
+
+
+def flags(*messages: dict[str, Any], **group: Any) -> list[bool]:
+    return parallel_flags([calls_of(m) for m in messages], [f"/{i}" for i in range(len(messages))], **group)
+
+
+@quick
+@given(entries())
+def test_valid_groups_pass(drawn: tuple[Entry, ...]) -> None:
+    """A result is parallel exactly when its call was one of several."""
+    messages = talk(*drawn).messages
+    several = False
+    for message, parallel in zip(messages, flags(*messages), strict=True):
+        if message["role"] == "assistant":
+            several = len(message.get("tool_calls") or ()) > 1
+        assert parallel == (message["role"] == "tool" and several)
+
+
+@pytest.mark.parametrize(
+    ("messages", "place"),
+    [
+        ((result("a"),), 0),
+        ((calling("a"), result("b")), 1),
+        ((calling("a"), result("a"), result("a")), 2),
+        ((calling("a"), said("user", "x"), result("a")), 2),
+        ((calling("a"), calling("b"), result("a")), 2),
+    ],
+)
+def test_orphans(messages: tuple[dict[str, Any], ...], place: int) -> None:
+    """A result without its call, answered already, or overtaken, is a 422 that names the message."""
+    with pytest.raises(OrphanToolResult) as caught:
+        flags(*messages)
+    assert (caught.value.status, caught.value.errors[0].pointer) == (422, f"#/{place}/tool_call_id")
+
+
+def test_a_group_that_was_open_before() -> None:
+    """Results go on answering a group that an earlier append opened."""
+    assert flags(result("b"), result("a"), pending=("a", "b"), parallel=True) == [True, True]
+
+
+def test_calls() -> None:
+    """What a message does to its group: opens it, answers, or neither; the old pair is told apart."""
+    legacy = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": ""}}
+    found = [
+        calls_of(m)
+        for m in (calling("a", "b"), result("a"), legacy, said("user", "x"), said("assistant", "x", tool_calls=[]))
+    ]
+    assert found == [Calls(opens=("a", "b")), Calls(answers="a"), Calls(legacy=True), Calls(), Calls()]
