@@ -164,6 +164,13 @@ class Served:
         return self.process.wait(timeout=30)
 
 
+def kill(store: EmbeddedStore) -> None:
+    """End the server as a crash does, and return when it is gone."""
+    os.kill(store.pid, signal.SIGKILL)
+    while store.running:
+        time.sleep(0.002)
+
+
 def free_port() -> int:
     """A port that nobody listens on now."""
     with socket.socket() as probe:

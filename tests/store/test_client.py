@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import opened
+from conftest import kill, opened
 from redis.exceptions import ResponseError
 from store.entries import said, texts_of
 from store.relay import relayed
@@ -218,9 +218,7 @@ async def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
 
             talks = asyncio.gather(*(talk(n) for n in range(4)))
             await asyncio.sleep(0.05)
-            os.kill(store.pid, signal.SIGKILL)
-            while store.running:
-                await asyncio.sleep(0.01)
+            kill(store)
             await asyncio.to_thread(store.start)
             await talks
 

@@ -1,0 +1,239 @@
+"""Conversations in the store: nothing lost, doubled, mixed up or out of order."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import redis
+from conftest import kill, opened
+from store.entries import said, texts_of
+
+from service.problems import ConversationExists, Internal, NotFound, PreconditionFailed
+from service.store.conversations import Conversations
+from service.store.embedded import EmbeddedStore
+from service.store.entries import new_id
+from service.store.layout import PARTS, conversation_name, keys_of
+
+APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
+
+
+@pytest_asyncio.fixture
+async def conversations(store: EmbeddedStore, nothing_left: None) -> AsyncIterator[Conversations]:  # noqa: ARG001
+    """The store's conversations on a client of the test's own."""
+    async with opened(store.url, connections=2) as each:
+        yield each
+
+
+def body(text: str) -> bytes:
+    return f'{{"role":"user","content":"{text}"}}'.encode()
+
+
+async def test_two_writers(store: EmbeddedStore, conversations: Conversations, conversation: str) -> None:
+    """Two services append 1,000 turns each to one conversation: 2,000 are there, dense, each writer's in its order."""
+
+    async def write(through: Conversations, who: str) -> list[int]:
+        seqs = []
+        for start in range(0, 1000, 10):
+            turns = (
+                through.append("default", conversation, said(f"{who} {n}", identity=f"{who}-{n}-"), **APPEND)
+                for n in range(start, start + 10)
+            )
+            seqs += [reply.entries[0].seq for reply in await asyncio.gather(*turns)]
+        return seqs
+
+    async with opened(store.url, connections=2) as other:
+        one, two = await asyncio.gather(write(conversations, "one"), write(other, "two"))
+
+    assert sorted(one + two) == list(range(1, 2001))
+    stored = await texts_of(conversations, "default", conversation)
+    for who, seqs in (("one", one), ("two", two)):
+        assert [stored[seq - 1] for seq in seqs] == [body(f"{who} {n}") for n in range(1000)]
+    state = await conversations.get("default", conversation)
+    assert (state.version, state.length) == (2000, 2000)
+
+
+async def test_totals_are_the_sum(conversations: Conversations, conversation: str) -> None:
+    """The running totals are the sum over what was appended, however it was batched, and duplicates add nothing."""
+    batches = [said(*(f"text {n} {i}" for i in range(n)), identity=f"b{n}-") for n in range(1, 6)]
+    for batch in [*batches, *batches]:
+        await conversations.append("default", conversation, batch, **APPEND)
+
+    state = await conversations.get("default", conversation)
+
+    assert state.length == 15
+    assert state.tokens == tuple(sum(entry.tokens[i] for batch in batches for entry in batch) for i in (0, 1))
+    assert state.question == 15
+
+
+async def test_a_crash_loses_nothing(tmp_path: Path) -> None:
+    """Everything acknowledged before the server is killed is there afterwards, the ids, pins and settings included."""
+    with EmbeddedStore(tmp_path) as store:
+        async with opened(store.url) as before:
+            await before.create("t", "c", b'{"reserve":7}', ttl_ms=None, now_ms=1, token="x")
+            await asyncio.gather(
+                *(before.append("t", "c", said(f"{n}", identity=f"{n}-"), **APPEND) for n in range(300))
+            )
+            expected = await texts_of(before, "t", "c")
+            state = await before.get("t", "c")
+        kill(store)
+        store.start()
+        async with opened(store.url) as after:
+            assert await texts_of(after, "t", "c") == expected
+            assert await after.get("t", "c") == state
+            again = await after.append("t", "c", said("7", identity="7-"), **APPEND)
+            assert again.entries[0].duplicate
+
+
+async def test_many_tenants(conversations: Conversations, conversation: str) -> None:
+    """Fifty tenants use the same conversation id and entry ids at once; each has its own turns, and no other's."""
+    tenants = [f"t{n}" for n in range(50)]
+
+    async def talk(tenant: str) -> None:
+        for n in range(10):
+            await conversations.append(tenant, conversation, said(f"{tenant} {n}", identity=f"{n}-"), **APPEND)
+            tail = await conversations.read_window(tenant, conversation, known_version="", budget=0, column=0, most=0)
+            assert tail is not None
+            assert tail.bodies == b",".join(body(f"{tenant} {i}") for i in range(n + 1))
+
+    await asyncio.gather(*(talk(tenant) for tenant in tenants))
+
+    for tenant in tenants:
+        assert await texts_of(conversations, tenant, conversation) == [body(f"{tenant} {n}") for n in range(10)]
+
+
+async def test_names_that_look_alike(conversations: Conversations, fresh: Callable[[], str]) -> None:
+    """Tenant and id are told apart however they are split: a-b/c, a/b-c and a.b/c are three."""
+    tail = fresh()
+    pairs = [("a-b", f"c{tail}"), ("a", f"b-c{tail}"), ("a.b", f"c{tail}"), ("a", f"c{tail}.x"), ("a", f"c{tail}-x")]
+    for tenant, conversation in pairs:
+        await conversations.append(tenant, conversation, said(f"{tenant}|{conversation}"), **APPEND)
+
+    for tenant, conversation in pairs:
+        assert await texts_of(conversations, tenant, conversation) == [body(f"{tenant}|{conversation}")]
+
+
+async def test_a_foreign_answer_is_an_error(
+    conversations: Conversations, conversation: str, server: redis.Redis
+) -> None:
+    """Should the store ever hold another conversation under a name, reads fail rather than show it."""
+    await conversations.append("default", conversation, said("secret"), **APPEND)
+    key = keys_of(conversation_name("default", conversation)).conversation
+    server.hset(key, "id", "other/conversation")
+
+    reads: list[Callable[[], Any]] = [
+        lambda: conversations.get("default", conversation),
+        lambda: conversations.page("default", conversation, 1, 10),
+        lambda: conversations.read_window("default", conversation, known_version="", budget=0, column=0, most=0),
+        lambda: conversations.append("default", conversation, said("more"), **APPEND),
+    ]
+    for read in reads:
+        with pytest.raises(Internal):
+            await read()
+    server.hset(key, "id", conversation_name("default", conversation))
+    assert len(await texts_of(conversations, "default", conversation)) == 1
+
+
+async def test_create(conversations: Conversations, conversation: str) -> None:
+    """A conversation is created once; only the very same request may do it again."""
+    created: dict[str, Any] = {"ttl_ms": None, "now_ms": 5, "token": "mine"}
+    await conversations.create("default", conversation, b"{}", **created)
+    await conversations.create("default", conversation, b"{}", **created)
+
+    with pytest.raises(ConversationExists):
+        await conversations.create("default", conversation, b"{}", **{**created, "token": "other"})
+    assert (await conversations.get("default", conversation)).version == 1
+
+
+async def test_change(conversations: Conversations, conversation: str) -> None:
+    """Settings change when version and settings are those that the change was made from."""
+    await conversations.create("default", conversation, b"{}", ttl_ms=None, now_ms=5, token="x")
+    change: dict[str, Any] = {"settings": b'{"reserve":1}', "ttl_ms": None, "now_ms": 6}
+
+    for refused in ({"standing": b'{"a":1}', "if_match": ""}, {"standing": b"{}", "if_match": "9"}):
+        with pytest.raises(PreconditionFailed):
+            await conversations.change("default", conversation, **change, **refused, token="y")
+    assert await conversations.change("default", conversation, **change, standing=b"{}", if_match="1", token="z") == 2
+    with pytest.raises(NotFound):
+        await conversations.change("default", "absent", **change, standing=b"{}", if_match="", token="z")
+
+
+async def test_pages_are_clipped(conversations: Conversations, conversation: str) -> None:
+    """A stretch is clipped to what exists; negative figures count from the end."""
+    await conversations.append("default", conversation, said(*"abcdef"), **APPEND)
+
+    async def seqs(first: int, last: int) -> list[int]:
+        return [message.seq for message in (await conversations.page("default", conversation, first, last)).messages]
+
+    assert await seqs(2, 4) == [2, 3, 4]
+    assert await seqs(5, 99) == [5, 6]
+    assert await seqs(-2, -1) == [5, 6]
+    assert await seqs(-99, -1) == [1, 2, 3, 4, 5, 6]
+    assert await seqs(7, 9) == await seqs(4, 3) == []
+    with pytest.raises(NotFound):
+        await conversations.page("default", "absent", 1, 2)
+
+
+async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conversation: str) -> None:
+    """A window's read is sized by what it may spend: all of a short history, a stretch of a long one."""
+    for _ in range(10):
+        await conversations.append("default", conversation, said(*["some words of text"] * 100), **APPEND)
+
+    async def length(budget: int, most: int = 0) -> int:
+        tail = await conversations.read_window(
+            "default", conversation, known_version="", budget=budget, column=0, most=most
+        )
+        assert tail is not None
+        assert tail.first_seq == 1001 - len(tail.records)
+        assert tail.bodies.count(b'"role"') == len(tail.records)
+        return len(tail.records)
+
+    total = (await conversations.get("default", conversation)).tokens[0]
+    assert await length(total) == 1000
+    assert 100 < await length(total // 10) < 250
+    assert await length(total, most=3) == 4
+    assert await length(0) == 64
+
+
+async def test_a_known_version_is_not_read(conversations: Conversations, conversation: str) -> None:
+    """Who has the version already is told so, and gets no tail."""
+    await conversations.append("default", conversation, said("one"), **APPEND)
+    wanted: dict[str, Any] = {"budget": 100, "column": 0, "most": 0}
+
+    assert await conversations.read_window("default", conversation, known_version="1", **wanted) is None
+    assert await conversations.read_window("default", conversation, known_version="0", **wanted) is not None
+
+
+async def test_retention_of_a_deployment(store: EmbeddedStore, conversation: str, server: redis.Redis) -> None:
+    """A deployment's retention holds for conversations that set none, and each append begins it anew."""
+    async with opened(store.url) as each:
+        keeping = Conversations(each._client, retention_ms=60_000)
+        await keeping.append("default", conversation, said("one"), **APPEND)
+        keys = keys_of(conversation_name("default", conversation))
+        for key in (keys.conversation, keys.log):
+            server.pexpire(key, 1000)
+        await keeping.append("default", conversation, said("two"), **APPEND)
+
+        kept = [key for key in keys if server.exists(key)]
+        assert {keys.conversation, keys.log, keys.counts, keys.ids} <= set(kept)
+        assert all(59_000 < server.pttl(key) <= 60_000 for key in kept)
+        await keeping.erase("default", conversation, if_match="")
+
+
+def test_one_slot(fresh: Callable[[], str]) -> None:
+    """Every key of a conversation has the same hash tag, so that a script touches one slot of a cluster."""
+    keys = keys_of(conversation_name("tenant", fresh()))
+
+    assert len({key[key.index("{") : key.index("}") + 1] for key in keys}) == 1
+    assert len(set(keys)) == len(PARTS)
+
+
+def test_ids_sort_by_time() -> None:
+    """Our ids are UUIDs of version 7: later ones sort later, and two of one millisecond differ."""
+    ids = [new_id(now) for now in (0, 1, 1_700_000_000_000, 1_700_000_000_001, 2**48 - 1)]
+
+    assert ids == sorted(ids)
+    assert all(each[14] == "7" and each[19] in "89ab" for each in ids)
+    assert new_id(5) != new_id(5)
