@@ -83,8 +83,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path = Path("sash-data")
     redis_url: str | None = None
     api_keys: tuple[ApiKey, ...] = ()
-    allow_anonymous: bool = False
     require_keys: bool = False
+    allow_anonymous: bool = False
     retention_seconds: int | None = None
     durability: Literal["fast", "durable", "replicated"] = "durable"
     max_body_bytes: int = 4 * 1024 * 1024
