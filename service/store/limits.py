@@ -18,16 +18,18 @@ from service.store.client import Client, Script
 SCRIPTS = (Script.load("take"),)
 _SHARE = 0.1  # of a second's requests, taken at once
 _KEPT_SECONDS = 1.0
+_PATIENCE_SECONDS = 0.25  # for a store that does not answer; the request goes on without
 _TENANTS = 10_000  # that are remembered; the idlest are forgotten first
 
 
 class _Lease:
     """What a process may still hand out of one tenant's bucket, and until when."""
 
-    __slots__ = ("left", "refused_until", "taking", "until")
+    __slots__ = ("blind_until", "left", "refused_until", "taking", "until")
 
     def __init__(self) -> None:
         self.left = 0
+        self.blind_until = 0.0
         self.until = 0.0
         self.refused_until = 0.0
         self.taking: asyncio.Task[None] | None = None
@@ -62,17 +64,21 @@ class RateLimits:
                     members={"limit": self._rate, "unit": "requests a second"},
                     headers={"Retry-After": str(wait)},
                 )
+            if now < lease.blind_until:
+                return
             if lease.taking is None or lease.taking.done():
                 lease.taking = asyncio.create_task(self._refill(tenant, lease))
-            try:
-                await asyncio.shield(lease.taking)
-            except (StoreUnavailable, StoreFull):
+            await asyncio.wait((lease.taking,), timeout=_PATIENCE_SECONDS)
+            if not lease.taking.done() or lease.blind_until > now:
                 return
 
     async def _refill(self, tenant: str, lease: _Lease) -> None:
-        granted, wait_ms = await self._client.call(
-            "take", (f"sash:{{{tenant}}}:rate",), self._rate, self._most, self._wanted
-        )
+        key = f"sash:{{{tenant}}}:rate"
+        try:
+            granted, wait_ms = await self._client.call("take", (key,), self._rate, self._most, self._wanted)
+        except (StoreUnavailable, StoreFull):
+            lease.blind_until = self._clock() + _KEPT_SECONDS
+            return
         now = self._clock()
         lease.left, lease.until = granted, now + _KEPT_SECONDS
         if not granted:

@@ -1,0 +1,297 @@
+"""Nobody sees another tenant's: not by a key, not by an id, not in a log; and nobody takes more than their share."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+from click.testing import CliRunner
+from conftest import http, lifespan
+
+from service.api.edge import OPEN_PATHS
+from service.app import ROUTES, create_app
+from service.cli import main
+from service.operations.logging import configure_logging
+from service.settings import ApiKey, Settings, SettingsError
+from service.store.client import Client
+from service.store.embedded import EmbeddedStore
+from service.store.keys import ApiKeys
+
+KEYS = (ApiKey("acme", "key-of-acme-0123456789"), ApiKey("beta", "key-of-beta-0123456789"))
+IDS = {"conversation_id": "secret-talk", "seq": "1", "owner_id": "somebody"}
+BODIES: dict[str, Any] = {
+    "changeConversation": {"reserve": 5},
+    "appendMessages": None,  # creates what does not exist: each tenant its own
+    "rewindConversation": {"to_seq": 1},
+    "putSummary": {"text": "t", "through_seq": 1},
+    "forkConversation": {"id": "other"},
+    "reportUsage": {"model": "gpt-4o-mini", "prompt_tokens": 5, "window_tokens": 5},
+}
+STORED = [
+    (handler.operation_id, method, next(iter(handler.paths)))
+    for handler in ROUTES
+    for method in sorted(handler.http_methods)
+    if "conversation_id" in next(iter(handler.paths)) and handler.operation_id != "appendMessages"
+]
+
+
+@asynccontextmanager
+async def service(store: EmbeddedStore, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
+    options = {"redis_url": store.url, "store_connections": 1, "durability": "fast", **settings}
+    async with lifespan(create_app(Settings(**options))) as app, http(app) as client:
+        yield client
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+ACME, BETA = (bearer(each.key) for each in KEYS)
+
+
+def turn(text: str, **more: Any) -> dict[str, Any]:
+    return {"messages": [{"message": {"role": "user", "content": text}, **more}]}
+
+
+@pytest.mark.parametrize(("operation", "method", "path"), STORED)
+async def test_a_foreign_conversation_answers_as_an_absent_one(
+    operation: str, method: str, path: str, store: EmbeddedStore
+) -> None:
+    """Byte for byte, in every operation: only the request's id differs."""
+    filled = path
+    for name, value in IDS.items():
+        filled = filled.replace(f"{{{name}:str}}", value)
+    query = "?model=gpt-4o-mini" if operation == "getWindow" else ""
+    body = BODIES.get(operation)
+    async with service(store, api_keys=KEYS) as client:
+        await client.post("/conversations/secret-talk/messages", json=turn("hush"), headers=ACME)
+        foreign = await client.request(method, filled + query, json=body, headers=BETA)
+        assert (await client.delete("/conversations/secret-talk", headers=ACME)).status_code == 204
+        absent = await client.request(method, filled + query, json=body, headers=BETA)
+    assert foreign.status_code == absent.status_code == 404
+    assert foreign.content == absent.content
+    assert _comparable(foreign) == _comparable(absent)
+
+
+def _comparable(reply: httpx.Response) -> list[tuple[str, str]]:
+    return sorted((name, value) for name, value in reply.headers.items() if name not in {"x-request-id", "date"})
+
+
+async def test_tenants_with_the_same_ids_have_different_talks(store: EmbeddedStore) -> None:
+    """An id is a tenant's own: an append under another's id begins a talk of one's own."""
+    async with service(store, api_keys=KEYS) as client:
+        for headers, text in ((ACME, "of acme"), (BETA, "of beta")):
+            reply = await client.post("/conversations/same/messages", json=turn(text, id="m"), headers=headers)
+            assert reply.status_code == 201
+        windows = [
+            (await client.get("/conversations/same/window?model=gpt-4o-mini", headers=headers)).json()
+            for headers in (ACME, BETA)
+        ]
+        for headers in (ACME, BETA):
+            await client.delete("/conversations/same", headers=headers)
+    assert [window["request"]["messages"][0]["content"] for window in windows] == ["of acme", "of beta"]
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    ["", "Bearer", "Bearer wrong", f"Basic {KEYS[0].key}", KEYS[0].key, "Bearer sash_ab_cd", "Bearer ü"],
+)
+async def test_a_key_that_opens_nothing_is_401(authorization: str, store: EmbeddedStore) -> None:
+    """On every path but the open ones, unknown paths included, and with one and the same body."""
+    async with service(store, api_keys=KEYS) as client:
+        headers = {"Authorization": authorization.encode()}
+        for path in ("/conversations/c", "/count", "/stats", "/nothing"):
+            reply = await client.get(path, headers=headers)
+            assert (reply.status_code, reply.headers["www-authenticate"]) == (401, "Bearer")
+        assert (await client.get("/livez", headers=headers)).status_code == 200
+
+
+async def test_a_key_is_made_used_and_revoked_while_the_service_runs(store: EmbeddedStore) -> None:
+    """It opens its tenant at once; revoked, it is believed for at most the seconds that answers are remembered."""
+    client = Client(store.url)
+    await client.open()
+    now = 0.0
+    keys = ApiKeys(client, clock=lambda: now)
+    key, kept = await keys.create("acme", 1)
+    try:
+        assert await keys.tenant(key) == "acme"
+        assert [each.id for each in await keys.all()] == [kept.id]
+        async with service(store, require_keys=True) as http_client:
+            assert (await http_client.get("/conversations/c", headers=bearer(key))).status_code == 404
+            assert (await http_client.get("/conversations/c")).status_code == 401
+    finally:
+        assert await keys.revoke(kept.id)
+        assert not await keys.revoke(kept.id)
+    assert await keys.tenant(key) == "acme"
+    now = 5.1
+    assert await keys.tenant(key) is None
+    await client.close()
+
+
+async def test_what_is_stored_of_a_key_opens_nothing(store: EmbeddedStore) -> None:
+    """The store holds a hash; neither it nor the id nor a changed secret is a key."""
+    client = Client(store.url)
+    await client.open()
+    keys = ApiKeys(client)
+    key, kept = await keys.create("acme", 1)
+    (flat,) = await client.commands([("HGETALL", "sash:{keys}:api")])
+    guesses = [f"sash_{kept.id}_{kept.digest}", f"sash_{kept.id}_", f"sash_{kept.id}", key[:-1], key + "x"]
+    answers = [await keys.tenant(guess) for guess in guesses]
+    await keys.revoke(kept.id)
+    await client.close()
+    secret = key.split("_", 2)[2]
+    assert secret.encode() not in b"".join(flat)
+    assert len(secret) >= 43
+    assert answers == [None] * len(guesses)
+
+
+async def test_strangers_who_guess_do_not_fill_the_memory(store: EmbeddedStore) -> None:
+    """Answers about keys are remembered up to a number."""
+    client = Client(store.url)
+    await client.open()
+    keys = ApiKeys(client)
+    for i in range(4200):
+        await keys.tenant(f"sash_{i}_x")
+    await client.close()
+    assert len(keys._answers) == 4096
+
+
+def test_keys_are_made_listed_and_revoked_on_the_command_line(store: EmbeddedStore, monkeypatch: Any) -> None:
+    """The key is printed once; the list shows its id, and never the key."""
+    monkeypatch.setenv("SASH_REDIS_URL", store.url)
+    run = CliRunner().invoke
+    made = run(main, ["keys", "create", "--tenant", "acme"])
+    key = made.stdout.strip()
+    identity = key.split("_")[1]
+    listed = run(main, ["keys", "list", "--tenant", "acme"])
+    revoked = run(main, ["keys", "revoke", identity])
+    assert (made.exit_code, listed.exit_code, revoked.exit_code) == (0, 0, 0)
+    assert identity in listed.output
+    assert key.split("_", 2)[2] not in listed.output
+    assert run(main, ["keys", "revoke", identity]).exit_code == 1
+    assert run(main, ["keys", "create", "--tenant", "no/slash"]).exit_code == 2
+
+
+def test_keys_of_an_embedded_store_that_does_not_run(tmp_path: Any, monkeypatch: Any) -> None:
+    """The store is run for the length of the command, and what it made is there the next time."""
+    monkeypatch.delenv("SASH_REDIS_URL", raising=False)
+    monkeypatch.setenv("SASH_DATA_DIR", str(tmp_path / "data"))
+    made = CliRunner().invoke(main, ["keys", "create", "--tenant", "acme"])
+    listed = CliRunner().invoke(main, ["keys", "list"])
+    assert made.stdout.split("_")[1] in listed.output
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "sash.example"])
+def test_nobody_listens_to_everyone_without_keys(host: str) -> None:
+    """Beyond this machine a key is needed, or the word that none is."""
+    with pytest.raises(SettingsError, match="nobody needs a key"):
+        Settings.read({"SASH_HOST": host})
+    assert Settings.read({"SASH_HOST": host, "SASH_REQUIRE_KEYS": "1"}).require_keys
+    with pytest.raises(SettingsError, match="opposite"):
+        Settings.read({"SASH_HOST": host, "SASH_REQUIRE_KEYS": "1", "SASH_ALLOW_ANONYMOUS": "1"})
+
+
+async def test_a_tenant_over_its_rate_is_told_when_to_come_back(store: EmbeddedStore) -> None:
+    """429 with Retry-After and the limit, over all processes together; another tenant is not touched."""
+    settings = {"api_keys": KEYS, "rate_limit": 20.0}
+    async with service(store, **settings) as one, service(store, **settings) as other:
+        replies = [await client.get("/models/gpt-4o", headers=ACME) for _ in range(30) for client in (one, other)]
+        spared = await one.get("/models/gpt-4o", headers=BETA)
+        open_path = await one.get("/livez")
+    served = sum(reply.status_code == 200 for reply in replies)
+    refused = next(reply for reply in replies if reply.status_code == 429)
+    assert 18 <= served <= 30
+    assert int(refused.headers["retry-after"]) >= 1
+    assert (refused.json()["type"], refused.json()["limit"]) == ("/problems/too-many-requests", 20.0)
+    assert (spared.status_code, open_path.status_code) == (200, 200)
+
+
+async def test_without_a_store_the_rate_refuses_nobody() -> None:
+    """What needs no store goes on while it is away."""
+    settings = Settings(redis_url="unix:///nowhere", rate_limit=1.0, store_timeout_seconds=0.2)
+    async with lifespan(create_app(settings)) as app, http(app) as client:
+        count = {"model": "gpt-4o", "text": "hello"}
+        replies = [await client.post("/count", json=count) for _ in range(3)]
+    assert [reply.status_code for reply in replies] == [200, 200, 200]
+
+
+async def test_nothing_that_people_wrote_is_in_logs_or_metrics(
+    store: EmbeddedStore, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A canary in every place where people's words and ids go, through success and every kind of failure."""
+    canary = "canary7x"
+    configure_logging("json", "debug")
+    logging.getLogger("httpx").setLevel(logging.ERROR)  # the test's own client, in the same process
+    try:
+        async with service(store, api_keys=KEYS) as client:
+            talk = f"/conversations/{canary}-talk"
+            entry = {
+                "id": f"{canary}-entry",
+                "message": {"role": "user", "content": f"{canary} text", "name": canary},
+                "metadata": {canary: canary},
+                "grounding": {"documents": [{"id": canary, "text": f"{canary} document"}]},
+            }
+            calls: list[tuple[str, str, Any]] = [
+                ("POST", "/conversations", {"id": f"{canary}-made", "owner": f"{canary}-owner", "system": canary}),
+                ("POST", f"{talk}/messages?model=gpt-4o-mini", {"messages": [entry]}),
+                ("POST", f"{talk}/messages", {"messages": [{**entry, "message": {"role": canary, "content": canary}}]}),
+                ("GET", f"{talk}/window?model={canary}", None),
+                ("GET", f"{talk}/messages?cursor={canary}", None),
+                ("GET", f"/{canary}", None),
+                ("GET", f"/conversations?owner={canary}-owner", None),
+                ("POST", "/count", {"model": "gpt-4o", "text": canary}),
+                ("DELETE", f"/owners/{canary}-owner", None),
+                ("DELETE", talk, None),
+            ]
+            for method, path, body in calls:
+                assert (await client.request(method, path, json=body, headers=ACME)).status_code < 500
+            await client.get(talk, headers=bearer(canary))
+            figures = (await client.get("/metrics")).text
+            stats = (await client.get("/stats", headers=ACME)).text
+    finally:
+        structlog.reset_defaults()
+        logging.getLogger("httpx").setLevel(logging.NOTSET)
+    written = capfd.readouterr()
+    lines = [json.loads(line) for line in (written.out + written.err).splitlines() if line.startswith("{")]
+    assert len([line for line in lines if line.get("event") == "request"]) >= len(calls)
+    for text in (written.out, written.err, figures, stats):
+        assert canary not in text
+        assert KEYS[0].key not in text
+
+
+async def test_the_address_of_an_image_is_never_fetched(store: EmbeddedStore) -> None:
+    """A URL in a message is a string: nobody connects there, in no call that counts or sends it."""
+    knocks: list[bytes] = []
+
+    async def knocked(reader: Any, writer: Any) -> None:
+        knocks.append(await reader.read(100))
+        writer.close()
+
+    listener = await asyncio.start_server(knocked, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    image = {"type": "image_url", "image_url": {"url": f"http://127.0.0.1:{port}/x.png"}}
+    message = {"role": "user", "content": [{"type": "text", "text": "look"}, image]}
+    async with service(store) as client:
+        path = "/conversations/looking"
+        appended = await client.post(f"{path}/messages?model=gpt-4o", json={"messages": [{"message": message}]})
+        counted = await client.post("/count", json={"model": "gpt-4o", "messages": [message]})
+        formats = [
+            await client.get(f"{path}/window?model=gpt-4o&format={each}")
+            for each in ("openai", "responses", "anthropic", "gemini")
+        ]
+        await client.delete(path)
+    await asyncio.sleep(0.1)
+    listener.close()
+    assert (appended.status_code, counted.status_code) == (201, 200)
+    assert formats[0].status_code == 200
+    assert knocks == []
+
+
+def test_open_paths_are_few() -> None:
+    """Whoever adds one has to say so here."""
+    assert {"/livez", "/readyz", "/openapi.json", "/docs", "/metrics", "/dashboard"} == OPEN_PATHS
