@@ -1,0 +1,132 @@
+"""``sash serve`` as people run it: a real process, a real socket, its own store."""
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from conftest import Served
+from dialogue import problem, user
+
+
+def talk(url: str, conversation: str) -> httpx.Response:
+    """One turn, as a chat service sends it."""
+    path = f"{url}/conversations/{conversation}/messages?model=gpt-4o-mini"
+    return httpx.post(path, json={"messages": [user("hello there")]}, timeout=20)
+
+
+def raw(url: str, request: bytes) -> bytes:
+    """What the server answers to bytes that no client library would send."""
+    with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=20) as connection:
+        connection.sendall(request)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        while data := connection.recv(65536):
+            answer += data
+        return answer
+
+
+def test_a_turn(served: Served) -> None:
+    """A turn goes in and a window comes out; the conversation can be read and erased."""
+    answer = talk(served.url, "turn")
+
+    assert answer.status_code == 201
+    assert answer.json()["window"]["request"] == {"messages": [{"role": "user", "content": "hello there"}]}
+    assert httpx.get(f"{served.url}/conversations/turn").json()["messages"]["count"] == 1
+    gone = httpx.delete(f"{served.url}/conversations/turn")
+    assert (gone.status_code, gone.content) == (204, b"")
+
+
+def test_head_keeps_the_connection(served: Served) -> None:
+    """After HEAD, 304 and 204, which have no body, the connection goes on as before."""
+    with httpx.Client(base_url=served.url) as client:
+        client.post("/conversations", json={"id": "head"}).raise_for_status()
+        tag = client.get("/conversations/head").headers["etag"]
+        for _ in range(3):
+            head = client.head("/conversations/head")
+            assert (head.status_code, head.content) == (200, b"")
+            same = client.get("/conversations/head", headers={"if-none-match": tag})
+            assert (same.status_code, same.content) == (304, b"")
+            problem(client.get("/nope"), 404, "not-found")
+        assert client.delete("/conversations/head").status_code == 204
+        problem(client.get("/conversations/head"), 404, "not-found")
+
+
+def test_bad_input_over_a_socket(served: Served) -> None:
+    """Bodies that are too large, too deep, cut off or not UTF-8 are 4xx on the wire too, and the service stays up."""
+    path = f"{served.url}/conversations/bad/messages"
+    headers = {"content-type": "application/json"}
+    large = b'{"messages":[{"message":{"role":"user","content":"' + b"x" * (4 * 1024 * 1024) + b'"}}]}'
+
+    assert httpx.post(path, content=b"[" * 100_000, headers=headers).status_code == 400
+    assert httpx.post(path, content=b'{"messages":["\xff"]}', headers=headers).status_code == 400
+    assert httpx.post(path, content=large, headers=headers, timeout=20).status_code == 413
+    assert httpx.post(path, content=iter([large[:100], large[100:]]), headers=headers, timeout=20).status_code == 413
+    head = b"POST /count HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+    for length in (b"99", b"abc", b"-1", b"9" * 30):
+        assert b" 500 " not in raw(served.url, head + length + b"\r\n\r\n{")
+    assert httpx.get(f"{served.url}/readyz").status_code == 200
+    assert httpx.get(f"{served.url}/conversations/bad").status_code == 404
+
+
+def test_a_restart_loses_nothing(served: Served) -> None:
+    """What was acknowledged is there after the service is killed, its store with it, and after it is stopped."""
+    talk(served.url, "kept").raise_for_status()
+    before = httpx.get(f"{served.url}/conversations/kept/messages").json()
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        status = served.stop(how)
+        served.start()
+
+        assert status == (0 if how == signal.SIGTERM else -signal.SIGKILL)
+        assert httpx.get(f"{served.url}/conversations/kept/messages").json() == before
+    assert talk(served.url, "kept").json()["last_seq"] == 2
+    httpx.delete(f"{served.url}/conversations/kept").raise_for_status()
+
+
+def test_one_process_a_directory(served: Served) -> None:
+    """A second service on the same data ends with a line that says why, and the first goes on."""
+    second = Served(served.data_dir)
+
+    with pytest.raises(AssertionError, match=re.escape(str(served.data_dir))):
+        second.start()
+
+    assert second.process is not None
+    assert second.process.wait(timeout=10) == 1
+    assert httpx.get(f"{served.url}/readyz").status_code == 200
+
+
+def test_the_store_comes_back(served: Served) -> None:
+    """When the store ends by itself, as on a disk error, the service starts it again and goes on with what it had."""
+    talk(served.url, "again").raise_for_status()
+    holder = re.search(r"server is process (\d+)", (served.data_dir / "sash.lock").read_text())
+    assert holder is not None
+    os.kill(int(holder[1]), signal.SIGKILL)
+
+    give_up = time.monotonic() + 15
+    while (answer := talk(served.url, "again")).status_code != 201:
+        problem(answer, 503, "store-unavailable")
+        assert time.monotonic() < give_up
+
+    assert answer.json()["last_seq"] >= 2
+    httpx.delete(f"{served.url}/conversations/again").raise_for_status()
+
+
+def test_logs_hold_no_words(served: Served) -> None:
+    """The log has a line for each request, in JSON, and nothing that anybody wrote."""
+    httpx.post(
+        f"{served.url}/conversations/logged/messages", json={"messages": [user("xyzzy-secret")]}, timeout=20
+    ).raise_for_status()
+    httpx.post(f"{served.url}/conversations/logged/messages", json={"messages": [{"message": {"role": "xyzzy-role"}}]})
+    httpx.delete(f"{served.url}/conversations/logged")
+    time.sleep(0.1)
+
+    text = (served.data_dir.parent / "serve.log").read_text()
+
+    assert "xyzzy" not in text
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    assert any(line.get("operation") == "appendMessages" and line.get("status") == 201 for line in lines)
