@@ -14,6 +14,7 @@ from service.api.edge import OPEN_PATHS
 from service.api.openapi import document, examples
 from service.api.openapi.document import openapi_path
 from service.api.openapi.faults import problem_types
+from service.api.openapi.meanings import MEANINGS
 from service.api.openapi.operations import OPERATIONS
 from service.app import ROUTES
 
@@ -185,10 +186,28 @@ def test_patterns_are_those_of_every_language() -> None:
     assert not [each for each in patterns if r"\Z" in each or r"\A" in each or "(?P" in each]
 
 
+def test_meanings_are_of_what_there_is() -> None:
+    """Each meaning belongs to a member or a query parameter that exists."""
+    parameters = CONTRACT["components"]["parameters"]
+    members = {
+        f"{name}.{field}"
+        for name, schema in CONTRACT["components"]["schemas"].items()
+        for field in schema.get("properties", {})
+    }
+    explained = {f"{name}.{field}" for name, each in MEANINGS.items() for field in each}
+    assert explained <= members | parameters.keys()
+
+
+def test_every_query_parameter_is_explained() -> None:
+    """Whoever looks at the page need not guess."""
+    query = {name: each for name, each in CONTRACT["components"]["parameters"].items() if each["in"] == "query"}
+    assert [name for name, each in query.items() if not each.get("description")] == []
+
+
 def test_bodies_refuse_unknown_members() -> None:
     """Our own envelopes are closed, as the decoders are; a provider's message is open."""
     for row in OPERATIONS.values():
-        if row.body is not None and row.media_type == "application/json":
+        if isinstance(row.body, type):
             schema = CONTRACT["components"]["schemas"][row.body.__name__]
             assert schema["additionalProperties"] is False, row.body
     assert CONTRACT["components"]["schemas"]["UserMessage"]["additionalProperties"] is True
@@ -218,35 +237,38 @@ def test_examples_validate() -> None:
 def comparable(answer: Any) -> Any:
     """An answer without what is different each time."""
     if isinstance(answer, dict):
-        moving = ("created_at", "updated_at", "expires_at")
+        moving = ("created_at", "updated_at", "expires_at", "calibration")
         return {key: comparable(each) for key, each in answer.items() if key not in moving}
     return [comparable(each) for each in answer] if isinstance(answer, list) else answer
 
 
+STORY: list[tuple[str, str, Any, int, Any]] = [
+    ("POST", "/conversations", examples.CREATE, 201, examples.CREATED),
+    ("PATCH", "/conversations/c-1", examples.CHANGE, 200, examples.CHANGED),
+    ("POST", "/conversations/c-1/messages", examples.APPEND, 201, examples.APPENDED),
+    ("POST", "/conversations/c-1/messages", examples.APPEND, 200, examples.DUPLICATE),
+    ("GET", "/conversations/c-1", None, 200, examples.CONVERSATION),
+    ("GET", "/conversations/c-1/messages?limit=2", None, 200, examples.PAGE),
+    ("GET", "/conversations/c-1/messages/3", None, 200, examples.MESSAGE),
+    ("GET", "/conversations/c-1/window", None, 200, examples.WINDOW),
+    ("POST", "/conversations/c-1/usage", examples.USAGE, 200, examples.REPORTED),
+    ("PUT", "/conversations/c-1/summary", examples.SUMMARY, 200, examples.SUMMARIZED),
+    ("POST", "/conversations/c-1/rewind", examples.REWIND, 200, examples.REWOUND),
+    ("POST", "/conversations/c-1/fork", examples.FORK, 201, examples.FORKED),
+    ("POST", "/conversations/import", examples.IMPORT, 201, examples.IMPORTED),
+    ("GET", "/conversations?owner=user-43", None, 200, examples.LISTED),
+    ("POST", "/window", examples.BUILD, 200, examples.BUILT),
+    ("POST", "/count", examples.COUNT, 200, examples.COUNTED),
+    ("GET", "/models/gpt-4o-mini", None, 200, examples.MODEL),
+]
+
+
 async def test_the_examples_are_true(client: httpx.AsyncClient) -> None:
     """Sent in their order, the example requests get the example answers."""
-    steps: list[tuple[str, str, str, Any, int, Any]] = [
-        ("post", "/conversations", "", examples.CREATE, 201, examples.CREATED),
-        ("patch", "/conversations/{conversation_id}", "", examples.CHANGE, 200, examples.CHANGED),
-        ("post", "/conversations/{conversation_id}/messages", "", examples.APPEND, 201, examples.APPENDED),
-        ("post", "/conversations/{conversation_id}/messages", "", examples.APPEND, 200, examples.DUPLICATE),
-        ("get", "/conversations/{conversation_id}", "", None, 200, examples.CONVERSATION),
-        ("get", "/conversations/{conversation_id}/messages", "?limit=2", None, 200, examples.PAGE),
-        ("get", "/conversations/{conversation_id}/messages/{seq}", "", None, 200, examples.MESSAGE),
-        ("get", "/conversations/{conversation_id}/window", "", None, 200, examples.WINDOW),
-        ("put", "/conversations/{conversation_id}/summary", "", examples.SUMMARY, 200, examples.SUMMARIZED),
-        ("post", "/conversations/{conversation_id}/rewind", "", examples.REWIND, 200, examples.REWOUND),
-        ("post", "/window", "", examples.BUILD, 200, examples.BUILT),
-        ("post", "/count", "", examples.COUNT, 200, examples.COUNTED),
-        ("get", "/models/{model_id}", "", None, 200, examples.MODEL),
-    ]
-    try:
-        for method, path, query, body, status, expected in steps:
-            url = path.format(conversation_id="c-1", seq=3, model_id="gpt-4o-mini") + query
-            answer = await client.request(method, url, json=body)
-            assert (answer.status_code, comparable(answer.json())) == (status, comparable(expected)), url
-    finally:
-        await client.delete("/conversations/c-1")
+    for method, url, body, status, expected in STORY:
+        lines = {"content": body, "headers": {"Content-Type": "application/x-ndjson"}}
+        answer = await client.request(method, url, **(lines if isinstance(body, str) else {"json": body}))
+        assert (answer.status_code, comparable(answer.json())) == (status, comparable(expected)), url
 
 
 async def test_the_service_gives_its_document(client: httpx.AsyncClient) -> None:

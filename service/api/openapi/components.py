@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from service.api.openapi.meanings import MEANINGS
 from service.core import messages as chat
 from service.core import settings as fixed
 
@@ -172,7 +173,8 @@ def _component(name: str, schema: Json, *, is_open: bool) -> Json:
         component["description"] = plain(description)
     if "properties" in schema:
         component["properties"] = {
-            field: _without_default(property_schema(each, name, field)) for field, each in schema["properties"].items()
+            field: _without_default(_explained(property_schema(each, name, field), name, field))
+            for field, each in schema["properties"].items()
         }
     if required := schema.get("required"):
         component["required"] = required
@@ -181,6 +183,11 @@ def _component(name: str, schema: Json, *, is_open: bool) -> Json:
     elif schema.get("additionalProperties") is False:
         component["additionalProperties"] = False
     return component
+
+
+def _explained(schema: Json, owner: str, field: str) -> Json:
+    meaning = MEANINGS.get(owner, {}).get(field)
+    return {**schema, "description": meaning} if meaning else schema
 
 
 def _without_default(schema: Json) -> Json:
@@ -215,6 +222,8 @@ def property_schema(schema: Json, owner: str, field: str) -> Json:
         schema["items"] = property_schema(schema["items"], owner, field)
     if schema.get("type") == "integer" and schema.get("maximum", _INT32 + 1) > _INT32:
         schema["format"] = "int64"
+    if field.endswith("_at") and schema.get("type") == "string":
+        schema["format"] = "date-time"
     if pattern := schema.get("pattern"):
         schema["pattern"] = pattern.replace(r"\Z", "$")
     return schema

@@ -91,7 +91,7 @@ def _operation(handler: HTTPRouteHandler, method: str, path: str) -> Json:
     if parameters := list(parameters_of(row, method, path)):
         operation["parameters"] = parameters
     if row.body:
-        media: Json = {"schema": ref(row.body.__name__), "example": row.body_example}
+        media: Json = {"schema": _schema(row.body), "example": row.body_example}
         operation["requestBody"] = {"required": True, "content": {row.media_type: media}}
     operation["responses"] = {
         **{str(status): _answer(answer) for status, answer in sorted(row.answers.items())},
@@ -109,17 +109,20 @@ def _answer(answer: Answer) -> Json:
     said: Json = {"description": answer.description, "headers": headers}
     if answer.shape is None:
         return said
-    name = answer.shape if isinstance(answer.shape, str) else answer.shape.__name__
-    schema = {"type": "string"} if name == "Text" else ref(name)
     example = {"example": answer.example} if answer.example is not None else {}
-    return {**said, "content": {answer.media_type: {"schema": schema, **example}}}
+    return {**said, "content": {answer.media_type: {"schema": _schema(answer.shape), **example}}}
+
+
+def _schema(shape: type | str) -> Json:
+    name = shape if isinstance(shape, str) else shape.__name__
+    return {"type": "string"} if name == "Text" else ref(name)
 
 
 def _errors(row: Operation, method: str, path: str) -> list[int]:
     """Every status that the operation may answer with when something is wrong."""
     found = {500, 503, *row.errors}
     if path not in OPEN_PATHS:
-        found.add(401)
+        found |= {401, 429}
     if row.body or row.query or row.conditional or (row.stored and "{" in path):
         found.add(400)
     if row.body:
@@ -154,6 +157,6 @@ def _structs() -> Iterator[type]:
     yield Pointer
     yield from WINDOWS
     for row in OPERATIONS.values():
-        if row.body:
+        if isinstance(row.body, type):
             yield row.body
         yield from (answer.shape for answer in row.answers.values() if isinstance(answer.shape, type))

@@ -119,6 +119,31 @@ REWOUND: Final[Json] = {
     "messages": {"count": 1, "first_seq": 1, "last_seq": 1},
     "tokens": {"o200k_base": 12, "cl100k_base": 12},
 }
+FORK: Final[Json] = {"id": "c-2", "at_seq": 1}
+FORKED: Final[Json] = {**REWOUND, "id": "c-2", "version": 1}
+IMPORT: Final = (
+    '{"id": "c-3", "owner": "user-43", "model": "gpt-4o-mini"}\n'
+    '{"id": "m-1", "message": {"role": "user", "content": "Is there a talk about Gradle?"}}\n'
+)
+IMPORTED: Final[Json] = {
+    "id": "c-3",
+    "owner": "user-43",
+    "model": "gpt-4o-mini",
+    "version": 1,
+    "created_at": _TIME,
+    "updated_at": _TIME,
+    "messages": {"count": 1, "first_seq": 1, "last_seq": 1},
+    "tokens": {"o200k_base": 12, "cl100k_base": 12},
+    "expires_at": None,
+    "summary": None,
+}
+LISTED: Final[Json] = {"conversations": [IMPORTED], "next_cursor": None}
+USAGE: Final[Json] = {"model": "gpt-4o-mini", "prompt_tokens": 109, "window_tokens": 109}
+REPORTED: Final[Json] = {
+    "model": "gpt-4o-mini",
+    "error": 0,
+    "calibration": {"n": 1, "mean_error": 0.0, "worst_error": 0, "correction": 1.0},
+}
 _SYSTEM: Final[Json] = {"role": "system", "content": "You help visitors of a conference."}
 _GROUNDED: Final[Json] = {
     "role": "user",

@@ -5,8 +5,11 @@ from http import HTTPStatus
 
 from service.api.openapi.components import Json, ref, union
 from service.problems import (
+    BadRequest,
     FormatCannotCarry,
+    InvalidEntry,
     NotFound,
+    OrphanToolResult,
     PreconditionFailed,
     Problem,
     StoreUnavailable,
@@ -26,11 +29,16 @@ _APPENDED: Json = {
     **ref("AppendedMessages"),
     "description": "What was appended before its window could not be made: it is kept.",
 }
+_LINE: Json = {**_NUMBER, "description": "The line of an import, from 1."}
 MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
+    BadRequest: {"line": _LINE},
+    InvalidEntry: {"line": _LINE},
+    OrphanToolResult: {"line": _LINE},
     PreconditionFailed: {"version": {**_NUMBER, "description": "The conversation's version now."}},
     TooLarge: {
         "limit": {**_NUMBER, "description": "What is allowed."},
         "unit": {"type": "string", "description": "What `limit` counts, such as `bytes` or `entries`."},
+        "line": _LINE,
     },
     NotFound: {"near": _NEAR},
     UnknownModel: {"near": _NEAR},

@@ -5,13 +5,12 @@ without a row, or a row without a handler, fails a test.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from service.api.fork import Fork
 from service.api.history import PutSummary, Rewind
-from service.api.importing import ImportHead
 from service.api.messages import PageQuery
 from service.api.openapi import examples
 from service.api.openapi.shapes import Alive, AppendedMessages, ModelList, Ready
@@ -44,7 +43,7 @@ TAGS: Mapping[str, str] = {
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A good answer: a Struct, or the name of a component, or nothing."""
+    """A good answer: a Struct, the name of a component, "Text" for plain text, or nothing."""
 
     description: str
     shape: type | str | None = None
@@ -59,7 +58,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     tag: str
     summary: str
     answers: Mapping[int, Answer]
-    body: type | None = None
+    body: type[msgspec.Struct] | Literal["Text"] | None = None
     body_example: Any = None
     media_type: str = JSON
     query: type[msgspec.Struct] | None = None
@@ -188,8 +187,8 @@ OPERATIONS: Mapping[str, Operation] = {
         tag="conversations",
         summary="Fork a conversation",
         body=Fork,
-        body_example={"id": "c-2", "at_seq": 6},
-        answers={201: Answer("The copy.", Conversation, ("Location", "ETag"))},
+        body_example=examples.FORK,
+        answers={201: Answer("The copy.", Conversation, ("Location", "ETag"), example=examples.FORKED)},
         fills=True,
         conditional=True,
         errors=(404, 409, 422),
@@ -207,11 +206,11 @@ OPERATIONS: Mapping[str, Operation] = {
     "importConversation": Operation(
         tag="conversations",
         summary="Import a conversation",
-        body=ImportHead,
-        body_example={"id": "c-1", "owner": "user-42", "model": "gpt-4o-mini"},
+        body="Text",
+        body_example=examples.IMPORT,
         media_type=NDJSON,
         query=ImportQuery,
-        answers={201: Answer("Imported.", Conversation, ("Location", "ETag"))},
+        answers={201: Answer("Imported.", Conversation, ("Location", "ETag"), example=examples.IMPORTED)},
         fills=True,
         errors=(409, 422),
     ),
@@ -219,8 +218,8 @@ OPERATIONS: Mapping[str, Operation] = {
         tag="models",
         summary="Report what the provider billed",
         body=Usage,
-        body_example={"model": "gpt-4o-mini", "prompt_tokens": 812, "window_tokens": 812},
-        answers={200: Answer("What is known of the model now.", Reported)},
+        body_example=examples.USAGE,
+        answers={200: Answer("What is known of the model now.", Reported, example=examples.REPORTED)},
         fills=True,
         conditional=True,
         errors=(404,),
@@ -230,7 +229,7 @@ OPERATIONS: Mapping[str, Operation] = {
         summary="List an owner's conversations",
         query=ListQuery,
         answers={
-            200: Answer("A page, newest activity first.", ConversationPage, ("ETag", "Link")),
+            200: Answer("A page, newest activity first.", ConversationPage, ("ETag", "Link"), example=examples.LISTED),
             304: _UNCHANGED,
         },
         conditional=True,

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from service.api.openapi.components import REF, Json, property_schema
+from service.api.openapi.meanings import MEANINGS
 from service.api.openapi.operations import Operation
 
 _ID: Final[Json] = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"}
@@ -17,9 +18,12 @@ _PATH: Final[dict[str, tuple[str, Json, Any]]] = {
     "seq": ("The message's sequence number.", {"type": "integer", "format": "int64", "minimum": 1}, 1),
     "model_id": ("The model's name.", {"type": "string", "minLength": 1}, "gpt-4o-mini"),
 }
-_VERSION: Final[Json] = {"type": "string", "pattern": '^"[0-9]+"$'}
 HEADERS: Final[dict[str, Json]] = {
-    "ETag": {"description": "The conversation's version.", "schema": _VERSION, "example": '"8"'},
+    "ETag": {
+        "description": "The version of what is answered, for If-Match and If-None-Match.",
+        "schema": {"type": "string"},
+        "example": '"8"',
+    },
     "Location": {"description": "Where it is.", "schema": {"type": "string"}, "example": "/conversations/c-1"},
     "Link": {
         "description": 'The next page, while there is one: `<…>; rel="next"` (RFC 8288).',
@@ -80,7 +84,7 @@ def _query_parameter(owner: str, field: str, schema: Json, required: Sequence[st
     schema = property_schema(schema, owner, field)
     if isinstance(schema.get("type"), list):
         schema["type"] = schema["type"][0]  # a parameter that is not there is left out
-    description = schema.pop("description", "")
+    description = MEANINGS.get(owner, {}).get(field) or schema.pop("description", "")
     parameter: Json = {"name": field, "in": "query", "schema": schema}
     if field in required:
         parameter["required"] = True
