@@ -96,13 +96,12 @@ def stable_cut(
     if not whole and (need <= spans[0].cost or need < before_question):
         return None
     start = first = end - sum(span.length for span in spans)
-    gone = 0
-    for span in spans:
-        if gone + span.cost >= need:
-            break
-        gone += span.cost
-        start += span.length
-    place = start + (need - gone) * span.length / span.cost
+    gone = last = 0
+    while gone + spans[last].cost < need:
+        gone += spans[last].cost
+        start += spans[last].length
+        last += 1
+    place = start + (need - gone) * spans[last].length / spans[last].cost
     threshold = math.ceil(place / step) * step
     for index, span in enumerate(spans):
         if first >= threshold:

@@ -144,6 +144,25 @@ def test_take_whole(
         assert added_tokens(parsed, content, documents[: kept + 1], encoding) > room
 
 
+def test_a_document_that_joins_a_word() -> None:
+    """A document that makes one token of what was one token before costs nothing, and is taken into no room at all."""
+    parsed = parse_template("{content}{documents}", "")
+    assert added_tokens(parsed, "to", ["day"], "o200k_base") == 0
+    chosen = take_whole(parsed, "to", ["day", " is"], "o200k_base", 0)
+    assert chosen is not None
+    assert (chosen.kept, chosen.tokens) == (1, 0)
+
+
+def test_a_separator_that_ends_a_word() -> None:
+    """A document can cost more by itself than with the separator that makes a word of it: it is cut until it fits."""
+    parsed = parse_template("{content} {documents}", "rnment")
+    room = added_tokens(parsed, "?", ["government"], "o200k_base")
+    assert added_tokens(parsed, "?", ["gove"], "o200k_base") > room
+    chosen = trim(parsed, "?", ["gove", "zzz"], "o200k_base", room)
+    assert chosen is not None
+    assert (chosen.kept, chosen.after.lstrip()) == (1, "gov")
+
+
 CONTENT = TEXT | st.lists(TEXT.map(lambda text: {"type": "text", "text": text}), min_size=1, max_size=3)
 
 

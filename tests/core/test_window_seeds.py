@@ -4,7 +4,7 @@ import pytest
 from histories import TOOL, Ask, calling, grounded, needed, result, said, talk, words
 
 from service.core.grounding import added_tokens
-from service.core.window import Options, Window
+from service.core.window import NeedOlder, Options, Window
 from service.problems import WindowDoesNotFit
 
 CHAT = [said(role, words(size)) for size in (40, 10, 60, 10) for role in ("user", "assistant")]
@@ -199,7 +199,8 @@ def test_skip_gives_up_in_the_end() -> None:
     window = found.build(ask)
     assert isinstance(window, Window)
     assert (window.seqs[0], len(window.seqs), window.stop_reason) == (1_001, 10_999, "budget")
-    assert found.build(ask, first_seq=900) == window
+    assert found.build(ask, first_seq=1_001) == window
+    assert isinstance(found.build(ask, first_seq=1_002), NeedOlder)
 
 
 def test_a_name_of_what_must_be_in() -> None:
