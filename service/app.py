@@ -33,6 +33,7 @@ from service.api import (
 )
 from service.api.context import Context
 from service.api.edge import App, Edge
+from service.api.idempotency import Idempotent
 from service.api.keys import Keys
 from service.core.models import Model, find_model, list_models, load_models_toml
 from service.core.text import ENCODINGS, count_text
@@ -45,13 +46,14 @@ from service.operations.tracing import OpenTelemetry, PassOn, Tracing, wants_spa
 from service.operations.workers import FOLDER_VARIABLE, Workers
 from service.problems import UnknownModel
 from service.settings import Settings
+from service.store import claims, staging
 from service.store import conversations as stored_conversations
 from service.store import history as stored_history
 from service.store import limits as stored_limits
 from service.store import owners as stored_owners
-from service.store import staging
 from service.store import usage as stored_usage
 from service.store.chunks import Chunks
+from service.store.claims import Claims
 from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.history import Histories
@@ -90,6 +92,7 @@ def create_app(settings: Settings) -> App:
             *staging.SCRIPTS,
             *stored_usage.SCRIPTS,
             *stored_owners.SCRIPTS,
+            *claims.SCRIPTS,
             *stored_limits.SCRIPTS,
             ADD_FIGURES,
         ),
@@ -142,7 +145,7 @@ def create_app(settings: Settings) -> App:
         logging_config=None,
     )
     return Edge(
-        cast("App", inner),
+        Idempotent(cast("App", inner), Claims(client), max_body_bytes=settings.max_body_bytes),
         keys=Keys(settings.api_keys, ApiKeys(client), required=settings.require_keys),
         limits=RateLimits(client, settings.rate_limit) if settings.rate_limit else None,
         timeout_seconds=settings.request_timeout_seconds,

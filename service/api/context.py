@@ -55,6 +55,15 @@ def request_token(request: Request[Any, Any, Any]) -> str:
     return token or new_id()
 
 
+def fresh_id(request: Request[Any, Any, Any], place: int = 0) -> str:
+    """An id of ours; under an Idempotency-Key every run of the request gives the same for the same ``place``."""
+    token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]
+    if token is None:
+        return new_id()
+    began_ms: int = request.scope["sash.began_ms"]  # type: ignore[typeddict-item]
+    return new_id(began_ms, seed=f"{token}:{place}")
+
+
 def extend_deadline(request: Request[Any, Any, Any]) -> None:
     """Begin the request's time anew: a long transfer may take long as long as it gets on."""
     deadline, seconds = request.scope["sash.deadline"]  # type: ignore[typeddict-item]

@@ -8,14 +8,13 @@ from litestar import Request, Response, delete, get, patch, post
 from litestar.params import FromPath
 
 from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, if_none_match
-from service.api.context import Context, context_of, now_ms, request_token, tenant_of
+from service.api.context import Context, context_of, fresh_id, now_ms, request_token, tenant_of
 from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
 from service.core.counting import reference_tokens
 from service.core.messages import invalid
 from service.core.settings import ConversationSettings, check_settings, decode_settings, encode_settings
 from service.problems import BadRequest, PreconditionFailed
 from service.store.conversations import State
-from service.store.entries import new_id
 
 Req = Request[Any, Any, Any]
 JSON = "application/json"
@@ -36,7 +35,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     wanted = await decode(request, _create)
     settings = _settings_of(wanted)
     check_settings(settings)
-    identity = wanted.id or new_id()
+    identity = wanted.id or fresh_id(request)
     ttl_ms = settings.ttl_seconds * 1000 if settings.ttl_seconds else None
     await context.owners.put(tenant_of(request), settings.owner, identity)
     await context.conversations.create(

@@ -7,13 +7,12 @@ from litestar import Request, Response, post
 from litestar.params import FromPath
 
 from service.api.body import checked_id, decode, etag, if_match
-from service.api.context import Context, context_of, extend_deadline, now_ms, request_token, tenant_of
+from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.core.messages import Id
 from service.core.settings import decode_settings
 from service.problems import ConversationExists, Pointer, Unprocessable
 from service.store.conversations import Page, State
-from service.store.entries import new_id
 from service.store.history import require_version
 from service.store.layout import encode_grounding
 from service.store.staging import Row, Staging
@@ -42,7 +41,7 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
     if at_seq > state.length:
         detail = f"The last message is {state.length}"
         raise Unprocessable(f"{detail}.", errors=[Pointer("#/at_seq", detail)])
-    target = wanted.id or new_id()
+    target = wanted.id or fresh_id(request)
     if target == identity:
         raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
     await context.conversations.require_absent(tenant, target, token=request_token(request))

@@ -10,7 +10,7 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
 from service.api.body import checked_id, etag, if_match, if_none_match, query_of, read_body, worker
-from service.api.context import Context, context_of, now_ms, tenant_of
+from service.api.context import Context, context_of, fresh_id, now_ms, tenant_of
 from service.api.conversations import JSON, timestamp
 from service.api.schemas import (
     AppendedMessage,
@@ -57,6 +57,9 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Respo
     appended = await worker(len(body), decode_json, body, _append)
     if len(appended.messages) > context.settings.max_entries:
         raise _too_many(context.settings.max_entries)
+    for place, entry in enumerate(appended.messages):
+        if entry.id is None:
+            entry.id = fresh_id(request, place)
     template = _DEFAULT_TEMPLATE
     unnamed = wants_window and query.model is None
     if unnamed or any(entry.grounding is not None for entry in appended.messages):

@@ -52,7 +52,9 @@ def observed_window(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple
     grounding: dict[int, StoredGrounding] = {
         seq: decode_grounding(entry.grounding) for seq, (entry, _) in enumerate(kept, 1) if entry.grounding
     }
-    if wanted.grounding == "latest":
+    if wanted.grounding == "none":
+        grounding = {}
+    elif wanted.grounding == "latest":
         grounding = {seq: stored for seq, stored in grounding.items() if seq == history.question}
     bodies = join_bodies(1, records, b",".join(entry.body for entry, _ in kept), {})
     documents = documents_of(wanted, parts, history, bodies, grounding)

@@ -16,7 +16,7 @@ from litestar.params import FromPath
 from litestar.response import Stream
 
 from service.api.body import checked_id, etag, if_none_match, query_of, worker
-from service.api.context import Context, context_of, extend_deadline, now_ms, request_token, tenant_of
+from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.importing import Imported, Line, prepare_lines, read_head
 from service.api.messages import stored_message
@@ -26,7 +26,6 @@ from service.core.records import Flags, Record
 from service.core.settings import encode_settings
 from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, TooLarge, UnsupportedMediaType
 from service.store.conversations import Message, Page, State
-from service.store.entries import new_id
 from service.store.history import make_summary
 from service.store.staging import OrphanRow, StagedTwice, Staging
 
@@ -109,7 +108,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
     if not first:
         raise BadRequest("The body is empty: send the settings in a first line, then entries.")
     imported = read_head(first[0])
-    identity = named or imported.id or new_id()
+    identity = named or imported.id or fresh_id(request)
     await context.conversations.require_absent(tenant, identity, token=request_token(request))
     staging = Staging(context.client, tenant, identity, token=request_token(request))
     try:

@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Sequence
+from hashlib import blake2b
 from uuid import UUID
 
 from service.core.counting import measure, reference_tokens
@@ -16,10 +17,13 @@ from service.store.layout import encode_grounding, encode_json, encode_record
 _ENCODINGS = ("o200k_base", "cl100k_base")
 
 
-def new_id(now_ms: int | None = None) -> str:
-    """A UUID of version 7 (RFC 9562): sorts by the time it was made, to the millisecond."""
+def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
+    """A UUID of version 7 (RFC 9562): sorts by the time it was made, to the millisecond.
+
+    ``seed`` takes the place of chance: the same time and seed give the same id.
+    """
     milliseconds = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    random = secrets.randbits(74)
+    random = secrets.randbits(74) if seed is None else int.from_bytes(blake2b(seed.encode()).digest()[:10]) >> 6
     value = (
         (milliseconds & (1 << 48) - 1) << 80 | 0x7 << 76 | (random >> 62) << 64 | 0b10 << 62 | random & (1 << 62) - 1
     )

@@ -87,6 +87,7 @@ OPERATIONS: Mapping[str, Operation] = {
         answers={201: Answer("Created.", Conversation, ("Location", "ETag"), example=examples.CREATED)},
         fills=True,
         errors=(409,),
+        idempotent=True,
     ),
     "getConversation": Operation(
         tag="conversations",
@@ -107,6 +108,7 @@ OPERATIONS: Mapping[str, Operation] = {
         fills=True,
         conditional=True,
         errors=(404,),
+        idempotent=True,
     ),
     "deleteConversation": Operation(
         tag="conversations",
@@ -114,6 +116,7 @@ OPERATIONS: Mapping[str, Operation] = {
         answers={204: Answer("Erased.")},
         conditional=True,
         errors=(404,),
+        idempotent=True,
     ),
     "appendMessages": Operation(
         tag="messages",
@@ -128,6 +131,7 @@ OPERATIONS: Mapping[str, Operation] = {
         fills=True,
         conditional=True,
         errors=(404, 409, 422),
+        idempotent=True,
     ),
     "listMessages": Operation(
         tag="messages",
@@ -156,6 +160,7 @@ OPERATIONS: Mapping[str, Operation] = {
         answers={204: Answer("Redacted.", headers=_VERSIONED)},
         conditional=True,
         errors=(404, 409),
+        idempotent=True,
     ),
     "rewindConversation": Operation(
         tag="messages",
@@ -165,6 +170,7 @@ OPERATIONS: Mapping[str, Operation] = {
         answers={200: Answer("Forgotten.", Conversation, _VERSIONED, example=examples.REWOUND)},
         conditional=True,
         errors=(404, 409, 422),
+        idempotent=True,
     ),
     "putSummary": Operation(
         tag="windows",
@@ -175,6 +181,7 @@ OPERATIONS: Mapping[str, Operation] = {
         fills=True,
         conditional=True,
         errors=(404, 422),
+        idempotent=True,
     ),
     "deleteSummary": Operation(
         tag="windows",
@@ -182,6 +189,7 @@ OPERATIONS: Mapping[str, Operation] = {
         answers={204: Answer("Taken away.", headers=_VERSIONED)},
         conditional=True,
         errors=(404,),
+        idempotent=True,
     ),
     "forkConversation": Operation(
         tag="conversations",
@@ -192,6 +200,7 @@ OPERATIONS: Mapping[str, Operation] = {
         fills=True,
         conditional=True,
         errors=(404, 409, 422),
+        idempotent=True,
     ),
     "exportConversation": Operation(
         tag="conversations",
@@ -213,6 +222,7 @@ OPERATIONS: Mapping[str, Operation] = {
         answers={201: Answer("Imported.", Conversation, ("Location", "ETag"), example=examples.IMPORTED)},
         fills=True,
         errors=(409, 422),
+        idempotent=True,
     ),
     "reportUsage": Operation(
         tag="models",
@@ -223,6 +233,7 @@ OPERATIONS: Mapping[str, Operation] = {
         fills=True,
         conditional=True,
         errors=(404,),
+        idempotent=True,
     ),
     "listConversations": Operation(
         tag="conversations",
@@ -238,6 +249,7 @@ OPERATIONS: Mapping[str, Operation] = {
         tag="conversations",
         summary="Erase all of an owner's conversations",
         answers={204: Answer("Erased.")},
+        idempotent=True,
     ),
     "getWindow": Operation(
         tag="windows",

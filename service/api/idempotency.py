@@ -1,0 +1,175 @@
+"""Idempotency-Key: a whole request takes effect once, however often it is sent.
+
+An ASGI wrapper around the handlers. The answer of a request that succeeded is kept and given again, word for word; one
+that failed did nothing, so it runs again. The handlers make this true for runs that die half-way: what they change is
+named by the request's token, and entries without an id get the ids that the first run gave them.
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from hashlib import sha256
+
+from service.api.context import now_ms
+from service.api.edge import App, Message, Receive, Scope, Send
+from service.api.errors import too_large_body
+from service.problems import BadRequest, Conflict, KeyInProgress, KeyReused, Pointer, StoreFull, StoreUnavailable
+from service.store.claims import HOLD_MS, Answer, Claim, Claims, Forgotten
+
+_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_PURE = frozenset({"/count", "/window"})
+"""They store nothing: the same request has the same answer without being remembered."""
+_STREAMED = "/conversations/import"
+_KEY = re.compile(rb"[\x21-\x7e]{1,255}")
+_CONVERSATION = re.compile(r"/conversations/([^/]+)")
+_HOLD_SECONDS = HOLD_MS / 3000
+_OK = range(200, 300)
+_GONE = 404
+
+
+class Idempotent:
+    """The wrapper: an ASGI application around another."""
+
+    def __init__(self, app: App, claims: Claims, *, max_body_bytes: int) -> None:
+        self._app = app
+        self._claims = claims
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        key = _key(scope)
+        if key is None:
+            await self._app(scope, receive, send)
+            return
+        body = None
+        if scope["path"] != _STREAMED:
+            body = await _read(receive, self._max_body_bytes)
+            receive = _replay(body, receive)
+        tenant = scope["sash.tenant"]
+        taken = await self._claims.take(tenant, key, _fingerprint(scope, body), now_ms())
+        match taken:
+            case Claim():
+                answer = await self._run(scope, receive, taken, tenant)
+            case Answer():
+                answer = Answer(taken.status, [*taken.headers, (b"idempotency-replayed", b"true")], taken.body)
+            case Forgotten():
+                raise Conflict("This request was done; its answer went with what it spoke of.")
+            case "busy":
+                raise KeyInProgress("A request under this key is running: ask again for its answer.")
+            case "other":
+                detail = "This key came with another request before: use a new one"
+                raise KeyReused(f"{detail}.", errors=[Pointer("#/header/idempotency-key", detail)])
+        await send({"type": "http.response.start", "status": answer.status, "headers": list(answer.headers)})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _run(self, scope: Scope, receive: Receive, claim: Claim, tenant: str) -> Answer:
+        scope["sash.token"] = claim.token
+        scope["sash.began_ms"] = claim.began_ms
+        caught = _Caught()
+        try:
+            async with self._held(claim):
+                await self._app(scope, receive, caught.send)
+            answer = caught.answer()
+            if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
+                answer = Answer(204, [], b"")  # the run that ended without a word had done it
+            if answer.status in _OK:
+                await self._claims.settle(tenant, claim, answer, _conversation(scope, answer), now_ms())
+            else:
+                await self._claims.release(claim)
+        except BaseException:
+            with contextlib.suppress(StoreUnavailable, StoreFull):
+                await self._claims.release(claim)
+            raise
+        return answer
+
+    @asynccontextmanager
+    async def _held(self, claim: Claim) -> AsyncIterator[None]:
+        """Hold the key for as long as the request runs, and no longer than this process does."""
+
+        async def hold() -> None:
+            while True:
+                await asyncio.sleep(_HOLD_SECONDS)
+                with contextlib.suppress(StoreUnavailable, StoreFull):
+                    await self._claims.hold(claim, now_ms())
+
+        task = asyncio.create_task(hold())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _key(scope: Scope) -> str | None:
+    """The request's key, when it has one that matters. Raises BadRequest."""
+    if scope["type"] != "http" or scope["method"] not in _METHODS or scope["path"] in _PURE:
+        return None
+    keys = [value for name, value in scope["headers"] if name == b"idempotency-key"]
+    if not keys:
+        return None
+    if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
+        detail = "An idempotency key is 1 to 255 visible ASCII characters"
+        raise BadRequest(f"{detail}.", errors=[Pointer("#/header/idempotency-key", detail)])
+    return str(keys[0], "ascii")
+
+
+async def _read(receive: Receive, most_bytes: int) -> bytes:
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequest("The body ended early.")
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > most_bytes:
+            raise too_large_body(most_bytes)
+    return bytes(body)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """The body once more, then whatever comes after it."""
+    sent = False
+
+    async def replay() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _fingerprint(scope: Scope, body: bytes | None) -> bytes:
+    """What makes two requests the same. A streamed body is told by its length alone."""
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    parts = (scope["method"].encode(), scope["path"].encode(), scope["query_string"], length if body is None else body)
+    return sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
+
+
+def _conversation(scope: Scope, answer: Answer) -> str:
+    """Which conversation an answer speaks of."""
+    location = next((value.decode() for name, value in answer.headers if name.lower() == b"location"), "")
+    match = _CONVERSATION.match(location or scope["path"])
+    return match.group(1) if match else ""
+
+
+class _Caught:
+    """An answer, caught whole before it is sent."""
+
+    def __init__(self) -> None:
+        self._status = 500
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body = bytearray()
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            self._headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
+        elif message["type"] == "http.response.body":
+            self._body += message.get("body", b"")
+
+    def answer(self) -> Answer:
+        return Answer(self._status, self._headers, bytes(self._body))

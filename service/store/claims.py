@@ -1,0 +1,114 @@
+"""Idempotency keys: a request under a key takes effect once, and is answered the same for a day.
+
+::
+
+    sash:{tenant/request/<hash of the key>}:claim   hash   fingerprint, run, until, began, answer
+    sash:{tenant/conversation}:answers              hash   token -> when, and the answer
+
+A claim holds the answer itself when it says nothing of a conversation, else where it is: what people wrote is kept beside
+the conversation alone, and goes when that is erased, redacted or rewound. A run that dies lets its key go within seconds;
+the next run is told when the first began, and so gives entries the ids that the first gave them.
+"""
+
+import secrets
+import zlib
+from hashlib import blake2b
+from typing import Literal
+
+import msgspec
+
+from service.store.client import Client, Script
+from service.store.layout import PREFIX, conversation_name, keys_of
+
+SCRIPTS = tuple(Script.load(name) for name in ("claim", "settle", "keep_answer"))
+KEEP_MS = 24 * 3600 * 1000
+HOLD_MS = 10_000
+_LONG_BYTES = 1024
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True):
+    """What a request was answered."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class _Kept(msgspec.Struct, array_like=True, frozen=True):
+    """Where an answer is: here, or beside a conversation."""
+
+    answer: Answer | None
+    conversation: str = ""
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A key that was taken. ``token`` is the same in every run; ``again`` when a run before ended without a word."""
+
+    key: str
+    run: str
+    token: str
+    began_ms: int
+    again: bool
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """The request was done; its answer went with what it spoke of."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_kept = msgspec.msgpack.Decoder(_Kept).decode
+_decode_answer = msgspec.msgpack.Decoder(Answer).decode
+
+
+class Claims:
+    """Idempotency keys of all tenants."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def take(
+        self, tenant: str, key: str, fingerprint: bytes, now_ms: int
+    ) -> Claim | Answer | Forgotten | Literal["busy", "other"]:
+        """The claim for a run, the answer of one that is done, or why there is neither."""
+        token = blake2b(f"{tenant}\0{key}".encode(), digest_size=16).hexdigest()
+        name, run = f"{PREFIX}{{{tenant}/request/{token}}}:claim", secrets.token_hex(8)
+        match await self._client.call("claim", (name,), fingerprint, run, now_ms, HOLD_MS, KEEP_MS):
+            case [b"run", began, again]:
+                return Claim(name, run, token, int(began), again == 1)
+            case [b"done", kept]:
+                return await self._answer(tenant, token, _decode_kept(kept), now_ms)
+            case [b"other"]:
+                return "other"
+            case _:
+                return "busy"
+
+    async def _answer(self, tenant: str, token: str, kept: _Kept, now_ms: int) -> Answer | Forgotten:
+        if kept.answer is not None:
+            return kept.answer
+        keys = keys_of(conversation_name(tenant, kept.conversation))
+        (found,) = await self._client.commands([("HGET", keys.answers, token)])
+        if found is None or len(found) == 13 or int(found[:13]) < now_ms - KEEP_MS:
+            return Forgotten()
+        return _decode_answer(zlib.decompress(found[14:]) if found[13:14] == b"z" else found[14:])
+
+    async def hold(self, claim: Claim, now_ms: int) -> None:
+        """Hold the key for another while."""
+        await self._client.call("settle", (claim.key,), claim.run, now_ms + HOLD_MS, "")
+
+    async def release(self, claim: Claim) -> None:
+        """Let the key go: nothing was done under it."""
+        await self._client.call("settle", (claim.key,), claim.run, 0, "")
+
+    async def settle(self, tenant: str, claim: Claim, answer: Answer, conversation: str, now_ms: int) -> None:
+        """Keep the answer, beside the conversation that it speaks of if there is one."""
+        if conversation and answer.body:
+            keys = keys_of(conversation_name(tenant, conversation))
+            blob = _encode(answer)
+            blob = b"z" + zlib.compress(blob, 1) if len(blob) > _LONG_BYTES else b"p" + blob
+            kept = _Kept(None, conversation)
+            await self._client.call(
+                "keep_answer", (keys.conversation, keys.answers), claim.token, f"{now_ms:013d}", blob, KEEP_MS
+            )
+        else:
+            kept = _Kept(answer)
+        await self._client.call("settle", (claim.key,), claim.run, 0, _encode(kept))

@@ -1,0 +1,10 @@
+#!lua
+-- Say how far a run of a request is: hold its key longer, let it go, or keep its answer.
+--
+-- KEYS  claim
+-- ARGV  1 name of the run   2 until when it holds the key (ms), 0 to let it go   3 answer, or '' when there is none
+-- A run that lost its key to another changes nothing.
+if redis.call('HGET', KEYS[1], 'run') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'until', ARGV[2])
+if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'answer', ARGV[3]) end
+return 1

@@ -1,0 +1,265 @@
+"""Idempotency-Key: a whole request takes effect once, and is answered the same."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+import redis
+from dialogue import append, history, problem, user
+
+from service.store.claims import SCRIPTS, Claim, Claims
+from service.store.client import Client
+from service.store.layout import PREFIX
+
+
+@pytest.fixture
+def key(fresh: Callable[[], str]) -> dict[str, str]:
+    """The header with a key that no other test uses."""
+    return {"Idempotency-Key": f"key {fresh()}".replace(" ", "-")}
+
+
+def told(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
+    """What must be the same again: all but what names the exchange."""
+    own = {"x-request-id", "traceparent", "idempotency-replayed", "date"}
+    return answer.status_code, answer.content, {n: v for n, v in answer.headers.items() if n not in own}
+
+
+def turn(text: str = "hello") -> dict[str, Any]:
+    return {"messages": [{"message": {"role": "user", "content": text}}]}
+
+
+async def test_an_append_once(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
+    """Sent twice, entries without ids are stored once, and both answers are the same to the byte, window included."""
+    path = f"/conversations/{conversation}/messages?model=gpt-4o"
+
+    first = await client.post(path, json=turn(), headers=key)
+    second = await client.post(path, json=turn(), headers=key)
+
+    assert first.status_code == 201
+    assert told(second) == told(first)
+    assert second.headers["idempotency-replayed"] == "true"
+    assert "idempotency-replayed" not in first.headers
+    assert len(await history(client, conversation)) == 1
+
+
+async def test_every_kind_of_request(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
+    """Every request that changes something takes a key: the second answer is the first, and nothing moves."""
+    owner, copy, imported = fresh(), fresh(), fresh()
+    created = await client.post("/conversations", json={"owner": owner}, headers={"Idempotency-Key": f"{owner}-c"})
+    again = await client.post("/conversations", json={"owner": owner}, headers={"Idempotency-Key": f"{owner}-c"})
+    assert told(again) == told(created)
+    path = created.headers["location"]
+    await append(client, created.json()["id"], *(user(f"line {n}") for n in range(6)))
+    exported = (await client.get(f"{path}/export")).content
+    ndjson = {"Content-Type": "application/x-ndjson"}
+    usage = {"model": f"ft:gpt-4o:{owner}", "prompt_tokens": 5, "window_tokens": 5}
+    requests: list[tuple[str, str, dict[str, Any]]] = [
+        ("PATCH", path, {"json": {"system": "x"}}),
+        ("PUT", f"{path}/summary", {"json": {"text": "x", "through_seq": 2}}),
+        ("DELETE", f"{path}/summary", {}),
+        ("DELETE", f"{path}/messages/2", {}),
+        ("POST", f"{path}/usage", {"json": usage}),
+        ("POST", f"{path}/fork", {"json": {"id": copy}}),
+        ("POST", f"{path}/fork", {"json": {}}),
+        ("POST", f"/conversations/import?id={imported}", {"content": exported, "headers": ndjson}),
+        ("POST", f"{path}/rewind", {"json": {"to_seq": 3}}),
+        ("DELETE", path, {}),
+        ("DELETE", f"/owners/{owner}", {}),
+    ]
+    for number, (method, where, options) in enumerate(requests):
+        headers = options.pop("headers", {}) | {"Idempotency-Key": f"{owner}-{number}"}
+        first = await client.request(method, where, headers=headers, **options)
+        second = await client.request(method, where, headers=headers, **options)
+        assert first.status_code in (200, 201, 204), first.text
+        assert told(second) == told(first), (method, where)
+
+
+async def test_another_body(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
+    """A key that comes with another body, path, query or method is 422, and does nothing."""
+    path = f"/conversations/{conversation}/messages"
+    await client.post(path, json=turn(), headers=key)
+
+    others = [
+        await client.post(path, json=turn("something else"), headers=key),
+        await client.post(f"{path}?model=gpt-4o", json=turn(), headers=key),
+        await client.post(f"/conversations/{conversation}x/messages", json=turn(), headers=key),
+        await client.patch(f"/conversations/{conversation}", json=turn(), headers=key),
+    ]
+
+    for answer in others:
+        problem(answer, 422, "idempotency-key-reused")
+    assert len(await history(client, conversation)) == 1
+
+
+async def test_at_the_same_time(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
+    """Of many at once one runs; the others are told to wait, or get its answer."""
+    path = f"/conversations/{conversation}/messages"
+
+    answers = await asyncio.gather(*(client.post(path, json=turn(), headers=key) for _ in range(20)))
+
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    assert len({answer.content for answer in answers if answer.status_code == 201}) == 1
+    for answer in answers:
+        if answer.status_code == 409:
+            problem(answer, 409, "idempotency-key-in-progress")
+            assert int(answer.headers["retry-after"]) >= 1
+    assert len(await history(client, conversation)) == 1
+
+
+async def test_what_failed_runs_again(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
+    """A request that failed did nothing: under the same key it succeeds once it can."""
+    path = f"/conversations/{conversation}/rewind"
+    problem(await client.post(path, json={"to_seq": 0}, headers=key), 404, "not-found")
+    await append(client, conversation, user("hello"))
+    assert (await client.post(path, json={"to_seq": 0}, headers=key)).status_code == 200
+    await append(client, conversation, user("hello"))
+    assert (await client.post(path, json={"to_seq": 0}, headers=key)).json()["messages"]["count"] == 0
+    assert len(await history(client, conversation)) == 1
+
+
+async def test_an_append_whose_window_does_not_fit(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str]
+) -> None:
+    """The turn is stored though its window does not fit; sent again under the key it is not stored again."""
+    path = f"/conversations/{conversation}/messages?model=gpt-4o&max_tokens=10"
+    for _ in range(2):
+        problem(await client.post(path, json=turn("word " * 50), headers=key), 422, "window-does-not-fit")
+    assert len(await history(client, conversation)) == 1
+
+
+async def test_a_run_that_dies(client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any) -> None:
+    """A run that ends without a word holds its key for seconds; then the request is done as if it had been once."""
+    path = f"/conversations/{conversation}"
+    first = await client.post(f"{path}/messages", json=turn(), headers=key)
+    (claim,) = [name for name in server.scan_iter(f"{PREFIX}{{default/request/*") if server.hexists(name, "answer")]
+    server.hdel(claim, "answer")  # as if the process had ended after the append and before its answer was kept
+    server.hset(claim, "until", int(time.time() * 1000) + 5000)
+
+    waiting = await client.post(f"{path}/messages", json=turn(), headers=key)
+    server.hset(claim, "until", int(time.time() * 1000) - 1)
+    later = await client.post(f"{path}/messages", json=turn(), headers=key)
+
+    problem(waiting, 409, "idempotency-key-in-progress")
+    assert later.status_code == 200
+    assert later.json()["messages"][0] == first.json()["messages"][0] | {"duplicate": True}
+    assert len(await history(client, conversation)) == 1
+    assert 0 < server.pttl(claim) <= 86_400_000
+    server.delete(claim)
+
+
+@pytest.mark.parametrize("how", ["rewind", "erase", "redact", "change", "create"])
+async def test_a_change_that_dies(  # the request is sent again after another has been at work
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, how: str
+) -> None:
+    """What a run did before it died is not done again to what came after it."""
+    path = f"/conversations/{conversation}"
+    await append(client, conversation, user("one"), user("two"))
+    method, where, body = {
+        "rewind": ("POST", f"{path}/rewind", {"to_seq": 1}),
+        "erase": ("DELETE", path, None),
+        "redact": ("DELETE", f"{path}/messages/1", None),
+        "change": ("PATCH", path, {"system": "x"}),
+        "create": ("POST", "/conversations", {"id": f"{conversation}-2"}),
+    }[how]
+    first = await client.request(method, where, json=body, headers=key)
+    claims = [name for name in server.scan_iter(f"{PREFIX}{{default/request/*") if server.hexists(name, "answer")]
+    for claim in claims:
+        server.hdel(claim, "answer")
+        server.hset(claim, "until", 1)
+    if how != "erase":
+        await append(client, conversation, user("three"))
+
+    again = await client.request(method, where, json=body, headers=key)
+
+    assert again.status_code == first.status_code, again.text
+    if how == "rewind":
+        assert [message["message"]["content"] for message in await history(client, conversation)] == ["one", "three"]
+
+
+async def test_answers_go_with_what_they_speak_of(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, store: Any
+) -> None:
+    """Nothing of what people wrote is kept elsewhere for the sake of an answer: erased, redacted, rewound, it is gone."""
+    path = f"/conversations/{conversation}"
+    await client.post(f"{path}/messages?model=gpt-4o", json=turn("the secret is 4711 " * 100), headers=key)
+    await append(client, conversation, user("two"))
+    with redis.Redis.from_url(store.url) as raw:
+        claims = [raw.hgetall(name) for name in raw.scan_iter(f"{PREFIX}{{default/request/*")]
+    assert claims
+    assert "4711" not in repr(claims)
+
+    await client.delete(f"{path}/messages/1")
+
+    gone = await client.post(f"{path}/messages?model=gpt-4o", json=turn("the secret is 4711 " * 100), headers=key)
+    problem(gone, 409, "conflict")
+    await client.delete(path)
+    assert list(server.scan_iter(f"{PREFIX}{{default/{conversation}}}:*")) == []
+    gone = await client.post(f"{path}/messages?model=gpt-4o", json=turn("the secret is 4711 " * 100), headers=key)
+    problem(gone, 409, "conflict")
+    assert (await client.get(path)).status_code == 404
+
+
+async def test_kept_for_a_day(client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any) -> None:
+    """An answer is kept for a day, and no longer than its conversation; old ones make room for new ones."""
+    await client.post("/conversations", json={"id": conversation, "ttl_seconds": 600})
+    answers = f"{PREFIX}{{default/{conversation}}}:answers"
+    await client.post(f"/conversations/{conversation}/messages", json=turn(), headers=key)
+    assert 500_000 < server.pttl(answers) <= 600_000
+    await client.patch(f"/conversations/{conversation}", json={"ttl_seconds": None})
+    server.hset(answers, mapping={f"old-{n}": f"{1000 + n:013d}pxx" for n in range(20)})
+    for n in range(30):
+        await client.post(
+            f"/conversations/{conversation}/messages", json=turn(), headers={"Idempotency-Key": f"{conversation}-{n}"}
+        )
+    assert 86_300_000 < server.pttl(answers) <= 86_400_000
+    assert sum(field.startswith("old-") for field in server.hkeys(answers)) < 10
+
+
+async def test_tenants_share_no_keys(store: Any) -> None:
+    """A key belongs to its tenant: another tenant's same key is another key."""
+    client = Client(store.url, scripts=SCRIPTS)
+    await client.open()
+    try:
+        claims = Claims(client)
+        one = await claims.take("one", "k", b"a", 1000)
+        other = await claims.take("two", "k", b"b", 1000)
+        assert isinstance(one, Claim)
+        assert isinstance(other, Claim)
+        assert await claims.take("one", "k", b"b", 1000) == "other"
+        assert await claims.take("one", "k", b"a", 1000) == "busy"
+        await client.commands([("DEL", one.key)])
+        await client.commands([("DEL", other.key)])
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize("value", ["", "x" * 256, "a b", "\u00e9"])
+async def test_wrong_keys(client: httpx.AsyncClient, conversation: str, value: str) -> None:
+    """A key is visible ASCII, at most 255 characters."""
+    path = f"/conversations/{conversation}/messages"
+    answer = await client.post(path, json=turn(), headers={"Idempotency-Key": value.encode()})
+    problem(answer, 400, "bad-request")
+
+
+async def test_reads_and_pure_requests_need_none(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
+) -> None:
+    """What changes nothing takes no notice of a key."""
+    await append(client, conversation, user("hello"))
+    before = len(list(server.scan_iter(f"{PREFIX}{{default/request/*")))
+    assert (await client.get(f"/conversations/{conversation}", headers=key)).status_code == 200
+    for text in ("a", "b"):
+        body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
+        assert (await client.post("/count", json=body, headers=key)).status_code == 200
+    assert len(list(server.scan_iter(f"{PREFIX}{{default/request/*"))) == before
+
+
+async def test_too_large(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
+    """A body over the limit is 413, as without a key."""
+    body = b'{"messages": "' + b"x" * (4 * 1024 * 1024) + b'"}'
+    headers = key | {"Content-Type": "application/json"}
+    answer = await client.post(f"/conversations/{conversation}/messages", content=body, headers=headers)
+    problem(answer, 413, "too-large")
