@@ -17,11 +17,12 @@ from service.core.render import Bodies, join_bodies, render_openai, render_other
 from service.core.settings import ConversationSettings, FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
-from service.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
-from service.store.conversations import Tail
+from service.problems import Internal, Pointer, StoreUnavailable, UnknownModel, Unprocessable, WindowDoesNotFit
+from service.store.conversations import HistoryEdited, Tail
 
 _UNKNOWN_WINDOW = 100_000_000
 _DEFAULT_RESERVE = 1024
+_ATTEMPTS = 8
 _head = msgspec.json.Encoder()
 
 
@@ -106,7 +107,7 @@ class Stored:
     async def read_older(self, first_seq: int) -> None:
         """Put messages from ``first_seq`` on before the tail."""
         records, joined = await self._context.conversations.read_range(
-            self._tenant, self._id, first_seq, self.first_seq - 1
+            self._tenant, self._id, first_seq, self.first_seq - 1, state=self.state
         )
         self.records = [*records, *self.records]
         self.joined = joined + b"," + self.joined
@@ -121,7 +122,7 @@ class Stored:
             return {self.state.question: self._documents} if self._documents else {}
         seqs = [self.first_seq + i for i, record in enumerate(self.records) if record.grounding is not None]
         seqs += [seq for seq, message in self.outside.items() if message.record.grounding is not None]
-        return await self._context.conversations.read_grounding(self._tenant, self._id, seqs)
+        return await self._context.conversations.read_grounding(self._tenant, self._id, seqs, state=self.state)
 
     def history(self, column: int) -> History:
         """The tail as the core sees it."""
@@ -146,11 +147,49 @@ class Stored:
 
 
 async def stored_window(context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery) -> bytes:
-    """The window of a stored conversation, as JSON."""
+    """The window of a stored conversation, as JSON.
+
+    It is of the tail's version, or of a later one when the history was edited before all of it was read.
+    """
     started = time.perf_counter()
-    settings, parts = decode_settings(tail.state.settings)
-    models = await context.calibrations.correct(tenant, context.models, query.model or settings.model)
-    limits = limits_of(query, settings, models)
+    for _ in range(_ATTEMPTS):
+        settings, parts = decode_settings(tail.state.settings)
+        models = await context.calibrations.correct(tenant, context.models, query.model or settings.model)
+        limits = limits_of(query, settings, models)
+        try:
+            body, seen = await _window_of(context, tenant, conversation, tail, query, limits, parts)
+        except HistoryEdited:
+            tail = await _read_again(context, tenant, conversation, query, limits)
+            continue
+        key = (tenant, conversation, limits.model.id)
+        seen.tell(context.metrics, time.perf_counter() - started, key=key, fixed=id(parts))
+        return body
+    raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+
+
+async def _read_again(context: Context, tenant: str, conversation: str, query: WindowQuery, limits: Limits) -> Tail:
+    tail = await context.conversations.read_window(
+        tenant,
+        conversation,
+        known_version="",
+        budget=limits.budget,
+        column=column_of(limits.model),
+        most=query.limit or 0,
+    )
+    if tail is None:
+        raise Internal("The store answered as if we had asked for a version.")
+    return tail
+
+
+async def _window_of(
+    context: Context,
+    tenant: str,
+    conversation: str,
+    tail: Tail,
+    query: WindowQuery,
+    limits: Limits,
+    parts: FixedParts,
+) -> tuple[bytes, Observed]:
     stored = Stored(context, tenant, conversation, tail)
     while True:
         grounding = await stored.grounding(query.grounding)
@@ -165,10 +204,7 @@ async def stored_window(context: Context, tenant: str, conversation: str, tail: 
         if isinstance(window, Window):
             break
         await stored.read_older(window.first_seq)
-    body, seen = answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
-    key = (tenant, conversation, limits.model.id)
-    seen.tell(context.metrics, time.perf_counter() - started, key=key, fixed=id(parts))
-    return body
+    return answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
 
 
 def build(

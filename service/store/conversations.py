@@ -27,6 +27,10 @@ SCRIPTS = tuple(
 _TOTALS = ("t0", "t1")
 
 
+class HistoryEdited(Exception):  # noqa: N818 - it reads as what happened
+    """Between two reads a history was rewound, redacted or erased, so that they do not belong together: read it anew."""
+
+
 class NewEntry(msgspec.Struct, frozen=True):
     """An entry ready to be stored; everything that costs time was done before."""
 
@@ -211,19 +215,29 @@ class Conversations:
         return _tail(name, await self._client.call(script, keys, *arguments))
 
     async def read_range(
-        self, tenant: str, conversation: str, first_seq: int, last_seq: int
+        self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State
     ) -> tuple[list[Record], bytes]:
-        """Records and joined bodies of ``first_seq`` to ``last_seq``, both included."""
+        """Records and joined bodies of ``first_seq`` to ``last_seq``, both included, of the history that ``state`` is of.
+
+        Raises HistoryEdited.
+        """
         keys = keys_of(conversation_name(tenant, conversation))
-        count, records, bodies = await self._client.call("read_range", (keys.log, keys.counts), first_seq, last_seq)
+        wanted = (keys.conversation, keys.log, keys.counts)
+        history, count, records, bodies = await self._client.call("read_range", wanted, first_seq, last_seq)
+        _check_history(history, state)
         return decode_records(count, records), bodies
 
-    async def read_grounding(self, tenant: str, conversation: str, seqs: Sequence[int]) -> dict[int, StoredGrounding]:
-        """Documents of the messages that have any."""
+    async def read_grounding(
+        self, tenant: str, conversation: str, seqs: Sequence[int], *, state: State
+    ) -> dict[int, StoredGrounding]:
+        """Documents of the messages that have any, of the history that ``state`` is of. Raises HistoryEdited."""
         keys = keys_of(conversation_name(tenant, conversation))
         if not seqs:
             return {}
-        (found,) = await self._client.commands([("HMGET", keys.grounding, *seqs)])
+        found, history = await self._client.commands(
+            [("HMGET", keys.grounding, *seqs), ("HMGET", keys.conversation, "created", "edited")]
+        )
+        _check_history(history, state)
         return {seq: decode_grounding(value) for seq, value in zip(seqs, found, strict=True) if value}
 
     async def get(self, tenant: str, conversation: str) -> State:
@@ -301,6 +315,12 @@ def _check_identity(found: bytes, name: str) -> None:
     """Every read says whose it is. A reply in the wrong place must become an error, never somebody else's chat."""
     if found != name.encode():
         raise Internal("The store answered for another conversation; nothing of it is shown.")
+
+
+def _check_history(found: Sequence[bytes | None], state: State) -> None:
+    """Appends leave what was read before as it was; anything else does not."""
+    if [int(field or 0) for field in found] != [state.created_ms, state.edited]:
+        raise HistoryEdited
 
 
 def replied_version(reply: list[Any]) -> int:

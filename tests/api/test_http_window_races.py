@@ -1,0 +1,87 @@
+"""Windows while the history is edited: each is of one history, whole, or of the next one."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+from conftest import opened
+from dialogue import append, assistant, user, window
+from store.entries import said
+
+from service.store.conversations import HistoryEdited
+from service.store.embedded import EmbeddedStore
+
+APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
+
+
+async def test_a_tail_that_is_too_short(client: httpx.AsyncClient, conversation: str) -> None:
+    """Long old messages and short new ones mislead the estimate of the tail: the rest is read, and nothing is missing."""
+    await append(client, conversation, user("old " * 4000), assistant("old " * 4000))
+    for _ in range(4):
+        await append(client, conversation, *[user("new")] * 100)
+
+    body = await window(client, conversation, max_tokens=5000, explain="true")
+
+    assert body["kept"] == {"messages": 400, "first_seq": 3, "last_seq": 402}
+    assert len(body["request"]["messages"]) == 400
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_a_second_read_of_another_history(store: EmbeddedStore, conversation: str) -> None:
+    """A second read tells when the history is not the one of the first: erased, begun anew, or edited."""
+    async with opened(store.url) as conversations:
+        await conversations.append("default", conversation, said("one", "two"), **APPEND)
+        state = await conversations.get("default", conversation)
+        records, bodies = await conversations.read_range("default", conversation, 1, 2, state=state)
+        assert (len(records), bodies.count(b"role")) == (2, 2)
+        await conversations.append("default", conversation, said("three"), **APPEND)
+        assert await conversations.read_grounding("default", conversation, [1], state=state) == {}
+
+        await conversations.erase("default", conversation, if_match="")
+        reads: list[Any] = [
+            lambda: conversations.read_range("default", conversation, 1, 2, state=state),
+            lambda: conversations.read_grounding("default", conversation, [1], state=state),
+        ]
+        for again in (False, True):
+            if again:
+                later = {**APPEND, "now_ms": APPEND["now_ms"] + 1}
+                await conversations.append("default", conversation, said("new"), **later)
+            for read in reads:
+                with pytest.raises(HistoryEdited):
+                    await read()
+
+
+async def test_windows_while_history_is_rewound(client: httpx.AsyncClient, conversation: str) -> None:
+    """Readers, while a history is rewound and goes on otherwise: every window is of one of its generations, never a mix."""
+    documents = [{"text": "paper " * 30}]
+    path = f"/conversations/{conversation}"
+
+    def generation(name: str) -> list[dict[str, Any]]:
+        long = [user(f"{name} " * 150, grounding={"documents": documents}) for _ in range(8)]
+        return [*long, *[user(f"{name} x", grounding={"documents": documents}) for _ in range(80)]]
+
+    await append(client, conversation, user("begin"), *generation("g0"))
+    done = asyncio.Event()
+
+    async def rewind() -> None:
+        for n in range(1, 8):
+            (await client.post(f"{path}/rewind", json={"to_seq": 1})).raise_for_status()
+            await append(client, conversation, *generation(f"g{n}"))
+        done.set()
+
+    async def read() -> int:
+        windows = 0
+        while not done.is_set():
+            for query in ({"max_tokens": 3000}, {"max_tokens": 4000, "grounding": "all", "dedupe": "none"}):
+                answer = await client.get(f"{path}/window", params={"model": "gpt-4o", **query})
+                assert answer.status_code == 200, answer.text
+                texts = [message["content"] for message in json.loads(answer.content)["request"]["messages"]]
+                assert len({text.split()[0] for text in texts} - {"begin"}) <= 1, texts
+                windows += 1
+        return windows
+
+    _, *counts = await asyncio.gather(rewind(), read(), read())
+
+    assert min(counts) > 0
