@@ -45,10 +45,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/*
-What the store's user may do: read and write Sash's keys, run scripts over them, and ask how the store is. No other key, no
-administration, nothing that touches every key. CONFIG GET tells whether appends are synced; WAIT and WAITAOF wait for it.
-*/}}
-{{- define "sash.storeRights" -}}
-resetkeys ~sash:* resetchannels nocommands +@read +@write +@connection -@dangerous -@admin +eval +eval_ro +evalsha +evalsha_ro +script|load +script|exists +info +role +time +wait +waitaof +config|get +cluster|slots +cluster|shards +cluster|nodes +cluster|myid +asking +readonly +readwrite
+{{/* The users of deploy/redis/sash.acl, with this release's name and password for Sash; a store takes no remarks there. */}}
+{{- define "sash.storeUsers" -}}
+{{- range splitList "\n" (.Files.Get "files/sash.acl") -}}
+{{- if hasPrefix "user " . -}}
+{{- . | replace "user sash " (printf "user %s " $.Values.store.user) | replace (printf "#%s" (repeat 64 "0")) (printf "#%s" (sha256sum $.Values.store.password)) }}
+{{ end -}}
+{{- end -}}
 {{- end -}}

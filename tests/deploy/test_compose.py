@@ -1,0 +1,99 @@
+"""compose.yaml: what can be known of it without a container engine."""
+
+import re
+import shlex
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import yaml
+from conftest import ROOT, free_port
+
+from service.settings import Settings
+from service.store.embedded import EmbeddedStore
+
+TEXT = (ROOT / "deploy" / "compose.yaml").read_text()
+DEFAULTS = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", TEXT)
+COMPOSE = yaml.safe_load(DEFAULTS)
+
+
+@pytest.mark.deploy
+def test_it_follows_the_specification() -> None:
+    """A parser of the Compose Specification takes it: every key is one, every unit and network too."""
+    compose_spec = pytest.importorskip("compose_spec", reason="needs tests/deploy/requirements.txt")
+    plain = {name: value for name, value in COMPOSE.items() if not name.startswith("x-")}
+    text = re.sub(r"@sha256:[0-9a-f]{64}", "", yaml.safe_dump(plain))  # this parser takes a tag or a digest, not both
+    read = compose_spec.PyCompose.from_yaml(text)
+    read.validate()
+    assert set(read.to_spec().services) == {"sash", "valkey", "prometheus", "grafana"}
+
+
+def test_what_it_names_is_there() -> None:
+    """Volumes and networks that services use are declared, and used; files that it mounts exist."""
+    used: dict[str, set[str]] = {"volumes": set(), "networks": set()}
+    for service in COMPOSE["services"].values():
+        used["networks"].update(service["networks"])
+        for source in (volume.split(":")[0] for volume in service.get("volumes", ())):
+            if source.startswith("."):
+                assert (ROOT / "deploy" / source).exists()
+            else:
+                used["volumes"].add(source)
+    assert used == {kind: set(COMPOSE[kind]) for kind in used}
+
+
+def test_images_are_pinned() -> None:
+    """Every image but our own has a version and a digest, and no registry's name."""
+    others = [service["image"] for service in COMPOSE["services"].values() if "build" not in service]
+    assert len(others) == 3
+    for image in others:
+        assert re.fullmatch(r"[a-z]+/[a-z]+:v?\d+\.\d+\.\d+[a-z-]*@sha256:[0-9a-f]{64}", image)
+
+
+def test_nothing_is_published_beyond_this_machine() -> None:
+    """Every published port is bound to the loopback address, and the store publishes none."""
+    ports = {name: service.get("ports", []) for name, service in COMPOSE["services"].items()}
+    assert ports.pop("valkey") == []
+    assert all(port.startswith("127.0.0.1:") for published in ports.values() for port in published)
+
+
+def test_the_service_takes_its_settings() -> None:
+    """The environment that it gives the service is one that the service starts with."""
+    given = {name: str(value or "") for name, value in COMPOSE["services"]["sash"]["environment"].items()}
+    settings = Settings.read({"SASH_HOST": "0.0.0.0", **given})
+    assert (settings.redis_url, settings.api_keys) == ("redis://valkey:6379/0", ())
+
+
+def test_the_store_takes_its_options(tmp_path: Path, store: EmbeddedStore) -> None:
+    """A Valkey starts by the very command, and syncs every append before it answers."""
+    with redis.Redis.from_url(store.url, decode_responses=True) as running:
+        binary: Any = running.info("server")["executable"]
+    command = shlex.split(COMPOSE["services"]["valkey"]["command"])
+    assert command.pop(0) == "valkey-server"
+    command[command.index("--dir") + 1] = str(tmp_path)
+    port = free_port()
+    process = subprocess.Popen(
+        [binary, *command, "--port", str(port), "--bind", "127.0.0.1"], stdout=subprocess.DEVNULL
+    )
+    try:
+        with redis.Redis(port=port, decode_responses=True) as client:
+            give_up = time.monotonic() + 10
+            while time.monotonic() < give_up:
+                try:
+                    client.ping()
+                    break
+                except redis.ConnectionError:
+                    time.sleep(0.05)
+            got: Any = client.config_get("append*", "save", "maxmemory*", "slowlog-log-slower-than")
+    finally:
+        process.terminate()
+        process.wait(10)
+    assert {name: got[name] for name in ("appendonly", "appendfsync", "save", "maxmemory-policy")} == {
+        "appendonly": "yes",
+        "appendfsync": "always",
+        "save": "",
+        "maxmemory-policy": "noeviction",
+    }
+    assert (got["maxmemory"], got["slowlog-log-slower-than"]) == (str(2 * 1024**3), "-1")

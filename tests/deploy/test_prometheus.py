@@ -1,0 +1,137 @@
+"""promtool's word on the rules, and a real Prometheus that scrapes a real service by them."""
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from conftest import ROOT, Served, free_port
+
+pytestmark = [
+    pytest.mark.deploy,
+    pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Prometheus (apt-get install prometheus)"),
+]
+
+FOLDER = ROOT / "deploy" / "prometheus"
+_WAIT_SECONDS = 60
+
+
+def promtool(*arguments: str) -> None:
+    result = subprocess.run(["promtool", *arguments], cwd=FOLDER, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_configuration_is_valid() -> None:
+    """promtool reads the configuration, and the rules that it names."""
+    promtool("check", "config", "prometheus.yml")
+
+
+def test_alerts_sound_when_they_should() -> None:
+    """The rules pass their unit tests."""
+    promtool("test", "rules", "rules_test.yml")
+
+
+@pytest.fixture(scope="module")
+def prometheus(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Prometheus with our configuration, its one target the running service; gives its address."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    shutil.copy(FOLDER / "rules.yml", folder)
+    configuration = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
+    configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    configuration["scrape_configs"][0]["static_configs"] = [{"targets": [served.url.removeprefix("http://")]}]
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration))
+    address = f"127.0.0.1:{free_port()}"
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address={address}",
+            ],
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            wait_for(lambda: httpx.get(f"http://{address}/-/ready").status_code == 200, folder / "log")
+            yield f"http://{address}"
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def wait_for(condition: Any, log: Path | None = None) -> None:
+    """Return when the condition holds; what Prometheus does not answer yet does not hold."""
+    give_up = time.monotonic() + _WAIT_SECONDS
+    while time.monotonic() < give_up:
+        try:
+            if condition():
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.2)
+    raise AssertionError(log.read_text() if log else "it never came to hold")
+
+
+def ask(prometheus: str, query: str) -> list[dict[str, Any]]:
+    answer = httpx.get(f"{prometheus}/api/v1/query", params={"query": query}).json()
+    assert answer["status"] == "success", answer
+    result: list[dict[str, Any]] = answer["data"]["result"]
+    return result
+
+
+def turn(served: Served, conversation: str, model: str) -> None:
+    body = {"messages": [{"message": {"role": "user", "content": "is there a talk about gradle?"}}]}
+    with httpx.Client(base_url=served.url) as client:
+        assert client.post(f"/conversations/{conversation}/messages", json=body).status_code == 201
+        assert client.get(f"/conversations/{conversation}/window", params={"model": model}).status_code == 200
+
+
+def test_a_prometheus_reads_the_service(served: Served, prometheus: str) -> None:
+    """It scrapes without a parse error, the figures arrive under their labels, and no alert sounds."""
+    turn(served, "scraped", "gpt-4o")
+    wait_for(lambda: ask(prometheus, 'sash_windows_total{model="gpt-4o",stop_reason="complete"} >= 1'))
+    (target,) = httpx.get(f"{prometheus}/api/v1/targets").json()["data"]["activeTargets"]
+    assert (target["health"], target["lastError"]) == ("up", "")
+    assert ask(prometheus, 'ALERTS{alertstate="firing"}') == []
+
+
+def test_every_rule_is_evaluated(served: Served, prometheus: str) -> None:
+    """Each rule is loaded and evaluated on the service's own figures without an error; rates come out as numbers."""
+    wait_for(lambda: ask(prometheus, "sash:request_duration_seconds:p99 > 0") or turn(served, "evaluated", "gpt-4o"))
+    wait_for(
+        lambda: all(
+            rule["health"] == "ok"
+            for group in httpx.get(f"{prometheus}/api/v1/rules").json()["data"]["groups"]
+            for rule in group["rules"]
+        )
+    )
+    groups = httpx.get(f"{prometheus}/api/v1/rules").json()["data"]["groups"]
+    written = yaml.safe_load((FOLDER / "rules.yml").read_text())["groups"]
+    assert {g["name"]: len(g["rules"]) for g in groups} == {g["name"]: len(g["rules"]) for g in written}
+
+
+def test_every_panel_is_a_query(served: Served, prometheus: str) -> None:
+    """Prometheus accepts each panel's query; those about windows and requests answer with series."""
+    turn(served, "shown", "gpt-4o")
+    wait_for(lambda: ask(prometheus, "sum(rate(sash_windows_total[1m])) > 0") or turn(served, "shown", "gpt-4o"))
+    panels = json.loads((ROOT / "deploy" / "grafana" / "dashboard.json").read_text())["panels"]
+    empty = {
+        panel["title"]
+        for panel in panels
+        for target in panel.get("targets", ())
+        if not ask(prometheus, target["expr"].replace("$__rate_interval", "1m").replace("$model", ".*"))
+    }
+    # Nobody reported usage or left history out, and nothing failed.
+    assert empty <= {
+        "Refused and failed, by operation",
+        "Predictions short",
+        "Predicted divided by billed",
+        "Tokens that predictions were off by",
+    }
