@@ -6,10 +6,13 @@ langchain-redis 0.2 and openai-agents 0.24 write them, because the libraries the
 
 import json
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from service.commands.importing import batches, check, orphans, without_orphans
 from service.commands.sources import agents
@@ -20,6 +23,12 @@ from service.core.messages import IDS
 USER = {"role": "user", "content": "Two seats?"}
 REPLY = {"role": "assistant", "content": "Yes."}
 CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"seats": 2}'}}
+
+
+FIELDS = [
+    "role", "content", "type", "data", "message", "messages", "entries", "id", "tool_calls", "tool_call_id", "name",
+    "function", "additional_kwargs", "text", "call_id", "args", "source", "system", "tools", "version", "created_at",
+]  # fmt: skip
 
 
 def read(value: Any, name: str = "chat.json", **options: Any) -> list[SourceConversation]:
@@ -108,6 +117,12 @@ def test_an_export_is_settings_and_then_entries() -> None:
     assert [a.id, b.id] == ["a", "b"]
     assert a.entries == [{"id": "m", "message": USER}]
     assert a.exported == [settings, listed]
+
+
+def test_an_export_without_entries_is_one_line() -> None:
+    """A conversation that nobody has said anything in."""
+    (conversation,) = read(lines({"id": "a", "version": 1, "created_at": "x", "messages": {"count": 0}}))
+    assert (conversation.id, conversation.entries, len(conversation.exported)) == ("a", [], 1)
 
 
 # ---- LangChain
@@ -222,6 +237,7 @@ def test_a_list_as_redis_gives_it_begins_with_the_newest() -> None:
     assert [m["content"] for m in messages([old, new])] == ["old", "new"]
     assert [m["content"] for m in messages([new, old], order="newest")] == ["old", "new"]
     (conversation,) = read({"message_store:u1": stored})
+    assert conversation.id == "u1"
     assert conversation.entries == from_redis("k", "u1", [text.encode() for text in stored]).entries
 
 
@@ -315,11 +331,14 @@ def test_another_sqlite_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({"messages": [{"messages": []}, {"messages": []}]}, "2 conversations where one was expected"),
+        (['["x"]', '"x"'], "texts within texts"),
         ([langchain("robot", "x")], "message 1 has the type 'robot'"),
+        ([langchain("ai", "", tool_calls=7)], "not as LangChain writes messages"),
         ([langchain("human", 7)], "neither text nor a list"),
         ([langchain("human", [{"type": "hologram"}])], "a block of type 'hologram'"),
         ([langchain("human", [{"type": "image", "id": "x"}])], "without its bytes"),
-        ([*ITEMS[:2], 7], "item 3 is not an object"),
+        ([*ITEMS[:2], 7], "item 3 is not as the Agents SDK writes items"),
         ([{"type": "function_call", "name": "x"}], "without its name or call_id"),
         ([{"type": "message", "role": "robot", "content": "x"}], "the role 'robot'"),
         ([{"type": "message", "role": "user"}], "has no content"),
@@ -385,3 +404,48 @@ def test_settings_with_a_type_are_no_agents_item() -> None:
     assert agents.is_item({"type": "mcp_call"})
     assert not agents.is_item({"type": "conversation"})
     assert not agents.is_item("text")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "x", "user", "ai", "text", '{"a": 1}']),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> Any:
+    """A sound source with one value in it put in another's place."""
+    call = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    sound: list[Any] = [
+        [USER, call, {"role": "tool", "tool_call_id": "c1", "content": "x"}],
+        {"id": "a", "system": "S", "entries": [{"id": "m", "message": USER, "image_sizes": [[1, 1]]}]},
+        ITEMS,
+        [
+            langchain(
+                "ai", [{"type": "image", "source": {"data": "x"}}], tool_calls=[{"id": "c1", "name": "f", "args": {}}]
+            )
+        ],
+        [{**langchain("tool", "x", tool_call_id="c", additional_kwargs={"tool_calls": [CALL]}), "timestamp": 1}],
+        {"message_store:a": [json.dumps(langchain("human", "H"))]},
+    ]
+    value = json.loads(json.dumps(draw(st.sampled_from(sound))))
+    place: Any = value
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        key = draw(st.sampled_from(keys))
+        if not isinstance(place[key], list | dict) or not place[key] or draw(st.booleans()):
+            place[key] = draw(JSON)
+            return value
+        place = place[key]
+
+
+@given(st.one_of(JSON, damaged()), st.sampled_from(["auto", "oldest", "newest"]), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_whatever_a_file_holds_it_is_read_or_refused(value: Any, order: Any, as_lines: Any) -> None:
+    """Never a traceback: every JSON is conversations that may be sent, or a SourceError."""
+    data = lines(*value) if as_lines and isinstance(value, list) else json.dumps(value).encode()
+    with suppress(SourceError):
+        for conversation in conversations_in(data, "f.json", order=order):
+            check(without_orphans(conversation))
+            assert IDS.fullmatch(conversation.id)

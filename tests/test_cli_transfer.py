@@ -236,7 +236,7 @@ def test_what_may_pass_is_asked_again() -> None:
 
 
 def test_patience_ends() -> None:
-    """A server that stays unavailable is refused by, one that never answers is unreachable."""
+    """A server that stays unavailable is refused by, one that never answers is unreachable, sooner."""
     away = (503, b'{"detail": "The store is away."}', {})
     with (
         stub(away) as (url, _),
@@ -247,7 +247,13 @@ def test_patience_ends() -> None:
     with stub((0, b"", {})) as (url, seen), Server(url, sleep=lambda _: None) as server:
         with pytest.raises(Unreachable, match="does not answer"):
             server.post("/x", {})
-        assert len(seen) == 7
+        assert len(seen) == 3
+    lost = (0, b"", {})
+    with stub((200, b"{}", {}), lost) as (url, seen), Server(url, sleep=lambda _: None) as server:
+        server.post("/x", {})
+        with pytest.raises(Unreachable, match="does not answer"):
+            server.post("/x", {})
+        assert len(seen) == 1 + 7
 
 
 @pytest.mark.parametrize("status", [200, 404])

@@ -81,7 +81,7 @@ def _check_settings(settings: Settings) -> "Iterator[Finding]":
     if short:
         change = f"make keys of at least {_SHORTEST_KEY} random characters"
         yield Finding("SASH_API_KEYS", "problem", f"a key of {short[0]} can be guessed", change)
-    if not settings.api_keys and not settings.loopback:
+    if settings.allow_anonymous and not settings.loopback:
         yield Finding("SASH_ALLOW_ANONYMOUS", "advice", "anyone who can connect reads everything", "set SASH_API_KEYS")
     if settings.models_file is not None:
         try:

@@ -4,18 +4,19 @@ import asyncio
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from os import environ
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from service.problems import Problem
 from service.settings import Settings, SettingsError
-from service.store.client import Client
-from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
-from service.store.keys import ApiKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from service.store.keys import ApiKeys
 
 T = TypeVar("T")
 _TENANT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
@@ -56,8 +57,14 @@ def revoke(identity: str) -> None:
         sys.exit(1)
 
 
-def _with_keys(act: Callable[[ApiKeys], Awaitable[T]]) -> T:
+def _with_keys(act: "Callable[[ApiKeys], Awaitable[T]]") -> T:
     """What ``act`` gives, on the store of the settings; an embedded one is joined when it runs, or run for this."""
+    from service.store.embedded import (  # noqa: PLC0415 - help needs no store
+        DataDirectoryBusy,
+        EmbeddedStore,
+        EmbeddedStoreFailed,
+    )
+
     try:
         # Making the first key is what a host that others can reach waits for: its absence is no mistake here.
         settings = Settings.read({**environ, "SASH_REQUIRE_KEYS": "1"})
@@ -82,7 +89,10 @@ def _with_keys(act: Callable[[ApiKeys], Awaitable[T]]) -> T:
     sys.exit(2)
 
 
-async def _act(url: str, act: Callable[[ApiKeys], Awaitable[T]]) -> T:
+async def _act(url: str, act: "Callable[[ApiKeys], Awaitable[T]]") -> T:
+    from service.store.client import Client  # noqa: PLC0415
+    from service.store.keys import ApiKeys  # noqa: PLC0415
+
     client = Client(url, timeout_seconds=3, connections=1)
     await client.open()
     try:

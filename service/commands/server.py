@@ -12,6 +12,7 @@ import msgspec
 from service.commands.sources.conversation import SourceError
 
 _ATTEMPTS = 7
+_FIRST_ATTEMPTS = 3  # until it has once answered, it is more likely not there than busy
 _LONGEST_WAIT_SECONDS = 8.0
 _PASSING = {408, 429, 502, 503, 504}
 _TIMEOUT_SECONDS = 60.0
@@ -46,6 +47,7 @@ class Server:
         except httpx2.InvalidURL:
             raise SourceError(f"{url} is no URL of a server: write http://127.0.0.1:8000") from None
         self._url = url
+        self._answered = False
         self._sleep = sleep
 
     def __enter__(self) -> Self:
@@ -88,9 +90,10 @@ class Server:
             try:
                 response = ask()
             except httpx2.HTTPError as error:
-                if last:
+                if last or (not self._answered and attempt == _FIRST_ATTEMPTS - 1):
                     raise Unreachable(self._unreachable(error)) from None
             else:
+                self._answered = True
                 if response.status_code < 400:
                     return response
                 if response.status_code not in _PASSING or last:

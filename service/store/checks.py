@@ -13,8 +13,10 @@ from typing import Any, Literal
 
 import msgspec
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.exceptions import AuthenticationError, MovedError, RedisClusterException, RedisError, ResponseError
+from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from service.store.addresses import Address, read_url
@@ -61,7 +63,11 @@ def check_store(redis_url: str | None, data_dir: Path, durability: str) -> list[
 def _clients(url: str, stack: ExitStack) -> Iterator["Redis"]:
     """A connection to each server that keeps data."""
     address = read_url(url)
-    timeouts: dict[str, Any] = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
+    timeouts: dict[str, Any] = {
+        "socket_timeout": _TIMEOUT_SECONDS,
+        "socket_connect_timeout": _TIMEOUT_SECONDS,
+        "retry": Retry(NoBackoff(), 0),  # a store that answers at the second try has something to be told of
+    }
     if address.kind == "cluster":
         nodes = [ClusterNode(host, port) for host, port in address.hosts]  # type: ignore[no-untyped-call]
         cluster = RedisCluster(startup_nodes=nodes, ssl=address.tls, **_login(address), **timeouts)

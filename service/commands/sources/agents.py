@@ -17,7 +17,7 @@ from typing import Any
 from service.commands.sources.conversation import SourceError, Step
 
 SQLITE_MAGIC = b"SQLite format 3\0"
-_PART_TYPES = {"input_text", "output_text", "input_image", "input_file"}
+_PART_TYPES = ("input_text", "output_text", "input_image", "input_file")  # not a set: a file may hold a list there
 _ITEM = re.compile(
     r"reasoning|compaction|item_reference|\w+_(?:call|output|list_tools|approval_request|approval_response)"
 )
@@ -50,33 +50,43 @@ def read_sqlite(path: Path) -> dict[str, list[tuple[int, bytes]]]:
 
 def to_steps(items: Sequence[tuple[int, Any]], where: str) -> tuple[list[Step], Counter[str]]:
     """Chat messages, and what was left out, by type; ``items`` come with their places. Raises SourceError."""
-    steps: list[Step] = []
-    left_out: Counter[str] = Counter()
-    open_step: Step | None = None  # the assistant message that calls may still join
+    found = _Steps([], Counter())
     for place, item in items:
         at = f"{where}: item {place}"
-        if not isinstance(item, dict):
-            raise SourceError(f"{at} is not an object")
-        kind = item.get("type", "message")
-        match kind:
+        try:
+            found.take(place, item, at)
+        except (AttributeError, KeyError, TypeError):
+            raise SourceError(f"{at} is not as the Agents SDK writes items") from None
+    return found.steps, found.left_out
+
+
+class _Steps:
+    """The messages so far, and the assistant message that calls may still join."""
+
+    def __init__(self, steps: list[Step], left_out: Counter[str]) -> None:
+        self.steps = steps
+        self.left_out = left_out
+        self._open: Step | None = None
+
+    def take(self, place: int, item: Mapping[str, Any], at: str) -> None:
+        match item.get("type", "message"):
             case "message":
-                message = _message(item, at)
-                open_step = Step(place, message)
-                steps.append(open_step)
-                if message["role"] != "assistant":
-                    open_step = None
+                step = self._add(place, _message(item, at))
+                self._open = step if step.message["role"] == "assistant" else None
             case "function_call" | "custom_tool_call":
-                if open_step is None:
-                    open_step = Step(place, {"role": "assistant", "content": None})
-                    steps.append(open_step)
-                open_step.message.setdefault("tool_calls", []).append(_call(item, at))
+                if self._open is None:
+                    self._open = self._add(place, {"role": "assistant", "content": None})
+                self._open.message.setdefault("tool_calls", []).append(_call(item, at))
             case "function_call_output" | "custom_tool_call_output":
-                open_step = None
-                output = _text_content(item.get("output"), at, left_out)
-                steps.append(Step(place, {"role": "tool", "tool_call_id": item.get("call_id"), "content": output}))
-            case _:
-                left_out[str(kind)] += 1
-    return steps, left_out
+                self._open = None
+                output = _text_content(item.get("output"), at, self.left_out)
+                self._add(place, {"role": "tool", "tool_call_id": item.get("call_id"), "content": output})
+            case kind:
+                self.left_out[str(kind)] += 1
+
+    def _add(self, place: int, message: dict[str, Any]) -> Step:
+        self.steps.append(Step(place, message))
+        return self.steps[-1]
 
 
 def _call(item: Mapping[str, Any], at: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ Taken are, as one JSON value or as one value a line:
 - LangChain's messages, Agents SDK items, and an object of Redis keys with their lists.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +23,8 @@ from service.problems import BadRequest
 Order = Literal["auto", "oldest", "newest"]
 _decoder = msgspec.json.Decoder()
 _BOM = b"\xef\xbb\xbf"
+_KEY = re.compile(r"message_store:(.+)|agents:session:(.+):messages", re.DOTALL)
+"""Keys of LangChain and of the Agents SDK, around the session's name."""
 
 
 def conversations_in(data: bytes, name: str, *, order: Order = "auto") -> list[SourceConversation]:
@@ -32,7 +35,7 @@ def conversations_in(data: bytes, name: str, *, order: Order = "auto") -> list[S
     """
     stem = Path(name).stem or "conversation"
     values, lines = _values(data.removeprefix(_BOM), name)
-    if lines:
+    if lines or _is_exported(values[0]):
         return _from_lines(values, stem, name, order)
     value = values[0]
     if isinstance(value, list):
@@ -44,7 +47,7 @@ def conversations_in(data: bytes, name: str, *, order: Order = "auto") -> list[S
 
 def from_redis(key: str, identity: str, texts: Sequence[bytes], *, order: Order = "auto") -> SourceConversation:
     """The conversation that a list of JSON texts is, as a Redis holds it. Raises SourceError."""
-    return _from_texts(texts, identity, key, order)
+    return _only(_from_texts(texts, identity, key, order), key)
 
 
 def from_sqlite(path: Path) -> list[SourceConversation]:
@@ -98,10 +101,28 @@ def _from_object(value: dict[str, Any], stem: str, name: str, order: Order) -> l
     if langchain.is_langchain(value) or "role" in value or "message" in value:
         return _from_list([value], stem, name, order)
     if value and all(isinstance(held, list) for held in value.values()):  # Redis keys and their lists
-        return [each for key, held in value.items() for each in _from_list(held, key, f"{name}: {key}", order)]
+        return [
+            each for key, held in value.items() for each in _from_list(held, _session(key), f"{name}: {key}", order)
+        ]
     raise SourceError(
         f"{name}: an object without messages: expected a list of chat messages, or an object with 'messages' or 'entries'"
     )
+
+
+def _session(key: str) -> str:
+    found = _KEY.fullmatch(key)
+    return (found[1] or found[2]) if found else key
+
+
+def _only(conversations: list[SourceConversation], where: str) -> SourceConversation:
+    if len(conversations) != 1:
+        raise SourceError(f"{where}: holds {len(conversations)} conversations where one was expected")
+    return conversations[0]
+
+
+def _is_exported(value: Any) -> bool:
+    """Whether this is the first line of an export."""
+    return isinstance(value, dict) and {"version", "created_at"} <= value.keys() and "message" not in value
 
 
 def _is_conversation(value: Any) -> bool:
@@ -112,7 +133,7 @@ def _conversation(value: Mapping[str, Any], stem: str, name: str, order: Order) 
     field = "entries" if isinstance(value.get("entries"), list) else "messages"
     settings = {key: held for key, held in value.items() if key not in {"id", field} and held is not None}
     identity = value["id"] if isinstance(value.get("id"), str) and value["id"] else stem
-    (conversation,) = _from_list(value[field], identity, name, order) or [from_entries(identity, {}, (), name)]
+    conversation = _only(_from_list(value[field], identity, name, order), name)
     conversation.settings = settings
     return conversation
 
@@ -121,7 +142,7 @@ def _from_list(values: list[Any], identity: str, name: str, order: Order) -> lis
     if not values:
         return [from_entries(identity, {}, (), name)]
     if all(isinstance(value, str) for value in values):
-        return [_from_texts([value.encode() for value in values], identity, name, order)]
+        return _from_texts([value.encode() for value in values], identity, name, order)
     if all(map(_is_conversation, values)):
         return [_conversation(value, f"{identity}-{place}", name, order) for place, value in enumerate(values, 1)]
     if all(map(langchain.is_langchain, values)):
@@ -131,14 +152,14 @@ def _from_list(values: list[Any], identity: str, name: str, order: Order) -> lis
     return [from_entries(identity, {}, values, name)]
 
 
-def _from_texts(texts: Sequence[bytes], identity: str, name: str, order: Order) -> SourceConversation:
+def _from_texts(texts: Sequence[bytes], identity: str, name: str, order: Order) -> list[SourceConversation]:
     """A list as Redis gives it: LangChain pushes on its left, so its newest message comes first."""
     values = [_decoded(text, f"{name}: element {place}") for place, text in enumerate(texts, 1)]
     if values and all(map(langchain.is_langchain, values)):
-        (conversation,) = _from_langchain(values, identity, name, reverse=order != "oldest")
-        return conversation
-    (conversation,) = _from_list(values, identity, name, order)
-    return conversation
+        return _from_langchain(values, identity, name, reverse=order != "oldest")
+    if any(isinstance(value, str) for value in values):
+        raise SourceError(f"{name}: holds texts within texts")
+    return _from_list(values, identity, name, order)
 
 
 def _from_langchain(values: list[Any], identity: str, name: str, *, reverse: bool) -> list[SourceConversation]:
@@ -163,7 +184,7 @@ def _from_lines(values: list[Any], stem: str, name: str, order: Order) -> list[S
             identity = settings.get("id") or (stem if number == 1 else f"{stem}-{number}")
             rest = {key: value for key, value in settings.items() if key != "id" and value is not None}
             conversations.append(from_entries(str(identity), rest, entries, name))
-            if {"version", "created_at"} <= settings.keys():
+            if _is_exported(settings):
                 conversations[-1].exported = [settings, *entries]
     return conversations
 

@@ -30,7 +30,11 @@ def to_steps(values: Sequence[Mapping[str, Any]], where: str) -> tuple[list[Step
     steps: list[Step] = []
     left_out: Counter[str] = Counter()
     for place, value in enumerate(values, 1):
-        message = _message(value["type"], value["data"], f"{where}: message {place}", left_out)
+        at = f"{where}: message {place}"
+        try:
+            message = _message(value["type"], value["data"], at, left_out)
+        except (AttributeError, KeyError, TypeError):
+            raise SourceError(f"{at} is not as LangChain writes messages") from None
         if message is not None:
             steps.append(Step(place, message))
     return steps, left_out
