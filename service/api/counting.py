@@ -7,11 +7,11 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
 from service.api.body import read_body, worker
+from service.api.budgets import named_model
 from service.api.context import context_of, tenant_of
 from service.api.conversations import JSON
 from service.api.schemas import Count, CountRequest, ModelInfo, SchemaFormat
 from service.api.usage import shown
-from service.api.windows import named_model
 from service.core.calibration import NO_REPORTS
 from service.core.counting import count_request
 from service.core.messages import decode_json, encode_message, invalid, validate_message

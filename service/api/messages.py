@@ -10,6 +10,7 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
 from service.api.body import checked_id, etag, if_match, if_none_match, query_of, read_body, worker
+from service.api.budgets import likely_budget, limits_of
 from service.api.context import Context, context_of, fresh_id, now_ms, tenant_of
 from service.api.conversations import JSON, timestamp
 from service.api.schemas import (
@@ -20,7 +21,7 @@ from service.api.schemas import (
     StoredMessage,
     WindowQuery,
 )
-from service.api.windows import likely_budget, limits_of, stored_window
+from service.api.windows import stored_window
 from service.core.counting import reference_tokens
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Document, Grounding, decode_json

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from service.api.budgets import column_of, limits_of
 from service.api.observed import Observed
 from service.api.schemas import WindowRequest
-from service.api.windows import answer, build, column_of, documents_of, limits_of
+from service.api.windows import answer, build, documents_of
 from service.core.counting import reference_tokens
 from service.core.messages import calls_of, parallel_flags
 from service.core.models import Model

@@ -9,11 +9,12 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
 from service.api.body import checked_id, etag, if_none_match, query_of, read_body, worker
+from service.api.budgets import likely_budget
 from service.api.context import context_of, tenant_of
 from service.api.conversations import JSON
 from service.api.schemas import WindowQuery, WindowRequest
 from service.api.stateless import observed_window
-from service.api.windows import likely_budget, stored_window
+from service.api.windows import stored_window
 from service.core.messages import decode_json
 from service.core.models import Model, find_model
 from service.problems import UnknownModel, WindowDoesNotFit

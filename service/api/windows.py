@@ -6,88 +6,24 @@ from collections.abc import Mapping
 import msgspec
 
 from service.api.body import worker
+from service.api.budgets import Limits, column_of, limits_of
 from service.api.context import Context
 from service.api.observed import Observed
-from service.api.schemas import Dropped, Kept, WindowGrounding, WindowHead, WindowQuery, WindowRequest, WindowTokens
+from service.api.schemas import Dropped, Kept, WindowGrounding, WindowHead, WindowQuery, WindowTokens
 from service.core.counting import is_estimate
 from service.core.documents import Documents, Source
-from service.core.models import Model, find_model, unknown_model
+from service.core.models import Model
 from service.core.records import Record, StoredGrounding
 from service.core.render import Bodies, join_bodies, render_openai, render_other
-from service.core.settings import ConversationSettings, FixedParts, decode_settings
+from service.core.settings import FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
-from service.problems import Internal, Pointer, StoreUnavailable, UnknownModel, Unprocessable, WindowDoesNotFit
+from service.problems import Internal, StoreUnavailable, WindowDoesNotFit
 from service.store.conversations import HistoryEdited, Tail
 
 _UNKNOWN_WINDOW = 100_000_000
-_DEFAULT_RESERVE = 1024
 _ATTEMPTS = 8
 _head = msgspec.json.Encoder()
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """The model, and what may be spent on it, in tokens."""
-
-    model: Model
-    reserve: int
-    budget: int
-
-
-def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mapping[str, Model]) -> Limits:
-    """The model that the query or the conversation names, and the window's budget.
-
-    Raises:
-        UnknownModel: nobody knows the name and the query gives no ``max_tokens``.
-        Unprocessable: no model is named, or the reserve leaves nothing.
-    """
-    place = "#" if isinstance(query, WindowRequest) else "#/query"
-    name = query.model or settings.model
-    if name is None:
-        detail = "Name a model: here, or in the conversation's settings"
-        raise Unprocessable(f"{detail}.", errors=[Pointer(f"{place}/model", detail)])
-    try:
-        model = named_model(name, models, f"{place}/model")
-    except UnknownModel:
-        if query.max_tokens is None:
-            raise
-        model = unknown_model(name)
-    reserve = query.reserve if query.reserve is not None else settings.reserve
-    reserve = _DEFAULT_RESERVE if reserve is None else reserve
-    budget = min(model.max_input_tokens, model.context_window - reserve, query.max_tokens or model.context_window)
-    if budget <= 0:
-        detail = f"The reserve of {reserve} tokens leaves nothing of {name}'s context window of {model.context_window}"
-        raise Unprocessable(
-            f"{detail}.",
-            errors=[Pointer(f"{place}/reserve", detail)],
-            members={"reserve": reserve, "context_window": model.context_window},
-        )
-    return Limits(model, reserve, budget)
-
-
-def named_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
-    """The model of this name, which stands at ``pointer`` in the request. Raises UnknownModel."""
-    try:
-        return find_model(name, models)
-    except UnknownModel as unknown:
-        detail = "No model is known by this name"
-        raise UnknownModel(unknown.detail, errors=[Pointer(pointer, detail)], members=unknown.members) from None
-
-
-def likely_budget(query: WindowQuery, models: Mapping[str, Model]) -> tuple[int, int]:
-    """How many tokens a read should be sized for, and the encoding's column; (0, 0) when only the conversation knows.
-
-    Raises UnknownModel before anything is read.
-    """
-    if query.model is None:
-        return query.max_tokens or 0, 0
-    limits = limits_of(query, ConversationSettings(reserve=0), models)
-    return limits.budget, column_of(limits.model)
-
-
-def column_of(model: Model) -> int:
-    """The place of the model's encoding in pairs of tokens."""
-    return 0 if model.encoding == "o200k_base" else 1
 
 
 class Stored:
@@ -204,6 +140,8 @@ async def _window_of(
         if isinstance(window, Window):
             break
         await stored.read_older(window.first_seq)
+    if context.summarizer is not None:
+        context.summarizer.notice(tenant, conversation, tail.state, window, limits.model)
     return answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
 
 

@@ -271,3 +271,23 @@ async def test_a_full_store(tmp_path: Path) -> None:
             assert int(answer.headers["retry-after"]) >= 1
             assert len(await history(client, "c")) == 1
             assert (await client.delete("/conversations/c")).status_code == 204
+
+
+async def test_a_defect_tells_nothing(
+    client: httpx.AsyncClient, server: redis.Redis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What must not happen is a 500 problem without a trace or a word of the data; the log says where it came from."""
+    key = "sash:{default/damaged}:conversation"
+    server.set(key, "xyzzy")
+    try:
+        answer = await client.get("/conversations/damaged")
+    finally:
+        server.delete(key)
+
+    told = problem(answer, 500, "internal")
+    assert set(told) == {"type", "title", "status", "detail", "instance"}
+    assert "retry-after" in answer.headers
+    assert "Traceback" not in answer.text
+    logged = capsys.readouterr().out
+    assert "request failed" in logged
+    assert "xyzzy" not in logged
