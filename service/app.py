@@ -41,6 +41,7 @@ from service.operations.logging import get_logger
 from service.operations.metrics import Metrics
 from service.operations.reporter import Reporter
 from service.operations.statistics import ADD_FIGURES, Statistics
+from service.operations.summarizer import Summarizer
 from service.operations.summary import Prices
 from service.operations.tracing import OpenTelemetry, PassOn, Tracing, wants_spans
 from service.operations.workers import FOLDER_VARIABLE, Workers
@@ -103,6 +104,7 @@ def create_app(settings: Settings) -> App:
     )
     retention_ms = settings.retention_seconds * 1000 if settings.retention_seconds else None
     stored = Conversations(client, retention_ms=retention_ms)
+    histories = Histories(client, stored)
     models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {}
     folder = os.environ.get(FOLDER_VARIABLE)
     statistics = Statistics(client, metrics, prices=lambda name: _prices(name, models))
@@ -111,13 +113,14 @@ def create_app(settings: Settings) -> App:
         settings=settings,
         client=client,
         conversations=stored,
-        histories=Histories(client, stored),
+        histories=histories,
         chunks=Chunks(client, stored),
         calibrations=Calibrations(client),
         owners=Owners(client, stored),
         models=models,
         metrics=metrics,
         reporter=reporter,
+        summarizer=_summarizer(settings, stored, histories),
     )
 
     @asynccontextmanager
@@ -131,6 +134,8 @@ def create_app(settings: Settings) -> App:
             yield
         finally:
             await reporter.stop()
+            if context.summarizer is not None:
+                await context.summarizer.close()
             await context.owners.close()
             await client.close()
             tracing.close()
@@ -151,6 +156,20 @@ def create_app(settings: Settings) -> App:
         timeout_seconds=settings.request_timeout_seconds,
         metrics=metrics,
         tracing=tracing,
+    )
+
+
+def _summarizer(settings: Settings, conversations: Conversations, histories: Histories) -> Summarizer | None:
+    """The built-in summariser, where an endpoint is set for it."""
+    if settings.summarizer_url is None or settings.summarizer_model is None:
+        return None
+    return Summarizer(
+        conversations,
+        histories,
+        url=settings.summarizer_url,
+        model=settings.summarizer_model,
+        key=settings.summarizer_key,
+        prompt=settings.summarizer_prompt,
     )
 
 

@@ -11,6 +11,7 @@ from litestar import Request
 from service.core.models import Model
 from service.operations.metrics import Metrics
 from service.operations.reporter import Reporter
+from service.operations.summarizer import Summarizer
 from service.settings import Settings
 from service.store.chunks import Chunks
 from service.store.client import Client
@@ -33,6 +34,7 @@ class Context(msgspec.Struct, frozen=True):
     """A deployment's own models, by name."""
     metrics: Metrics
     reporter: Reporter
+    summarizer: Summarizer | None = None
     drifting: set[str] = msgspec.field(default_factory=set)
     """Exact models whose drift this process has told of."""
 

@@ -28,7 +28,7 @@ from service.store.layout import (
     keys_of,
 )
 
-SCRIPTS = tuple(Script.load(name) for name in ("redact", "rewind", "free_ids", "summarize"))
+SCRIPTS = tuple(Script.load(name) for name in ("redact", "rewind", "free_ids", "summarize", "lease"))
 
 _ATTEMPTS = 8
 _CHUNK = 2000
@@ -162,6 +162,12 @@ class Histories:
             detail = f"The last message is {int(reply[1])}"
             raise Unprocessable(f"{detail}.", errors=[Pointer("#/through_seq", detail)])
         return replied_version(reply)
+
+
+    async def lease_summary(self, tenant: str, conversation: str, holder: str, *, now_ms: int, until_ms: int) -> bool:
+        """Take the right to summarise until then, or give it back with 0; whether it is, or was, the holder's."""
+        keys = keys_of(conversation_name(tenant, conversation))
+        return bool(await self._client.call("lease", keys[:1], holder, now_ms, until_ms))
 
 
 class _Gone:

@@ -29,7 +29,8 @@ Fields of the conversation hash: ``id`` tenant/conversation, checked on every re
 ``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
 cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``user`` seq of the newest user
 message; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and ``through`` the last seq that it
-covers; ``edited`` the version at which history last changed other than by an append.
+covers; ``summarizer`` who writes the next one, and until when; ``edited`` the version at which history last changed
+other than by an append; ``token`` the request that made the conversation, or changed its settings last.
 
 A rewind frees entry ids soon after, not at once: an id whose seq is beyond the end, or whose record there has another
 id, is free.

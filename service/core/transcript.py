@@ -1,0 +1,36 @@
+"""Messages as plain lines, for whoever writes a summary of them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from service.core.redaction import REDACTED_TEXT
+
+_LONGEST = 4_000  # characters of one message that a summary needs at most
+
+
+def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
+    """One paragraph a message: who said it, and what. What was redacted is left out, long texts lose their middle."""
+    return "\n".join(line for message in messages for line in _lines(message))
+
+
+def _lines(message: Mapping[str, Any]) -> Iterable[str]:
+    role = message["role"]
+    text = _text(message.get("content"))
+    if text and text != REDACTED_TEXT:
+        yield f"{role}: {_shortened(text)}"
+    calls = [call.get("function") or call.get("custom") or {} for call in message.get("tool_calls") or ()]
+    if message.get("function_call"):
+        calls.append(message["function_call"])
+    for call in calls:
+        yield f"{role} calls {call.get('name')}: {_shortened(str(call.get('arguments') or call.get('input') or ''))}"
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content or ()
+    return " ".join(part.get("text") or part.get("refusal") or f"[{part.get('type')}]" for part in parts)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} […] {text[-_LONGEST // 2 :]}"

@@ -1,0 +1,330 @@
+"""The built-in summariser, against a real HTTP endpoint that is slow, fails, and answers nonsense."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any
+
+import httpx
+import pytest
+import redis
+from conftest import http, lifespan
+from structlog.testing import capture_logs
+
+from service.app import create_app
+from service.core.counting import message_tokens
+from service.core.models import find_model
+from service.operations.summarizer import Summarizer
+from service.settings import Settings
+from service.store import history
+from service.store.client import Client
+from service.store.conversations import SCRIPTS, Conversations
+from service.store.history import Histories, make_summary
+
+SECRET = "4711-secret"
+MODEL = "gpt-4o-mini"
+QUERY = f"model={MODEL}&max_tokens=600"
+
+
+class Endpoint:
+    """A chat completions endpoint on this machine; ``answers`` are taken in turn, the last one again and again."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[str] = []
+        self.answers: list[Any] = ["The story so far."]
+        self.at_once = 0
+        self.most_at_once = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                text = head.decode().lower()
+                length = int(text.partition("content-length: ")[2].partition("\r\n")[0])
+                self.asked.append(json.loads(await reader.readexactly(length)))
+                self.headers.append(text)
+                self.at_once += 1
+                self.most_at_once = max(self.most_at_once, self.at_once)
+                try:
+                    await self.answer(writer)
+                finally:
+                    self.at_once -= 1
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def answer(self, writer: asyncio.StreamWriter) -> None:
+        answer = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
+        status, body = 200, b""
+        if isinstance(answer, float):
+            await asyncio.sleep(answer)
+            answer = "The story so far, late."
+        if isinstance(answer, int):
+            status, body = answer, b'{"error": "no"}'
+        elif isinstance(answer, bytes):
+            body = answer
+        else:
+            body = json.dumps({"choices": [{"message": {"role": "assistant", "content": answer}}]}).encode()
+        writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        await writer.drain()
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[Endpoint]:
+    """An endpoint that writes a summary, until it is told otherwise."""
+    endpoint = Endpoint()
+    server = await asyncio.start_server(endpoint.serve, "127.0.0.1", 0)
+    endpoint.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/chat/completions"
+    yield endpoint
+    server.close()
+
+
+class Served:
+    """An application with a summariser of its own, and a client before it."""
+
+    def __init__(self, client: httpx.AsyncClient, summarizer: Summarizer) -> None:
+        self.client = client
+        self.summarizer = summarizer
+
+    async def turn(self, conversation: str, text: str, *, query: str = QUERY) -> dict[str, Any]:
+        """Append a question and its answer; gives the answer of the last append."""
+        entries = [{"message": {"role": role, "content": f"{text} {'word ' * 30}"}} for role in ("user", "assistant")]
+        answer = await self.client.post(f"/conversations/{conversation}/messages?{query}", json={"messages": entries})
+        assert answer.status_code == 201, answer.text
+        appended: dict[str, Any] = answer.json()
+        return appended
+
+    async def summary(self, conversation: str) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = (await self.client.get(f"/conversations/{conversation}")).json()["summary"]
+        return found
+
+
+@asynccontextmanager
+async def served(store: Any, url: str, **options: Any) -> AsyncIterator[Served]:
+    settings = Settings(
+        redis_url=store.url,
+        store_connections=2,
+        durability="fast",
+        summarizer_url=url,
+        summarizer_model="small",
+        summarizer_key="key-1",
+    )
+    app = create_app(settings)
+    summarizer = summarizer_of(app)
+    summarizer._first_pause_seconds = options.get("pause", 0.02)
+    summarizer._timeout_seconds = options.get("timeout", 5.0)
+    async with lifespan(app) as running, http(running) as client:
+        yield Served(client, summarizer)
+
+
+def summarizer_of(app: Any) -> Summarizer:
+    """The application's summariser, behind its wrappers."""
+    inner = app._app._app
+    found = inner.state.context.summarizer
+    assert isinstance(found, Summarizer)
+    return found
+
+
+@pytest.fixture
+async def talk(store: Any, endpoint: Endpoint) -> AsyncIterator[Served]:
+    """An application whose summariser asks the endpoint."""
+    async with served(store, endpoint.url) as running:
+        yield running
+
+
+async def test_it_writes_what_windows_leave_out(talk: Served, endpoint: Endpoint, conversation: str) -> None:
+    """Once enough is left out, a summary covers it; the window then begins after it and carries it, counted."""
+    for n in range(12):
+        answer = await talk.turn(conversation, f"line {n}")
+        await talk.summarizer.idle()
+        summary = await talk.summary(conversation)
+        if summary:
+            break
+
+    assert summary is not None
+    assert summary["text"] == "The story so far."
+    assert summary["through_seq"] == answer["window"]["kept"]["first_seq"] - 1 >= 8
+    window = (await talk.client.get(f"/conversations/{conversation}/window?{QUERY}")).json()
+    assert window["tokens"]["summary"] == summary["tokens"]["o200k_base"]
+    assert window["kept"]["first_seq"] > summary["through_seq"]
+    assert "authorization: bearer key-1" in endpoint.headers[0]
+    assert endpoint.asked[0]["model"] == "small"
+    await talk.client.delete(f"/conversations/{conversation}")
+
+
+async def test_it_is_incremental(talk: Served, endpoint: Endpoint, conversation: str) -> None:
+    """Each request holds the old summary and what newly fell out, and nothing twice."""
+    endpoint.answers = ["First part.", "Second part.", "Third part."]
+    for n in range(30):
+        await talk.turn(conversation, f"line-{n:02d}")
+        await talk.summarizer.idle()
+
+    asked = [each["messages"][1]["content"] for each in endpoint.asked]
+    assert len(asked) >= 3
+    assert "First part." in asked[1]
+    assert "Second part." in asked[2]
+    told = [[n for n in range(30) if f"line-{n:02d}" in text] for text in asked]
+    for before, after in pairwise(told):
+        assert after[0] in (before[-1], before[-1] + 1)
+    messages = (await talk.client.get(f"/conversations/{conversation}")).json()["messages"]
+    assert messages["count"] == 60
+    await talk.client.delete(f"/conversations/{conversation}")
+
+
+async def test_it_is_never_in_the_way(store: Any, endpoint: Endpoint, conversation: str) -> None:
+    """While the endpoint takes its time, appends do not wait; when it takes too long, that is logged."""
+    endpoint.answers = [2.0]
+    loop = asyncio.get_running_loop()
+    async with served(store, endpoint.url, timeout=0.3, pause=60.0) as talk:
+        with capture_logs() as logs:
+            for n in range(14):
+                started = loop.time()
+                await talk.turn(conversation, f"line {n}")
+                assert loop.time() - started < 1.0
+            for _ in range(200):
+                if any(line["event"] == "summary not written" for line in logs):
+                    break
+                await asyncio.sleep(0.01)
+        warnings = [line["why"] for line in logs if line["event"] == "summary not written"]
+        assert len(warnings) == 1
+        assert await talk.summary(conversation) is None
+        await talk.client.delete(f"/conversations/{conversation}")
+
+
+NONSENSE: list[Any] = [
+    500,
+    429,
+    b"not json",
+    b'{"choices": []}',
+    b"[1]",
+    b'{"choices": [{"message": {"content": 5}}]}',
+    b"\xff\xfe",
+    b"[" * 100_000,
+    "",
+    "   ",
+    b"x" * (1024 * 1024 + 10),
+]
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE, ids=range(len(NONSENSE)))
+async def test_it_tries_again(talk: Served, endpoint: Endpoint, conversation: str, nonsense: Any) -> None:
+    """After nonsense it rests and asks again; the log says why, and nothing that anybody wrote."""
+    endpoint.answers = [nonsense, nonsense, "At last."]
+    with capture_logs() as logs:
+        for n in range(12):
+            await talk.turn(conversation, f"{SECRET} {n}")
+        await talk.summarizer.idle()
+
+    summary = await talk.summary(conversation)
+    assert summary is not None
+    assert summary["text"] == "At last."
+    failures = [line for line in logs if line["event"] == "summary not written"]
+    assert [line["failures"] for line in failures] == [1, 2]
+    assert failures[1]["pause_seconds"] == 2 * failures[0]["pause_seconds"]
+    assert SECRET not in repr(logs)
+    await talk.client.delete(f"/conversations/{conversation}")
+
+
+async def test_nobody_there(store: Any, conversation: str) -> None:
+    """An endpoint that is not there is a line in the log, and appends go on."""
+    async with served(store, "http://127.0.0.1:9/v1/chat/completions", pause=60.0) as talk:
+        with capture_logs() as logs:
+            for n in range(12):
+                await talk.turn(conversation, f"line {n}")
+            for _ in range(200):
+                if any(line["event"] == "summary not written" for line in logs):
+                    break
+                await asyncio.sleep(0.01)
+        assert [line["why"] for line in logs if line["event"] == "summary not written"] == ["ConnectError"]
+        await talk.client.delete(f"/conversations/{conversation}")
+
+
+async def test_at_most_its_share(talk: Served, endpoint: Endpoint, conversation: str) -> None:
+    """A summary that is too long is cut to 40 % of the budget, the line that carries it included."""
+    endpoint.answers = ["long and longer " * 2000]
+    for n in range(12):
+        await talk.turn(conversation, f"line {n}")
+        await talk.summarizer.idle()
+
+    summary = await talk.summary(conversation)
+    assert summary is not None
+    cost = message_tokens(make_summary(summary["text"], 1).measure, find_model(MODEL))
+    assert 200 < cost <= 0.4 * 600
+    await talk.client.delete(f"/conversations/{conversation}")
+
+
+async def test_one_at_a_time_over_all_replicas(
+    store: Any, endpoint: Endpoint, conversation: str, server: redis.Redis
+) -> None:
+    """Two replicas that notice the same conversation ask once; and what one holds, a dead one does not hold for ever."""
+    endpoint.answers = [0.3]
+    async with served(store, endpoint.url) as one, served(store, endpoint.url) as two:
+        for n in range(7):
+            await one.turn(conversation, f"line {n}", query="")
+        for n in range(7):
+            await one.turn(conversation, f"line {n}")
+            await two.client.get(f"/conversations/{conversation}/window?{QUERY}")
+        await one.summarizer.idle()
+        await two.summarizer.idle()
+        assert endpoint.most_at_once == 1
+        assert await two.summary(conversation) is not None
+        assert server.hget(f"sash:{{default/{conversation}}}:conversation", "summarizer") is None
+        await one.client.delete(f"/conversations/{conversation}")
+
+
+async def test_what_was_edited_meanwhile_wins(talk: Served, endpoint: Endpoint, conversation: str) -> None:
+    """A summary of messages that were redacted, or summarised by the client, while it was written is thrown away."""
+    endpoint.answers = [0.3]
+    for n in range(12):
+        await talk.turn(conversation, f"line {n}")
+    await asyncio.sleep(0.1)
+    assert endpoint.asked
+    await talk.client.delete(f"/conversations/{conversation}/messages/1")
+    await talk.summarizer.idle()
+    assert await talk.summary(conversation) is None
+
+    await talk.turn(conversation, "again")
+    await asyncio.sleep(0.1)
+    await talk.client.put(f"/conversations/{conversation}/summary", json={"text": "Mine.", "through_seq": 3})
+    await talk.summarizer.idle()
+    summary = await talk.summary(conversation)
+    assert summary is not None
+    assert summary["text"] == "Mine."
+    await talk.client.delete(f"/conversations/{conversation}")
+
+
+async def test_a_lease_ends_by_itself(store: Any, conversation: str, fresh: Callable[[], str]) -> None:
+    """One holder at a time; only the holder gives back; a lease that ran out is free; an absent conversation has none."""
+    client = Client(store.url, scripts=(*SCRIPTS, *history.SCRIPTS))
+    await client.open()
+    try:
+        conversations = Conversations(client)
+        histories = Histories(client, conversations)
+
+        async def lease(holder: str, now_ms: int, until_ms: int) -> bool:
+            return await histories.lease_summary("t", conversation, holder, now_ms=now_ms, until_ms=until_ms)
+
+        assert not await lease("a", 0, 100)
+        await conversations.create("t", conversation, b"{}", ttl_ms=None, now_ms=1, token=fresh())
+        taken = [
+            await lease("a", 0, 100),
+            await lease("b", 50, 150),
+            await lease("b", 50, 0),
+            await lease("a", 50, 200),
+        ]
+        assert taken == [True, False, False, True]
+        assert await lease("b", 200, 300)
+        assert await lease("b", 250, 0)
+        assert await lease("a", 250, 300)
+        await conversations.erase("t", conversation, if_match="")
+    finally:
+        await client.close()
+
+
+async def test_nothing_without_an_endpoint(app: Any) -> None:
+    """Without settings there is no summariser."""
+    assert app._app._app.state.context.summarizer is None
