@@ -11,7 +11,7 @@ function conversationView(main, parameters) {
     h("h1", { class: "visually-hidden" }, "A conversation and its window"),
     h("form", { class: "controls", submit: (event) => { event.preventDefault(); look(true); } },
       field("id", "Conversation", h("input", { id: "c-id", class: "id", value: looked.id, placeholder: "its id", required: true, spellcheck: "false", autocomplete: "off", autocapitalize: "off", change: change("id") })),
-      field("model", "Model", h("input", { id: "c-model", value: looked.model, placeholder: "the conversation’s", list: "models", spellcheck: "false", autocomplete: "off", change: change("model") }), h("datalist", { id: "models" })),
+      field("model", "Model", h("input", { id: "c-model", value: looked.model, placeholder: "its own", list: "models", spellcheck: "false", autocomplete: "off", change: change("model") }), h("datalist", { id: "models" })),
       field("reserve", "Reserve for the reply", h("input", { id: "c-reserve", type: "number", min: 0, step: 1, value: looked.reserve, placeholder: "its own", input: change("reserve") })),
       field("max", "At most, tokens", h("input", { id: "c-max", type: "number", min: 1, step: 1, value: looked.max_tokens, placeholder: "no limit", input: (event) => { looked.max_tokens = event.target.value.trim(); byId("c-slide").value = slideOf(looked.max_tokens); soon(); } })),
       field("slide", "Smaller window", h("input", { id: "c-slide", type: "range", min: 0, max: 100, value: slideOf(looked.max_tokens), input: (event) => { looked.max_tokens = tokensOf(event.target.value); byId("c-max").value = looked.max_tokens; soon(); } })),
@@ -94,11 +94,12 @@ function drawConversation(window, arrived) {
         stacked(parts.filter(([, name, n]) => n || name === "free"), "The budget", " tokens")),
       h("section", { class: "card", "aria-label": "In figures" },
         h("h2", {}, "In figures"),
-        pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ["left out", `${say.whole(dropped.messages)}, ${say.short(dropped.tokens)} tokens`],
+        pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ["left out", `${say.count(dropped.messages, "message")}, ${say.count(dropped.tokens, "token")}`],
           ["documents sent", `${grounding.documents_kept} of ${grounding.documents}${grounding.truncated ? ", cut" : ""}`, grounding.truncated ? "warn" : ""],
           ["documents left out", `${say.short(dropped.grounding_tokens)} tokens`], ["reserve for the reply", say.whole(window.reserve)])),
-      h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: filled ones are sent"), strip(window),
-        h("ul", { class: "key" }, ["system", "user", "assistant", "tool"].map((role) => h("li", { class: `r-${role}` }, role)), h("li", { class: "c-quiet" }, "left out"))),
+      h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: what is filled is sent, the line is the cut"), strip(window),
+        h("ul", { class: "key" }, ["system", "user", "assistant", "tool"].map((role) => h("li", { class: `r-${role}` }, role)), h("li", { class: "c-quiet" }, "left out"),
+          window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, grounding.truncated ? h("li", { class: "stripes" }, "documents cut") : null)),
       h("section", { class: "card whole detail", id: "detail", "aria-label": "The message", "aria-live": "polite" })));
   const lines = window.explain;
   const chosen = lines.find((line) => line.seq === found.selected) ?? lines.at(-1);
@@ -115,9 +116,9 @@ function strip(window) {
     const classes = [`r-${line.role}`, line.kept ? "" : "out", line.reason === "always: pinned" ? "pinned" : "", window.grounding.truncated && line.seq === newest ? "trimmed" : ""];
     const about = `Message ${line.seq}, ${line.role}, ${say.count(line.tokens, "token")}, ${line.kept ? "sent" : "left out"}: ${line.reason}`;
     const button = h("button", { type: "button", class: classes.filter(Boolean).join(" "), title: about, "aria-label": about, "data-seq": line.seq, tabindex: "-1", click: () => select(line.seq, true), keydown: walk, focus: () => select(line.seq, false) });
-    const wide = Math.min(150, 16 + 4 * Math.sqrt(line.tokens));
+    const wide = Math.min(150, 16 + 4 * Math.sqrt(line.tokens)), number = String(line.seq);
     button.style.width = `${wide}px`;
-    if (wide > 34) button.append(String(line.seq));
+    if (wide > 12 + 7 * number.length) button.append(number);
     return [line.seq === cut ? h("li", { class: "cut", title: "Here history begins", "aria-hidden": "true" }) : null, h("li", {}, button)];
   });
   return h("ol", { class: "strip", id: "strip" }, unseen > 0 ? h("li", { class: "older" }, `${say.whole(unseen)} older`) : null, cells);
@@ -157,7 +158,7 @@ async function select(seq, focus) {
   }
   if (found.selected !== seq || !byId("detail")) return;
   byId("detail").replaceChildren(
-    h("div", {}, h("h2", {}, `Message ${seq}`), pairs(["role", line.role], ["in the window", line.kept ? "yes" : "no"], ["because", line.reason], ["tokens", say.whole(line.tokens)],
+    h("div", {}, h("h2", {}, `Message ${seq}`), pairs(["role", line.role], ["sent", line.kept ? "yes" : "no"], ["because", line.reason], ["tokens", say.whole(line.tokens)],
       message?.grounding ? ["documents", `${message.grounding.documents.length}, ${say.whole(message.grounding_tokens?.[found.window.encoding])} tokens`] : null,
       message?.pinned ? ["pinned", "yes"] : null, message ? ["came", new Date(message.created_at).toLocaleString("en-GB")] : null)),
     h("pre", { tabindex: "0", role: "region", "aria-label": "Text of the message" }, message ? textOf(message.message) : "It could not be read."));

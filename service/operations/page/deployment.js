@@ -81,12 +81,13 @@ function rateCard(range) {
 }
 
 function numbersCard(range, figures) {
-  const whole = range.timeline.slice(-6, -1);
-  const perMinute = shown.range === "hour" ? whole.reduce((sum, point) => sum + point.windows, 0) / 5 : (range.all.windows * 60) / range.seconds;
+  const recent = range.timeline.slice(-6);
+  const minutes = shown.range === "hour" ? (Date.parse(shown.stats.at) - Date.parse(recent[0].at)) / 60000 : range.seconds / 60;
+  const windows = shown.range === "hour" ? recent.reduce((sum, point) => sum + point.windows, 0) : range.all.windows;
   const cell = (name, value, unit, note) => h("div", {}, h("dt", {}, name), h("dd", {}, value, unit ? h("small", {}, unit) : null), h("dd", { class: "note" }, note));
   const { requests } = range;
   return card("", "At a glance", h("dl", { class: "figures" },
-    cell("Windows a minute", say.rate(perMinute), "", shown.range === "hour" ? "last five minutes" : "on average"),
+    cell("Windows a minute", say.rate(windows / minutes), "", shown.range === "hour" ? "last five minutes" : "on average"),
     cell("Reading one", say.milliseconds(requests.window_milliseconds.p95), "ms", `95 % within; the median is ${say.milliseconds(requests.window_milliseconds.p50)}`),
     cell("Appending", say.milliseconds(requests.append_milliseconds.p95), "ms", `95 % within; the median is ${say.milliseconds(requests.append_milliseconds.p50)}`),
     cell("Failed", say.share(requests.requests ? requests.server_errors / requests.requests : 0), "", `${say.short(requests.server_errors)} of ${say.short(requests.requests)}; ${say.short(requests.client_errors)} refused as wrong`),

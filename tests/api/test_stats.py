@@ -1,0 +1,200 @@
+"""GET /stats: what clients of the deployment did, as the contract says it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from conftest import http, lifespan
+
+from service.app import create_app
+from service.settings import ApiKey, Settings
+from service.store.embedded import EmbeddedStore
+
+
+@pytest.fixture
+def own_store(tmp_path: Path) -> Any:
+    """A store in which nobody else counts."""
+    with EmbeddedStore(tmp_path / "store", fsync="everysec") as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def own(own_store: EmbeddedStore) -> AsyncIterator[httpx.AsyncClient]:
+    """An application that nobody else uses."""
+    async with (
+        lifespan(create_app(Settings(redis_url=own_store.url, store_connections=1, durability="fast"))) as app,
+        http(app) as client,
+    ):
+        yield client
+
+
+async def say(client: httpx.AsyncClient, role: str, text: str, **entry: Any) -> None:
+    body = {"messages": [{"message": {"role": role, "content": text}, **entry}]}
+    assert (await client.post("/conversations/c-1/messages", json=body)).status_code == 201
+
+
+async def window(client: httpx.AsyncClient, **query: Any) -> Any:
+    answer = await client.get("/conversations/c-1/window", params={"model": "gpt-4o", **query})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def stats(client: httpx.AsyncClient) -> Any:
+    answer = await client.get("/stats")
+    assert answer.status_code == 200
+    return answer.json()
+
+
+async def test_a_window_is_counted(own: httpx.AsyncClient):
+    """What the window says of itself is what the statistics say."""
+    await say(own, "user", "Where is the cloakroom?")
+    read = await window(own)
+    figures = (await stats(own))["hour"]
+    (model,) = figures["models"]
+    assert model["model"] == "gpt-4o"
+    assert (model["windows"], model["kept_messages"], model["stop_reasons"]["complete"]) == (1, 1, 1)
+    assert model["tokens"]["p50"] == pytest.approx(read["tokens"]["total"], rel=0.25)
+    assert model["fill"]["histogram"] == [1] + [0] * 19
+    assert figures["timeline"][-1]["windows"] + figures["timeline"][-2]["windows"] == 1
+
+
+async def test_all_three_ranges(own: httpx.AsyncClient):
+    """What happened now is of the hour, the day and the start."""
+    await say(own, "user", "Hello")
+    await window(own)
+    told = await stats(own)
+    assert [told[name]["all"]["windows"] for name in ("hour", "day", "start")] == [1, 1, 1]
+
+
+async def test_what_is_dropped(own: httpx.AsyncClient):
+    """Messages and tokens that no window held, as the window says them."""
+    for number in range(8):
+        await say(own, "user", f"This is remark number {number} and it goes on for a few more words.")
+    read = await window(own, max_tokens=60)
+    model = (await stats(own))["hour"]["all"]
+    assert read["dropped"]["messages"] > 0
+    assert (model["dropped_messages"], model["dropped_tokens"]) == (
+        read["dropped"]["messages"],
+        read["dropped"]["tokens"],
+    )
+
+
+async def test_documents_that_are_not_sent_again(own: httpx.AsyncClient):
+    """The first question's documents are saved when the second is asked; nothing was cut."""
+    documents = {"documents": [{"id": "a", "text": "The cloakroom is in the basement, beside the stairs."}]}
+    await say(own, "user", "Where is the cloakroom?", grounding=documents)
+    await window(own)
+    assert (await stats(own))["hour"]["all"]["grounding_tokens_saved"] == 0
+
+
+async def test_documents_of_earlier_questions_are_saved(own: httpx.AsyncClient):
+    """They are counted as the window counts what it dropped of them."""
+    documents = {"documents": [{"id": "a", "text": "The cloakroom is in the basement, beside the stairs."}]}
+    await say(own, "user", "Where is the cloakroom?", grounding=documents)
+    await say(own, "user", "Thanks. And the bar?")
+    read = await window(own)
+    figures = (await stats(own))["hour"]["all"]
+    assert figures["grounding_tokens_saved"] == read["dropped"]["grounding_tokens"] > 0
+    assert figures["saved"]["documents_usd"] > 0
+
+
+async def test_documents_that_were_cut(own: httpx.AsyncClient):
+    """What the newest question's documents lost was not saved: somebody wanted it."""
+    documents = {"documents": [{"id": "a", "text": "The cloakroom is in the basement. " * 30}]}
+    await say(own, "user", "Where is the cloakroom?", grounding=documents)
+    read = await window(own, max_tokens=80)
+    figures = (await stats(own))["hour"]["all"]
+    assert read["grounding"]["truncated"]
+    assert figures["grounding_tokens_trimmed"] == read["dropped"]["grounding_tokens"]
+    assert (figures["grounding_truncations"], figures["grounding_tokens_saved"]) == (1, 0)
+
+
+async def test_stable_cuts_are_reused(own: httpx.AsyncClient):
+    """A cut that moves a quarter of the budget at once, six messages here, stays five times of six; a sliding one never."""
+    for stable in ("true", "false"):
+        for number in range(60):
+            role = "assistant" if number % 2 else "user"
+            await say(own, role, f"{number} This remark has a dozen words or so, like all the others.")
+            await window(own, max_tokens=400, stable=stable)
+    figures = (await stats(own))["hour"]["all"]
+    assert figures["stable"]["windows"] > 20
+    assert figures["stable"]["same_beginning"] > 0.7 * figures["stable"]["windows"]
+    assert figures["stable"]["share"] > 0.5 > 0.1 > figures["sliding"]["share"]
+
+
+async def test_reuse_is_what_really_stands_in_the_same_place(own: httpx.AsyncClient):
+    """The tokens that are said to be reused are those of the messages that two windows begin with."""
+    for number in range(12):
+        await say(own, "user", f"{number} This remark has a dozen words or so, like all the others.")
+    first = await window(own, max_tokens=150, stable="true")
+    await say(own, "user", "One more.")
+    second = await window(own, max_tokens=150, stable="true")
+    former, latter = first["request"]["messages"], second["request"]["messages"]
+    assert latter[: len(former)] == former
+    assert (await stats(own))["hour"]["all"]["stable"]["reused_tokens"] == first["tokens"]["total"] - 3
+
+
+async def test_a_window_that_somebody_only_looks_at_is_not_counted(own: httpx.AsyncClient):
+    """With ``explain`` it is shown, not sent."""
+    await say(own, "user", "Hello")
+    await window(own, explain="true")
+    assert (await stats(own))["hour"]["all"]["windows"] == 0
+
+
+async def test_a_window_that_does_not_fit(own: httpx.AsyncClient):
+    """It is counted by model, stored or not."""
+    await say(own, "user", "This alone is more than the five tokens that are allowed.")
+    assert (await own.get("/conversations/c-1/window?model=gpt-4o&max_tokens=5")).status_code == 422
+    body = {"model": "gpt-4o", "max_tokens": 5, "messages": [{"message": {"role": "user", "content": "too " * 9}}]}
+    assert (await own.post("/window", json=body)).status_code == 422
+    assert (await stats(own))["hour"]["all"]["does_not_fit"] == 2
+
+
+async def test_a_window_of_a_body_is_counted(own: httpx.AsyncClient):
+    """Stored or not, it is a window served."""
+    body = {"model": "gpt-4o", "messages": [{"message": {"role": "user", "content": "Hello"}}]}
+    assert (await own.post("/window", json=body)).status_code == 200
+    assert (await stats(own))["hour"]["all"]["windows"] == 1
+
+
+async def test_reported_usage(own: httpx.AsyncClient):
+    """What was billed is held against what was predicted."""
+    await say(own, "user", "Hello")
+    body = {"model": "gpt-4o", "prompt_tokens": 12, "window_tokens": 10}
+    assert (await own.post("/conversations/c-1/usage", json=body)).status_code == 200
+    prediction = (await stats(own))["hour"]["all"]["prediction"]
+    assert (prediction["reports"], prediction["under"], prediction["under_tokens"]) == (1, 1, 2)
+    assert prediction["mean_error_tokens"] == -2
+
+
+async def test_what_was_refused(own: httpx.AsyncClient):
+    """A client's mistakes are told apart from our failures."""
+    await own.get("/conversations/nobody")
+    await own.get("/nothing/here")
+    requests = (await stats(own))["hour"]["requests"]
+    assert (requests["requests"], requests["client_errors"], requests["server_errors"]) == (2, 2, 0)
+
+
+async def test_a_stopped_replica_adds_what_it_counted(own_store: EmbeddedStore):
+    """A drained worker's last seconds are in the statistics that the next one reads."""
+    settings = Settings(redis_url=own_store.url, store_connections=1, durability="fast")
+    async with lifespan(create_app(settings)) as app, http(app) as client:
+        await say(client, "user", "Hello")
+        await window(client)
+    async with lifespan(create_app(settings)) as app, http(app) as client:
+        assert (await stats(client))["hour"]["all"]["windows"] == 1
+
+
+async def test_a_key_is_needed_where_keys_are(own_store: EmbeddedStore):
+    """The statistics are the deployment's, with nothing of a tenant's in them, and still not for everybody."""
+    settings = Settings(
+        redis_url=own_store.url, store_connections=1, durability="fast", api_keys=(ApiKey("acme", "k1"),)
+    )
+    async with lifespan(create_app(settings)) as app, http(app) as client:
+        assert (await client.get("/stats")).status_code == 401
+        answer = await client.get("/stats", headers={"Authorization": "Bearer k1"})
+        assert answer.status_code == 200
+        assert "acme" not in answer.text

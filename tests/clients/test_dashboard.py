@@ -1,0 +1,247 @@
+"""The dashboard in a real Chromium: it loads, follows, can be used by keyboard and read by everybody."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from clients.browser import CHROMIUM, DRIVER, Browser, chromium
+from clients.conference import SYSTEM, turns
+from conftest import Served
+
+from service.operations.dashboard import dashboard
+
+browsed = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None, reason="no chromium and chromedriver here (Debian: chromium, chromium-driver)"
+)
+ARROW_LEFT, ARROW_RIGHT, HOME, TAB, SPACE, ENTER = "\ue012", "\ue014", "\ue011", "\ue004", " ", "\ue007"
+DECODED = "document.querySelectorAll('#strip button').length"
+
+
+def test_the_page_asks_nobody_else():
+    """No address of another host is in it, and the browser is told to ask nobody."""
+    page = dashboard()
+    text = page.body.decode().replace("http://www.w3.org/2000/svg", "")  # the name of SVG, which nobody fetches
+    assert "http:" not in text
+    assert "https:" not in text
+    assert "innerHTML" not in text
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in page.headers["Content-Security-Policy"]
+
+
+async def test_the_page_needs_no_key(client: httpx.AsyncClient):
+    """It holds nothing of anybody; it asks for a key itself."""
+    answer = await client.get("/dashboard")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/html")
+
+
+def feed(url: str, conversation: str, rounds: int, **options: Any) -> None:
+    """A visitor's conversation, a window of 600 tokens for each question, and what was billed for it."""
+    with httpx.Client(base_url=url, **options) as client:
+        settings = {"id": conversation, "system": SYSTEM, "model": "gpt-4o-mini"}
+        assert client.post("/conversations", json=settings).status_code == 201
+        for turn in turns(rounds):
+            answer = client.post(f"/conversations/{conversation}/messages", json={"messages": turn})
+            assert answer.status_code == 201, answer.text
+            if turn[-1]["message"]["role"] != "assistant":
+                read = client.get(f"/conversations/{conversation}/window?max_tokens=600&stable=true").json()
+                tokens = read["tokens"]["total"]
+                usage = {"model": "gpt-4o-mini", "prompt_tokens": tokens, "window_tokens": tokens}
+                assert client.post(f"/conversations/{conversation}/usage", json=usage).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service that asks for keys."""
+    served = Served(tmp_path_factory.mktemp("dashboard") / "data", SASH_API_KEYS="acme:k1")
+    served.start()
+    feed(served.url, "visitor-1", 12, headers={"Authorization": "Bearer k1"})
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        browser.size(1280, 1000)
+        yield browser
+
+
+@pytest.fixture
+def browser(one_browser: Browser, keyed: Served) -> Iterator[Browser]:
+    """A browser that has the key already; whatever it is led to, its console stays quiet."""
+    one_browser.prefer("light")
+    one_browser.open(f"{keyed.url}/dashboard")
+    one_browser.run("sessionStorage.setItem('sash.key', 'k1')")
+    one_browser.open("about:blank")
+    one_browser.log()
+    yield one_browser
+    assert one_browser.log() == []
+
+
+def open_conversation(browser: Browser, keyed: Served, query: str = "") -> None:
+    browser.open(f"{keyed.url}/dashboard#conversation?id=visitor-1{query}")
+    browser.wait(DECODED)
+
+
+@browsed
+def test_the_figures_are_there(browser: Browser, keyed: Served):
+    """A verdict first, then rates, fullness, losses, savings, predictions, each model."""
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("document.querySelector('#cards table')")
+    assert browser.text("#verdict h1") == "All is well."
+    for title in ("Windows a minute", "How full windows are", "What was left out", "What was saved", "By model"):
+        assert title in browser.text("#cards")
+    assert "gpt-4o-mini" in browser.text("#cards table")
+    assert "100" in browser.text("section[aria-label='Predicted against billed']")
+
+
+@browsed
+def test_the_figures_follow(browser: Browser, keyed: Served):
+    """What happens meanwhile shows without a reload."""
+    browser.open(f"{keyed.url}/dashboard")
+    rows = "[...document.querySelectorAll('#cards tbody th')].map(e => e.innerText)"
+    browser.wait(f"{rows}.length")
+    body = {"model": "gpt-5-nano", "messages": [{"message": {"role": "user", "content": "Hello"}}]}
+    assert httpx.post(f"{keyed.url}/window", json=body, headers={"Authorization": "Bearer k1"}).status_code == 200
+    browser.wait(f"{rows}.includes('gpt-5-nano')")
+
+
+@browsed
+def test_what_failed_is_said_first(browser: Browser, keyed: Served):
+    """A window that cannot be made is a thing to look at."""
+    headers = {"Authorization": "Bearer k1"}
+    assert httpx.get(f"{keyed.url}/conversations/visitor-1/window?max_tokens=5", headers=headers).status_code == 422
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("document.querySelector('#verdict li')")
+    assert "could not be made" in browser.text("#verdict")
+
+
+@browsed
+def test_ranges_and_models_by_keyboard(browser: Browser, keyed: Served):
+    """Arrow keys choose the time, and one model can be looked at alone."""
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("document.querySelector('#cards table')")
+    browser.run("document.querySelector('#ranges input:checked').focus()")
+    browser.press(ARROW_RIGHT)
+    browser.wait("document.querySelector('#cards').innerText.includes('by the hour')")
+    browser.press(ARROW_RIGHT)
+    browser.wait("document.querySelector('#cards').innerText.includes('since ')")
+    browser.run("document.querySelector('#model').focus()")
+    browser.press("g")
+    browser.wait("document.querySelector('#model').value.startsWith('gpt')")
+
+
+@browsed
+def test_the_window_of_a_conversation(browser: Browser, keyed: Served):
+    """Each message is there, sent or left out as the service explains it; the pinned one is marked; the cut shows."""
+    open_conversation(browser, keyed, "&max_tokens=400")
+    url = f"{keyed.url}/conversations/visitor-1/window?max_tokens=400&explain=true"
+    window = httpx.get(url, headers={"Authorization": "Bearer k1"}).json()
+    shown = browser.run(
+        "return [...document.querySelectorAll('#strip button')].map(b => [+b.dataset.seq, !b.classList.contains('out')])"
+    )
+    assert shown == [[line["seq"], line["kept"]] for line in window["explain"]]
+    assert browser.run("return document.querySelector('#strip .pinned').dataset.seq") == "1"
+    assert browser.run("return document.querySelectorAll('#strip .cut').length") == 1
+    assert f"{window['tokens']['total']} of 400 tokens" in browser.text("#seen")
+
+
+@browsed
+def test_controls_turn_the_window(browser: Browser, keyed: Served):
+    """Another budget, another model, another cut: the strip follows, and the address keeps it."""
+    open_conversation(browser, keyed)
+    out = "document.querySelectorAll('#strip .out').length"
+    assert browser.run(f"return {out}") == 0
+    browser.run("document.querySelector('#c-slide').focus()")
+    browser.press(HOME, *[ARROW_RIGHT] * 20)
+    browser.wait(f"{out} > 0")
+    browser.type("#c-model", "gpt-4" + ENTER)
+    browser.wait("document.querySelector('#seen').innerText.includes('gpt-4 ')")
+    browser.run("document.querySelector('#c-stable').focus()")
+    browser.press(SPACE)
+    browser.wait("location.hash.includes('stable=true')")
+
+
+@browsed
+def test_messages_by_keyboard(browser: Browser, keyed: Served):
+    """One Tab to the strip, arrows along it, and the text of the message below."""
+    open_conversation(browser, keyed)
+    browser.run("document.querySelector('#strip [tabindex=\"0\"]').focus()")
+    browser.press(HOME)
+    browser.wait("document.querySelector('#detail').innerText.includes('wheelchair')")
+    assert "always: pinned" in browser.text("#detail")
+    browser.press(ARROW_RIGHT, ARROW_RIGHT, ARROW_LEFT)
+    browser.wait("document.querySelector('#detail').innerText.includes('ground floor')")
+    assert browser.run("return document.querySelectorAll('#strip [tabindex=\"0\"]').length") == 1
+
+
+@browsed
+def test_a_conversation_flows_in(browser: Browser, keyed: Served):
+    """A new turn appears by itself."""
+    open_conversation(browser, keyed)
+    before = browser.run(f"return {DECODED}")
+    body = {"messages": [{"message": {"role": "user", "content": "<img src=x onerror=alert(1)> Anything else?"}}]}
+    headers = {"Authorization": "Bearer k1"}
+    assert httpx.post(f"{keyed.url}/conversations/visitor-1/messages", json=body, headers=headers).status_code == 201
+    browser.wait(f"{DECODED} === {before + 1}")
+    browser.run("document.querySelector('#strip li:last-child button').click()")
+    browser.wait("document.querySelector('#detail').innerText.includes('<img src=x onerror=alert(1)>')")
+
+
+def refused(log: list[str]) -> list[str]:
+    """The console without the answers that a wrong request was to get: a browser logs each of them."""
+    return [line for line in log if "the server responded with a status of 4" not in line]
+
+
+@browsed
+def test_what_cannot_be_shown_is_explained(browser: Browser, keyed: Served):
+    """A budget that is too small, and an id that is nobody's: the problem's own words."""
+    open_conversation(browser, keyed)
+    browser.type("#c-max", "5")
+    browser.wait("document.querySelector('.problem')?.innerText.includes('the budget is 5')")
+    browser.open(f"{keyed.url}/dashboard#conversation?id=nobody")
+    browser.wait("document.querySelector('.problem')?.innerText.includes('no such conversation')")
+    assert refused(browser.log()) == []
+
+
+@browsed
+def test_it_asks_for_a_key(browser: Browser, keyed: Served):
+    """Without a key a dialog, with a wrong one the dialog again, with the right one the figures; kept for the tab."""
+    browser.open(f"{keyed.url}/dashboard")
+    browser.run("sessionStorage.clear()")
+    browser.open("about:blank")
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("document.querySelector('#ask').open")
+    browser.type("#ask-key", "wrong" + ENTER)
+    browser.wait(
+        "document.querySelector('#ask').open && document.querySelector('#ask').innerText.includes('opens nothing')"
+    )
+    browser.type("#ask-key", "k1" + ENTER)
+    browser.wait("document.querySelector('#cards table')")
+    assert browser.run("return [sessionStorage.getItem('sash.key'), localStorage.length]") == ["k1", 0]
+    assert refused(browser.log()) == []
+
+
+@browsed
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 420])
+@pytest.mark.parametrize("view", ["deployment", "conversation?id=visitor-1&max_tokens=400"])
+def test_nobody_is_shut_out(browser: Browser, keyed: Served, view: str, width: int, scheme: str):
+    """axe finds nothing: names, roles, order and contrast, light and dark, wide and narrow."""
+    spec = find_spec("axe_core_python")
+    if spec is None or spec.origin is None:
+        pytest.skip("axe-core-python, which carries axe, is not installed")
+    browser.prefer(scheme)
+    browser.size(width, 1000)
+    browser.open(f"{keyed.url}/dashboard#{view}")
+    browser.wait("document.querySelector('#cards table, #strip button')")
+    browser.run(Path(spec.origin).with_name("axe.min.js").read_text("utf-8"))
+    found = browser.run("return axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)")
+    browser.size(1280, 1000)
+    told = [f"{each['id']}: {node['html'][:120]} {node['failureSummary']}" for each in found for node in each["nodes"]]
+    assert told == []
+    assert browser.run("return document.documentElement.scrollWidth <= innerWidth")

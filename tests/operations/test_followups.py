@@ -1,0 +1,82 @@
+"""What of a window stood in the one before it."""
+
+from typing import Any
+
+from service.operations.followups import Beginning, Followups
+
+
+def window(seqs: list[int], *, tokens: int = 100, **changes: Any) -> tuple[list[int], Beginning]:
+    known: dict[str, Any] = {
+        "fixed": 1,
+        "count": len(seqs),
+        "first_seq": seqs[0],
+        "last_seq": seqs[-1],
+        "question": seqs[-1],
+        "documents": 0,
+        "tokens": tokens,
+        "plain_tokens": tokens,
+    }
+    return seqs, Beginning(**{**known, **changes})
+
+
+def followed(*windows: tuple[list[int], Beginning], most: int = 10) -> list[int | None]:
+    followups = Followups(most)
+    return [followups.follow("c", seqs, beginning) for seqs, beginning in windows]
+
+
+def test_the_first_follows_nothing():
+    """There is nothing to compare with."""
+    assert followed(window([1, 2, 3])) == [None]
+
+
+def test_a_window_that_grew_reuses_the_whole_of_the_one_before():
+    """The cut stayed: all of the former window is the beginning of this one."""
+    assert followed(window([5, 6, 7], tokens=90), window([5, 6, 7, 8, 9], tokens=140)) == [None, 90]
+
+
+def test_a_window_that_slid_reuses_nothing():
+    """One message less at the beginning, and the provider's cache has none of it."""
+    assert followed(window([5, 6, 7]), window([6, 7, 8])) == [None, 0]
+
+
+def test_a_pinned_message_does_not_hide_a_moved_cut():
+    """The first seq is the same; what follows it is not."""
+    assert followed(window([1, 5, 6, 7]), window([1, 7, 8, 9])) == [None, 0]
+
+
+def test_other_fixed_parts_reuse_nothing():
+    """Another system prompt stands before everything."""
+    assert followed(window([1, 2]), window([1, 2, 3], fixed=2)) == [None, 0]
+
+
+def test_documents_go_with_their_question():
+    """When the next question is asked, what came before the former one's documents still stands."""
+    before = window([1, 2, 3], tokens=900, question=3, documents=600, plain_tokens=250)
+    after = window([1, 2, 3, 4, 5], tokens=800, question=5, documents=400, plain_tokens=400)
+    assert followed(before, after) == [None, 250]
+
+
+def test_documents_stay_while_their_question_is_answered():
+    """A tool's result comes after the question: its documents are where they were."""
+    before = window([1, 2, 3], tokens=900, question=3, documents=600, plain_tokens=250)
+    after = window([1, 2, 3, 4, 5], tokens=950, question=3, documents=600, plain_tokens=250)
+    assert followed(before, after) == [None, 900]
+
+
+def test_a_window_that_shrank_reuses_nothing():
+    """A rewind: the former window is longer than this one."""
+    assert followed(window([1, 2, 3, 4]), window([1, 2])) == [None, 0]
+
+
+def test_the_oldest_are_forgotten():
+    """Memory is bounded; who comes back late follows nothing."""
+    followups = Followups(2)
+    seqs, beginning = window([1, 2])
+    assert [followups.follow(key, seqs, beginning) for key in ("a", "b", "a", "c", "b", "c")] == [
+        None,
+        None,
+        100,
+        None,
+        None,
+        100,
+    ]

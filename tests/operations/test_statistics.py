@@ -1,0 +1,169 @@
+"""Statistics of a deployment: added once, by all, and kept for a while."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import redis
+from operations.test_figures import facts
+
+from service.operations.metrics import Metrics
+from service.operations.statistics import ADD_FIGURES, Statistics
+from service.operations.summary import Prices
+from service.problems import StoreUnavailable
+from service.store.client import Client
+from service.store.embedded import EmbeddedStore
+
+NOON = 1_800_000_000_000
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+
+
+@pytest_asyncio.fixture
+async def client(store: EmbeddedStore) -> AsyncIterator[Client]:
+    opened = Client(store.url, scripts=(ADD_FIGURES,))
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+class Clock:
+    """A time that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> int:
+        return self.now
+
+
+Made = Callable[..., tuple[Metrics, Statistics]]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def worker(client: Client, clock: Clock, fresh: Callable[[], str], server: redis.Redis) -> Any:
+    """Makes workers of one deployment whose statistics nobody else adds to."""
+    tag = f"stats-{fresh()}"
+
+    def made(through: Any = client) -> tuple[Metrics, Statistics]:
+        metrics = Metrics(["gpt-4o"])
+        return metrics, Statistics(through, metrics, prices=lambda _: Prices(2.5, 1.25), now_ms=clock, tag=tag)
+
+    yield made
+    for key in server.scan_iter(f"sash:{{{tag}}}*"):
+        assert server.pttl(key) > 0
+        server.delete(key)
+
+
+async def test_all_workers_together(worker: Made):
+    """One worker's answer holds what the others added."""
+    (a, statistics_a), (b, statistics_b) = worker(), worker()
+    a.window(facts(), 0.001)
+    b.window(facts(), 0.001)
+    b.window(facts("unheard of"), 0.001)
+    await statistics_a.flush()
+    stats = await statistics_b.read()
+    assert stats.hour.all.windows == 3
+    assert {each.model: each.windows for each in stats.hour.models} == {"gpt-4o": 2, "other": 1}
+
+
+async def test_nothing_is_added_twice(worker: Made):
+    """A flush adds what came since the last one, and nothing when nothing came."""
+    metrics, statistics = worker()
+    metrics.window(facts(), 0.001)
+    await statistics.flush()
+    await statistics.flush()
+    metrics.window(facts(), 0.001)
+    await statistics.flush()
+    assert (await statistics.read()).start.all.windows == 2
+
+
+class Deaf:
+    """A store whose answer to the first addition is lost on the way."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.lost = 1
+
+    async def call(self, script: str, keys: list[str], *arguments: Any) -> Any:
+        reply = await self._client.call(script, keys, *arguments)
+        if self.lost:
+            self.lost -= 1
+            raise StoreUnavailable("the reply was lost")
+        return reply
+
+    async def commands(self, words: Any) -> Any:
+        return await self._client.commands(words)
+
+
+async def test_a_lost_answer_adds_nothing_twice(worker: Made, client: Client):
+    """It was added, nobody said so, it is added again: the number of the addition tells."""
+    metrics, statistics = worker(Deaf(client))
+    metrics.window(facts(), 0.001)
+    await statistics.flush_or_later()
+    metrics.window(facts(), 0.001)
+    stats = await statistics.read()
+    assert stats.hour.all.windows == 2
+    assert stats.start.all.kept_messages == 14
+    assert metrics.figures.flush_failures == 1
+
+
+async def test_the_hour_the_day_and_the_start(worker: Made, clock: Clock):
+    """What is older than an hour is of the day, what is older than a day of the start alone."""
+    metrics, statistics = worker()
+    for now in (NOON, NOON + 25 * HOUR, NOON + 48 * HOUR, NOON + 48 * HOUR + 30 * MINUTE):
+        clock.now = now
+        metrics.window(facts(), 0.001)
+        await statistics.flush()
+    stats = await statistics.read()
+    assert [each.all.windows for each in (stats.hour, stats.day, stats.start)] == [2, 3, 4]
+    assert stats.start.seconds == (48 * HOUR + 30 * MINUTE) // 1000
+    assert (len(stats.hour.timeline), len(stats.day.timeline), stats.start.timeline) == (61, 25, [])
+    assert [point.windows for point in stats.hour.timeline if point.windows] == [1, 1]
+    assert stats.hour.timeline[-1].at == "2027-01-17T08:30:00Z"
+
+
+async def test_an_answer_is_given_again_for_a_second(worker: Made):
+    """Many who watch cost the store no more than one."""
+    metrics, statistics = worker()
+    before = await statistics.read()
+    metrics.window(facts(), 0.001)
+    assert await statistics.read() is before
+
+
+async def test_a_deployment_that_did_nothing(worker: Made):
+    """Zeros and nulls, no failure."""
+    _, statistics = worker()
+    stats = await statistics.read()
+    assert stats.day.all.windows == 0
+    assert stats.day.all.tokens.p50 is None
+    assert stats.hour.all.saved.documents_usd is None
+    assert stats.start.since == stats.at
+
+
+async def test_what_was_saved_in_money(worker: Made):
+    """Documents at the input price; what a prompt cache can serve at what it is cheaper by."""
+    metrics, statistics = worker()
+    metrics.window(facts(documents_saved_tokens=2_000_000), 0.001)
+    await statistics.flush()
+    metrics.figures.models["gpt-4o"].stable.reused_tokens = 4_000_000
+    metrics.figures.models["gpt-4o"].stable.tokens = 5_000_000
+    (model,) = (await statistics.read()).start.models
+    assert (model.saved.documents_usd, model.saved.prompt_cache_usd) == (5.0, 5.0)
+    assert model.stable.share == 0.8
+
+
+async def test_prediction_error(worker: Made):
+    """The mean keeps its sign; the share is of the distance."""
+    metrics, statistics = worker()
+    metrics.record_usage("gpt-4o", predicted=90, billed=100)
+    metrics.record_usage("gpt-4o", predicted=104, billed=100)
+    prediction = (await statistics.read()).start.all.prediction
+    assert (prediction.reports, prediction.under, prediction.over) == (2, 1, 1)
+    assert (prediction.mean_error_tokens, prediction.mean_error_share) == (-3.0, 0.07)

@@ -1,0 +1,89 @@
+"""Traces: read and passed on as W3C has it, and recorded where OpenTelemetry is wanted."""
+
+import pytest
+
+from service.operations.tracing import OpenTelemetry, PassOn, TraceContext, read_traceparent, wants_spans
+
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+PARENT = TraceContext(TRACE, SPAN, "01")
+
+
+def test_a_traceparent_is_read():
+    """Version 00, and what a later version may add behind it."""
+    assert read_traceparent(f"00-{TRACE}-{SPAN}-01".encode()) == PARENT
+    assert read_traceparent(f"cc-{TRACE}-{SPAN}-01-more".encode()) == PARENT
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        f"ff-{TRACE}-{SPAN}-01",
+        f"00-{'0' * 32}-{SPAN}-01",
+        f"00-{TRACE}-{'0' * 16}-01",
+        f"00-{TRACE.upper()}-{SPAN}-01",
+        f"00-{TRACE}-{SPAN}-01-more",
+        f"00-{TRACE}-{SPAN}",
+    ],
+)
+def test_what_is_none_is_ignored(value: str):
+    """The specification tells to go on as if it were not there."""
+    assert read_traceparent(value.encode()) is None
+
+
+def test_a_trace_is_passed_on():
+    """The same trace and flags, a place of our own in it."""
+    span = PassOn().begin(PARENT)
+    assert span is not None
+    assert (span.context.trace_id, span.context.flags) == (TRACE, "01")
+    assert span.context.span_id != SPAN
+    assert read_traceparent(span.context.traceparent.encode()) == span.context
+
+
+def test_no_trace_is_begun_for_nobody():
+    """Without spans of our own a request without a trace has none."""
+    assert PassOn().begin(None) is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318", "OTEL_SDK_DISABLED": "true"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318", "OTEL_TRACES_EXPORTER": "none"}, False),
+    ],
+)
+def test_opentelemetrys_own_variables_decide(environ: dict[str, str], wanted: bool):  # noqa: FBT001 - a parameter of the test
+    """No setting of ours says it a second time."""
+    assert wants_spans(environ) is wanted
+
+
+def test_spans():
+    """A request is a server's span in the caller's trace, and what it did hangs on it."""
+    sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="the extra otel is not installed")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export")
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(memory))
+    tracing = OpenTelemetry(provider)
+
+    span = tracing.begin(PARENT)
+    assert span is not None
+    tracing.did("store read_window", 0.25)
+    span.end("getWindow", 503)
+    alone = tracing.begin(None)
+    assert alone is not None
+    alone.end(None, 200)
+    tracing.close()
+
+    store, request, other = memory.get_finished_spans()
+    assert (request.name, request.kind.name, request.status.status_code.name) == ("getWindow", "SERVER", "ERROR")
+    assert f"{request.context.trace_id:032x}" == TRACE == span.context.trace_id
+    assert f"{request.parent.span_id:016x}" == SPAN
+    assert store.name == "store read_window"
+    assert store.parent.span_id == request.context.span_id
+    assert (store.end_time - store.start_time) / 1e9 == pytest.approx(0.25)
+    assert other.parent is None
+    assert other.name == "none"
