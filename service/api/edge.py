@@ -30,6 +30,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/metrics", "/dashboard"})
 """What needs no key: nothing of a tenant's is behind these."""
 
+_PIECE_BYTES = 64 * 1024
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _log = get_logger()
 
@@ -180,7 +181,20 @@ class _Answer:
             self.size_bytes += len(message.get("body", b""))
             if self.head:
                 message = {**message, "body": b""}
+            elif len(message.get("body", b"")) > _PIECE_BYTES:
+                await self._send_in_pieces(message["body"], more=message.get("more_body", False))
+                return
         await self._send(message)
+
+    async def _send_in_pieces(self, body: bytes, *, more: bool) -> None:
+        """Send a long body so that the server waits for the client to take it, where the deadline can end the wait.
+
+        Handed over whole, it would be the server's for as long as a client cares not to read.
+        """
+        for start in range(0, len(body), _PIECE_BYTES):
+            end = start + _PIECE_BYTES
+            piece = {"type": "http.response.body", "body": body[start:end], "more_body": more or end < len(body)}
+            await self._send(piece)
 
     async def problem(self, problem: Problem, instance: str) -> None:
         """Answer with a problem, unless an answer has begun."""

@@ -11,7 +11,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent.parent.parent)]
 
-from faults.scenarios import FULL, SCENARIOS, Row, Scale, default_binary  # noqa: E402
+from faults.runs import FULL, Row, Scale, default_binary  # noqa: E402
+from faults.scenarios import SCENARIOS  # noqa: E402
 from store.servers import binaries  # noqa: E402
 
 

@@ -25,7 +25,7 @@ class Service:
     async def start(self, *, wait: bool = True) -> "Service":
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = subprocess.Popen(  # noqa: ASYNC220 - a fork takes no time worth a thread
                 [sys.executable, "-m", "service", "serve"],
                 cwd=ROOT,
                 env={**inherited, **self._environment},

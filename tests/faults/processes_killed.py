@@ -1,0 +1,130 @@
+"""Processes that are killed or replaced, and connections that are cut between them."""
+
+import asyncio
+import random
+from pathlib import Path
+
+from faults.ledger import Ledger
+from faults.processes import Service
+from faults.proxy import Proxy
+from faults.runs import Row, Scale, judge, running
+from faults.writers import Writers
+from store.servers import Server
+
+
+async def store_killed(folder: Path, scale: Scale) -> Row:
+    """kill -9 of the store under writers, started again each time."""
+    store, chance = Server(scale.binary, folder / "store"), random.Random(scale.seed)
+    async with running(store, folder) as service:
+        writers = Writers(Ledger(), lambda _: service.port, number=scale.writers, conversations=8).start()
+        for _ in range(scale.store_kills):
+            await asyncio.sleep(0.2 + chance.random() * 0.6)
+            await asyncio.to_thread(store.kill)
+            await asyncio.sleep(chance.random() * 0.3)
+            await asyncio.to_thread(store.start)
+        await asyncio.sleep(0.5)
+        await writers.stop()
+        note = f"{scale.store_kills} kills, {scale.writers} writers"
+        return await judge("store killed (-9)", writers, service.port, note)
+
+
+async def service_killed(folder: Path, scale: Scale) -> Row:
+    """kill -9 of the service under writers that send the same ids again."""
+    store, chance = Server(scale.binary, folder / "store"), random.Random(scale.seed)
+    async with running(store, folder) as service:
+        writers = Writers(Ledger(), lambda _: service.port, number=scale.writers, conversations=8).start()
+        for _ in range(scale.service_kills):
+            await asyncio.sleep(0.2 + chance.random() * 0.5)
+            await service.kill()
+            await service.start()
+        await writers.stop()
+        note = f"{scale.service_kills} kills, {scale.writers} writers"
+        return await judge("service killed (-9)", writers, service.port, note)
+
+
+async def rolling(folder: Path, scale: Scale) -> Row:
+    """SIGTERM of one replica after the other, each taken out of the rotation first; no request may fail."""
+    store = Server(scale.binary, folder / "store")
+    async with running(store, folder) as first:
+        second = await Service(store.url, folder / "second.log").start()
+        live = [first, second]
+
+        def port(now: int) -> int:
+            ports = [service.port for service in live]
+            return now if now in ports else random.choice(ports)
+
+        try:
+            writers = Writers(Ledger(), port, number=scale.writers, conversations=8).start()
+            slowest = 0.0
+            for _ in range(scale.rollings):
+                for service in (first, second):
+                    await asyncio.sleep(0.5)
+                    live.remove(service)
+                    slowest = max(slowest, await service.stop())
+                    await service.start()
+                    live.append(service)
+            await asyncio.sleep(0.3)
+            await writers.stop()
+            failed = sum(writers.ledger.failures.values())
+            broken = f"{failed} requests failed" if failed else "" if slowest < 10 else "drained too slowly"
+            note = f"{2 * scale.rollings} replaced, drained in {slowest:.1f} s"
+            return await judge("rolling SIGTERM", writers, second.port, note, broken)
+        finally:
+            await second.kill()
+
+
+async def cancelled(folder: Path, scale: Scale) -> Row:
+    """A fifth of the requests cancelled at random points, through a proxy that delays and cuts at random bytes."""
+    store = Server(scale.binary, folder / "store")
+    store.start()
+    proxy = await Proxy(store.port, seed=scale.seed).start()
+    proxy.delay_seconds, proxy.cut = 0.004, 0.003
+    limits = {"SASH_REQUEST_TIMEOUT_SECONDS": "0.3", "SASH_STORE_TIMEOUT_SECONDS": "0.3"}
+    try:
+        async with running(store, folder, f"redis://127.0.0.1:{proxy.port}", **limits) as service:
+            ledger = Ledger()
+            writers = Writers(ledger, lambda _: service.port, number=scale.writers, conversations=32, cancel=0.2)
+            writers.start()
+            for _ in range(6_000):
+                await asyncio.sleep(0.1)
+                if ledger.requests >= scale.requests:
+                    break
+            await writers.stop()
+            proxy.delay_seconds = proxy.cut = 0.0
+            await asyncio.sleep(0.5)
+            broken = "" if proxy.connections <= 8 else f"{proxy.connections} connections to the store are open"
+            note = f"20 % cancelled, {proxy.accepted} connections cut or made"
+            return await judge("cancelled, delayed, cut", writers, service.port, note, broken)
+    finally:
+        await proxy.stop()
+
+
+async def replies_dropped(folder: Path, scale: Scale) -> Row:
+    """The store has done it, and the answer never arrives."""
+    store = Server(scale.binary, folder / "store")
+    store.start()
+    proxy = await Proxy(store.port, seed=scale.seed).start()
+    try:
+        async with running(store, folder, f"redis://127.0.0.1:{proxy.port}") as service:
+            proxy.swallow = 0.02
+            writers = Writers(Ledger(), lambda _: service.port, number=scale.writers, conversations=8).start()
+            await asyncio.sleep(min(20.0, scale.requests / 500))
+            proxy.swallow = 0.0
+            await writers.stop()
+            return await judge("replies dropped", writers, service.port, f"{proxy.accepted} connections ended")
+    finally:
+        await proxy.stop()
+
+
+async def scripts_flushed(folder: Path, scale: Scale) -> Row:
+    """SCRIPT FLUSH over and over; nobody may notice."""
+    store = Server(scale.binary, folder / "store")
+    async with running(store, folder) as service:
+        writers = Writers(Ledger(), lambda _: service.port, number=scale.writers, conversations=8).start()
+        link, flushes = store.connect(), 60
+        for _ in range(flushes):
+            link.script_flush()
+            await asyncio.sleep(0.03)
+        await writers.stop()
+        broken = "requests failed" if writers.ledger.failures else ""
+        return await judge("SCRIPT FLUSH", writers, service.port, f"{flushes} flushes", broken)

@@ -1,0 +1,74 @@
+"""What a fault run is made of: how much of everything, a service on a store, and the line that tells how it went."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults.ledger import Verdict, read_history
+from faults.processes import Service
+from faults.writers import Writers
+from store.servers import Server, binaries
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of everything: the short run of CI, or the full one."""
+
+    binary: Path
+    store_kills: int = 2
+    service_kills: int = 2
+    rollings: int = 1
+    writers: int = 16
+    requests: int = 1_500
+    absent_seconds: float = 2.0
+    slow: int = 50
+    seed: int = 1
+
+
+FULL = {"store_kills": 20, "service_kills": 50, "rollings": 3, "writers": 64, "requests": 200_000}
+FULL |= {"absent_seconds": 60.0, "slow": 1_000}
+
+
+@dataclass
+class Row:
+    """One line of the table."""
+
+    fault: str
+    turns: int
+    requests: int
+    verdict: Verdict
+    failures: str
+    note: str = ""
+    broken: str = ""
+    """What else did not hold; empty when all did."""
+
+
+Scenario = Callable[[Path, Scale], Awaitable[Row]]
+
+
+@asynccontextmanager
+async def running(store: Server, folder: Path, url: str = "", **environment: str) -> AsyncIterator[Service]:
+    """A service on a store, both killed in the end."""
+    service = Service(url or store.url, folder / "serve.log", **environment)
+    try:
+        store.start()
+        yield await service.start()
+    finally:
+        await service.kill()
+        store.kill()
+
+
+async def judge(fault: str, writers: Writers, port: int, note: str = "", broken: str = "") -> Row:
+    """Read every conversation back and compare."""
+    ledger = writers.ledger
+    histories = {name: await read_history(port, name) for name in writers.conversations}
+    failures = ", ".join(f"{count}x {what}" for what, count in ledger.failures.most_common(4)) or "none"
+    return Row(fault, len(ledger.acknowledged), ledger.requests, ledger.judge(histories), failures, note, broken)
+
+
+def default_binary() -> Path:
+    """The server that everybody has."""
+    found = binaries()["valkey-9"]
+    assert found is not None
+    return found
