@@ -82,6 +82,7 @@ class Client:
         self._connections = connections
         self._observer = observer
         self._scripts = {script.name: script for script in scripts}
+        self._sources = {script.sha: script.source for script in self._scripts.values()}
         self._reading = frozenset(script.sha for script in self._scripts.values() if not script.writes)
         self.durability = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE)
         self._watch: asyncio.Task[None] | None = None
@@ -118,9 +119,9 @@ class Client:
         try:
             return await self._commands(words)
         except NoScriptError:
-            # Somebody flushed the scripts. What ran may run again, so the whole batch does.
-            loads = [("SCRIPT", "LOAD", self._scripts[name].source) for name in {call[0] for call in calls}]
-            return (await self._commands([*loads, *words]))[len(loads) :]
+            # Somebody flushed the scripts. What ran may run again, so the whole batch does, sources and all: a load
+            # and a call by hash could have the next flush between them.
+            return await self._commands([("EVAL", self._sources[each[1]], *each[2:]) for each in words])
 
     async def commands(self, words: Sequence[Sequence[Any]]) -> list[Any]:
         """Replies to plain commands. Those of one slot leave together, and run in order on one connection.
@@ -195,7 +196,7 @@ def _raise_unless_later(error: ResponseError) -> None:
 
 def _slots(words: Sequence[Sequence[Any]]) -> list[int]:
     """The slot of each command; one without a key goes where the first with a key goes."""
-    keys = [None if each[0] in _KEYLESS else each[3] if each[0] == "EVALSHA" else each[1] for each in words]
+    keys = [None if each[0] in _KEYLESS else each[3] if each[0] in {"EVALSHA", "EVAL"} else each[1] for each in words]
     found = [None if key is None else key_slot(key.encode() if isinstance(key, str) else key) for key in keys]
     first = next((slot for slot in found if slot is not None), 0)
     return [first if slot is None else slot for slot in found]

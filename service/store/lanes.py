@@ -344,7 +344,7 @@ def _behind(batch: Sequence[Command], barrier: Barrier | None) -> list[_Wait]:
     first = next((command for command in batch if command.writes), None)
     if barrier is None or first is None:
         return []
-    key = first.words[3] if first.words[0] == "EVALSHA" else first.words[1]
+    key = first.words[3] if first.words[0] in {"EVALSHA", "EVAL"} else first.words[1]
     touch = ("EVAL", _TOUCH, 1, f"{key.partition('}')[0]}}}:barrier")
     waits: list[_Wait] = []
     for words in (touch, *barrier.words):
