@@ -7,7 +7,7 @@ from litestar import Request, Response, delete, post, put
 from litestar.params import FromPath
 
 from service.api.body import checked_id, decode, etag, if_match
-from service.api.context import Context, context_of, now_ms, request_token, tenant_of
+from service.api.context import Context, context_of, extend_deadline, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.messages import checked_seq
 from service.store.history import make_summary
@@ -54,7 +54,13 @@ async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> R
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _rewind)
     await context.histories.rewind(
-        tenant, identity, wanted.to_seq, if_match=if_match(request), now_ms=now_ms(), token=request_token(request)
+        tenant,
+        identity,
+        wanted.to_seq,
+        if_match=if_match(request),
+        now_ms=now_ms(),
+        token=request_token(request),
+        progress=lambda: extend_deadline(request),
     )
     return await _conversation(context, tenant, identity)
 

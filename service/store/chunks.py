@@ -22,8 +22,8 @@ class Chunks:
     async def read(self, tenant: str, conversation: str, last_seq: int, edited: int) -> AsyncIterator[Page]:
         """Messages 1 to ``last_seq`` in order, with all that is kept about them.
 
-        Raises NotFound when the conversation goes meanwhile, and Conflict when it is rewound or redacted: when its
-        version of the last edit is not ``edited`` any more.
+        Raises Conflict when the conversation is rewound or redacted meanwhile, so that its version of the last edit is
+        not ``edited`` any more, and Conflict or NotFound when it is erased.
         """
         keys = keys_of(conversation_name(tenant, conversation))
         known = 0

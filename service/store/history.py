@@ -4,7 +4,7 @@ What a script needs to know beyond a few bytes of each record is worked out here
 does nothing unless that still stands; then it is read again.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -79,12 +79,20 @@ class Histories:
         raise _busy()
 
     async def rewind(
-        self, tenant: str, conversation: str, to_seq: int, *, if_match: str, now_ms: int, token: str
+        self,
+        tenant: str,
+        conversation: str,
+        to_seq: int,
+        *,
+        if_match: str,
+        now_ms: int,
+        token: str,
+        progress: Callable[[], None] = lambda: None,
     ) -> int:
         """Forget what came after ``to_seq``; gives the version. Raises NotFound, PreconditionFailed, Unprocessable.
 
         The conversation is as it was right after that message: in the middle of a tool group, its calls wait again for
-        the results that are gone.
+        the results that are gone. ``progress`` is called after every few thousand messages.
         """
         keys = keys_of(conversation_name(tenant, conversation))
         for _ in range(_ATTEMPTS):
@@ -98,6 +106,7 @@ class Histories:
             gone = _Gone()
             async for first, records in self._records(keys, to_seq + 1, state.length):
                 gone.add(first, records)
+                progress()
             open_group, unpinned = await self._boundary(keys, to_seq)
             arguments = (str(state.version), token, now_ms, to_seq, *gone.totals, open_group, *unpinned)
             reply = await self._client.call("rewind", keys, *arguments)
@@ -106,6 +115,7 @@ class Histories:
             version = replied_version(reply)
             for start in range(0, len(gone.ids), _CHUNK):
                 await self._client.call("free_ids", (keys.counts, keys.ids), *gone.ids[start : start + _CHUNK])
+                progress()
             return version
         raise _busy()
 

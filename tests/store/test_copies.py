@@ -1,0 +1,184 @@
+"""Histories in pieces: read while they change, built while they expire."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from service.core.messages import Entry
+from service.problems import Conflict, ConversationExists, NotFound, StoreUnavailable
+from service.store import conversations as stored
+from service.store import history, staging
+from service.store.chunks import Chunks
+from service.store.client import Client
+from service.store.conversations import Conversations
+from service.store.embedded import EmbeddedStore
+from service.store.entries import prepare
+from service.store.history import Histories
+from service.store.layout import decode_record
+from service.store.staging import OrphanRow, Row, StagedTwice, Staging
+
+TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+
+
+class Shelf:
+    """All that copies a conversation, on one client."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.conversations = Conversations(client)
+        self.histories = Histories(client, self.conversations)
+        self.chunks = Chunks(client, self.conversations)
+
+    async def fill(self, conversation: str, count: int, size: int = 10) -> None:
+        for start in range(0, count, 100):
+            entries = [
+                Entry(message={"role": "user", "content": f"{start + n} " + "x" * size})
+                for n in range(min(100, count - start))
+            ]
+            prepared = prepare(entries, TEMPLATE, 1)
+            await self.conversations.append("t", conversation, prepared, settings=b"{}", if_match="", now_ms=1)
+
+    def staging(self, conversation: str, token: str = "token") -> Staging:
+        return Staging(self.client, "t", conversation, token=token)
+
+
+@pytest_asyncio.fixture
+async def shelf(store: EmbeddedStore, nothing_left: None) -> AsyncIterator[Shelf]:  # noqa: ARG001 - it checks afterwards
+    """A shelf on the tests' store."""
+    client = Client(store.url, scripts=(*stored.SCRIPTS, *history.SCRIPTS, *staging.SCRIPTS))
+    await client.open()
+    yield Shelf(client)
+    await client.close()
+
+
+def rows(*contents: str, ids: tuple[str, ...] = ()) -> list[Row]:
+    entries = [Entry(message={"role": "user", "content": content}) for content in contents]
+    for entry, identity in zip(entries, ids, strict=False):
+        entry.id = identity
+    return [Row(decode_record(each.record), each.body) for each in prepare(entries, TEMPLATE, 1)]
+
+
+async def published(staging: Staging, ttl_ms: int | None = None) -> None:
+    await staging.publish(settings=b"{}", version=1, created_ms=1, updated_ms=1, ttl_ms=ttl_ms, summary=None)
+
+
+async def test_every_message_once_in_order(shelf: Shelf, conversation: str) -> None:
+    """The pieces are the history, whatever the size of its messages, and none is much more than a megabyte."""
+    await shelf.fill(conversation, 1010)
+    await shelf.fill(conversation, 20, size=300_000)
+
+    pages = [page async for page in shelf.chunks.read("t", conversation, 1030, 0)]
+
+    assert [message.seq for page in pages for message in page.messages] == list(range(1, 1031))
+    assert max(sum(len(message.body) for message in page.messages) for page in pages) < 1_300_000
+
+
+async def test_appends_do_not_matter(shelf: Shelf, conversation: str) -> None:
+    """What is appended while a history is read is not read, and disturbs nothing."""
+    await shelf.fill(conversation, 1200)
+    seqs: list[int] = []
+    async for page in shelf.chunks.read("t", conversation, 1200, 0):
+        seqs += [message.seq for message in page.messages]
+        await shelf.fill(conversation, 1)
+    assert seqs == list(range(1, 1201))
+
+
+@pytest.mark.parametrize("edit", ["rewind", "rewind and append", "redact", "erase"])
+async def test_an_edit_ends_it(shelf: Shelf, conversation: str, edit: str) -> None:
+    """Pieces of two histories are never put together: an edit or an erasure in the middle is an error."""
+    await shelf.fill(conversation, 1200)
+
+    async def read() -> None:
+        async for page in shelf.chunks.read("t", conversation, 1200, 0):
+            if page.messages[0].seq == 1:
+                await do(edit)
+
+    async def do(edit: str) -> None:
+        if edit.startswith("rewind"):
+            await shelf.histories.rewind("t", conversation, 900, if_match="", now_ms=1, token="r")
+        if edit == "rewind and append":
+            await shelf.fill(conversation, 300)
+        if edit == "redact":
+            await shelf.histories.redact("t", conversation, 1000, if_match="", now_ms=1, token="r")
+        if edit == "erase":
+            await shelf.conversations.erase("t", conversation, if_match="")
+
+    with pytest.raises(Conflict):
+        await read()
+
+
+async def test_nobody_sees_what_is_staged(shelf: Shelf, conversation: str) -> None:
+    """Until it is published a conversation is not there, and its pieces expire."""
+    building = shelf.staging(conversation)
+    await building.add(rows("a", "b"))
+    with pytest.raises(NotFound):
+        await shelf.conversations.get("t", conversation)
+    await building.abandon()
+
+
+async def test_the_first_to_end_wins(shelf: Shelf, conversation: str) -> None:
+    """Two that build the same name do not meet; the second finds that it exists, the first may say so twice."""
+    one, other = shelf.staging(conversation, "one"), shelf.staging(conversation, "other")
+    await one.add(rows("a"))
+    await other.add(rows("b", "c"))
+    await published(one)
+    with pytest.raises(ConversationExists):
+        await published(other)
+    await published(one)
+    assert (await shelf.conversations.get("t", conversation)).length == 1
+    await other.abandon()
+
+
+async def test_what_expired_is_not_published(shelf: Shelf, conversation: str) -> None:
+    """A build whose pieces are gone ends in an error, whether it adds or publishes."""
+    building = shelf.staging(conversation)
+    await building.add(rows("a"))
+    await building.abandon()
+    with pytest.raises(StoreUnavailable):
+        await published(building)
+    with pytest.raises(StoreUnavailable):
+        await building.add(rows("b"))
+
+
+async def test_two_of_one_id(shelf: Shelf, conversation: str) -> None:
+    """An id that comes twice is named, in one call or over two."""
+    building = shelf.staging(conversation)
+    with pytest.raises(StagedTwice) as twice:
+        await building.add(rows("a", "b", "c", ids=("x", "y", "x")))
+    assert twice.value.index == 2
+    later = shelf.staging(conversation)
+    await later.add(rows("a", ids=("x",)))
+    with pytest.raises(StagedTwice) as twice:
+        await later.add(rows("b", "c", ids=("y", "x")))
+    assert twice.value.index == 1
+    await later.abandon()
+
+
+async def test_an_orphan(shelf: Shelf, conversation: str) -> None:
+    """A result that no call waits for is named."""
+    entry = Entry(message={"role": "tool", "tool_call_id": "call-1", "content": "x"})
+    (prepared,) = prepare([entry], TEMPLATE, 1)
+    with pytest.raises(OrphanRow) as orphan:
+        await shelf.staging(conversation).add([*rows("a"), Row(decode_record(prepared.record), prepared.body)])
+    assert orphan.value.index == 1
+
+
+@pytest.mark.parametrize("change", ["rewind", "redact", "summary"])
+async def test_a_change_asked_for_twice_is_made_once(shelf: Shelf, conversation: str, change: str) -> None:
+    """A lane that lost a reply asks again: the same token changes nothing more, whatever came between."""
+    await shelf.fill(conversation, 5)
+
+    async def ask() -> int:
+        if change == "rewind":
+            return await shelf.histories.rewind("t", conversation, 3, if_match="", now_ms=1, token="x")
+        if change == "redact":
+            return await shelf.histories.redact("t", conversation, 2, if_match="", now_ms=1, token="x")
+        summary = history.make_summary("so far", 2)
+        return await shelf.histories.put_summary("t", conversation, summary, if_match="", now_ms=1, token="x")
+
+    first = await ask()
+    await shelf.fill(conversation, 1)
+    assert (first, await ask()) == (2, 3)
+    assert (await shelf.conversations.get("t", conversation)).length == (4 if change == "rewind" else 6)
