@@ -10,10 +10,9 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-import structlog
-
 from service.api.errors import PROBLEM_TYPE, render
 from service.api.keys import DEFAULT_TENANT, Keys
+from service.operations.line import begin_line
 from service.operations.logging import describe, get_logger
 from service.operations.metrics import Metrics
 from service.operations.tracing import PassOn, Span, Tracing, read_traceparent
@@ -60,7 +59,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        structlog.contextvars.clear_contextvars()
+        line = begin_line()
         asked = _Asked(receive)
         span = self._tracing.begin(read_traceparent(_header(scope, b"traceparent")))
         answer = _Answer(send, request_id=_request_id(scope), head=scope["method"] == "HEAD", span=span)
@@ -80,7 +79,7 @@ class Edge:
             _log.error("request failed", operation=_operation(scope), **describe(error))
             await answer.problem(Internal("The service failed; nothing is known to be lost, try again."), scope["path"])
         finally:
-            self._done(scope, answer, time.perf_counter() - started)
+            self._done(scope, answer, line, time.perf_counter() - started)
 
     async def _tenant(self, scope: Scope) -> str:
         """Whose request it is, counted against what the tenant may send."""
@@ -91,13 +90,14 @@ class Edge:
             await self._limits.take(tenant)
         return tenant
 
-    def _done(self, scope: Scope, answer: "_Answer", seconds: float) -> None:
+    def _done(self, scope: Scope, answer: "_Answer", line: dict[str, Any], seconds: float) -> None:
         operation = _operation(scope)
         self._metrics.in_progress -= 1
         self._metrics.request(operation, answer.status, seconds)
         span = answer.span
         if span is not None:
             span.end(operation, answer.status)
+            line |= {"trace_id": span.context.trace_id, "span_id": span.context.span_id}
         if scope["path"] in OPEN_PATHS:
             return
         _log.info(
@@ -108,7 +108,7 @@ class Edge:
             status=answer.status,
             milliseconds=round(seconds * 1000, 2),
             bytes=answer.size_bytes,
-            **({"trace_id": span.context.trace_id, "span_id": span.context.span_id} if span is not None else {}),
+            **line,
         )
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Hashable
 
-import structlog
-
 from service.api.schemas import WindowHead, WindowQuery
 from service.core.counting import reference_tokens
 from service.core.records import Record
 from service.core.view import History
 from service.core.window import Window
 from service.operations.followups import Beginning
+from service.operations.line import say
 from service.operations.metrics import Metrics, WindowFacts
 
 
@@ -41,13 +40,13 @@ class Observed:
 
         ``fixed`` stands for what the conversation's settings put before the messages.
         """
-        facts = self.facts
+        facts, window = self.facts, self._window
         if self._query.explain:
             return  # somebody looks at a window; nobody sends it
         metrics.window(facts, seconds)
-        if key is not None and self._window.seqs:
-            metrics.follow(facts, key, self._window.seqs, self._beginning(fixed))
-        structlog.contextvars.bind_contextvars(
+        if key is not None and window.seqs:
+            metrics.follow(facts, key, window.seqs, self._beginning(fixed), self._tokens_of)
+        say(
             model=facts.model,
             window_tokens=facts.tokens,
             budget=facts.budget,
@@ -55,49 +54,48 @@ class Observed:
             dropped=facts.dropped_messages,
         )
 
-    def _record(self, seq: int) -> Record:
-        first = self._history.first_seq
-        return self._history.records[seq - first] if seq >= first else self._history.outside[seq]
-
     def _documents(self) -> tuple[int, int]:
         """Tokens of documents that the window's messages have and the window has not: saved, and lost."""
-        history, window = self._history, self._window
+        history, window, head = self._history, self._window, self._head
         if not history.grounding_messages:
             return 0, 0
-        saved = lost = 0
-        for seq in window.seqs:
-            whole = self._record(seq).grounding
-            if whole is None:
-                continue
-            chosen = window.grounding.get(seq)
-            left = max(0, whole[history.column] - (chosen.tokens if chosen else 0))
-            if seq == history.question and self._head.grounding.truncated:
-                lost += left
-            else:
-                saved += left
-        return saved, lost
+        lost = self._left(history.question) if head.grounding.truncated else 0
+        if not head.dropped.messages:  # all of the history is here: its totals say it, no message need be asked
+            return max(0, head.dropped.grounding_tokens - lost), lost
+        first, records, outside, column = history.first_seq, history.records, history.outside, history.column
+        wholes = ((records[seq - first] if seq >= first else outside[seq]).grounding for seq in window.seqs)
+        whole = sum(tokens[column] for tokens in wholes if tokens is not None)
+        return max(0, whole - sum(chosen.tokens for chosen in window.grounding.values()) - lost), lost
+
+    def _left(self, seq: int) -> int:
+        """What a message's documents have beside what is sent of them, in tokens."""
+        whole, chosen = self._record(seq).grounding, self._window.grounding.get(seq)
+        return max(0, whole[self._history.column] - (chosen.tokens if chosen else 0)) if whole is not None else 0
 
     def _beginning(self, fixed: int) -> Beginning:
-        history, window, head = self._history, self._window, self._head
-        first = min(window.grounding, default=0)
-        whole = head.tokens.total - head.tokens.priming
+        window, head = self._window, self._head
         return Beginning(
             fixed=hash((fixed, head.format, head.summary_used, head.note, self._query.grounding)),
             count=len(window.seqs),
             first_seq=window.seqs[0],
             last_seq=window.seqs[-1],
-            question=history.question,
+            question=self._history.question,
+            tokens=head.tokens.total - head.tokens.priming,
             documents=head.tokens.grounding,
-            tokens=whole,
-            plain_tokens=max(0, whole - head.tokens.grounding - self._tokens_from(first)) if first else whole,
+            documents_from=min(window.grounding) if window.grounding else 0,
         )
 
-    def _tokens_from(self, first: int) -> int:
-        """Tokens of the window's messages from ``first`` on, without documents."""
+    def _tokens_of(self, first_seq: int, last_seq: int) -> int:
+        """Tokens of the window's messages from ``first_seq`` to ``last_seq``, without documents."""
         column, total = self._history.column, 0
         for seq in reversed(self._window.seqs):
-            if seq < first:
+            if seq < first_seq:
                 break
-            record = self._record(seq)
-            total += reference_tokens(record.measure, parallel=record.parallel)[column]
+            if seq <= last_seq:
+                record = self._record(seq)
+                total += reference_tokens(record.measure, parallel=record.parallel)[column]
         return total
+
+    def _record(self, seq: int) -> Record:
+        first = self._history.first_seq
+        return self._history.records[seq - first] if seq >= first else self._history.outside[seq]

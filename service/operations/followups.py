@@ -7,7 +7,7 @@ not noticed, and one that was erased is.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import msgspec
 
@@ -18,8 +18,8 @@ _MOST = 10_000
 class Beginning(msgspec.Struct, frozen=True):
     """A window, as far as the next one is compared with it.
 
-    ``fixed`` stands for all that goes before the messages. ``tokens`` is the whole window's prefix, ``plain_tokens`` what
-    comes before its first message with documents: those stay only while the same ``question`` is asked.
+    ``fixed`` stands for all that goes before the messages. ``tokens`` is the whole window's; ``documents`` are those of
+    its documents, which begin at message ``documents_from`` and stay only while the same ``question`` is asked.
     """
 
     fixed: int
@@ -27,9 +27,9 @@ class Beginning(msgspec.Struct, frozen=True):
     first_seq: int
     last_seq: int
     question: int
-    documents: int
     tokens: int
-    plain_tokens: int
+    documents: int = 0
+    documents_from: int = 0
 
 
 class Followups:
@@ -39,8 +39,13 @@ class Followups:
         self._most = most
         self._last: OrderedDict[Hashable, Beginning] = OrderedDict()
 
-    def follow(self, key: Hashable, seqs: Sequence[int], now: Beginning) -> int | None:
-        """Tokens at the start of this window that stood there in the one before; None when none is known."""
+    def follow(
+        self, key: Hashable, seqs: Sequence[int], now: Beginning, tokens_of: Callable[[int, int], int]
+    ) -> int | None:
+        """Tokens at the start of this window that stood there in the one before; None when none is known.
+
+        ``tokens_of`` counts the messages of this window from one seq to another, both included, without documents.
+        """
         before = self._last.get(key)
         self._last[key] = now
         if before is None:
@@ -48,14 +53,15 @@ class Followups:
                 self._last.popitem(last=False)
             return None
         self._last.move_to_end(key)
-        return _alike(before, seqs, now)
+        return _alike(before, seqs, now, tokens_of)
 
 
-def _alike(before: Beginning, seqs: Sequence[int], now: Beginning) -> int:
+def _alike(before: Beginning, seqs: Sequence[int], now: Beginning, tokens_of: Callable[[int, int], int]) -> int:
     count = before.count
     if before.fixed != now.fixed or not 0 < count <= now.count:
         return 0
     if seqs[0] != before.first_seq or seqs[count - 1] != before.last_seq:
         return 0
-    same_documents = (before.question, before.documents) == (now.question, now.documents)
-    return before.tokens if same_documents or not before.documents else before.plain_tokens
+    if not before.documents or (before.question, before.documents) == (now.question, now.documents):
+        return before.tokens
+    return max(0, before.tokens - before.documents - tokens_of(before.documents_from, before.last_seq))

@@ -86,9 +86,16 @@ class Metrics:
         if self.did is not None:
             self.did("build window", seconds)
 
-    def follow(self, facts: WindowFacts, key: Hashable, seqs: Sequence[int], beginning: Beginning) -> None:
-        """Compare a stored conversation's window with the one before it."""
-        reused = self._followups.follow(key, seqs, beginning)
+    def follow(
+        self,
+        facts: WindowFacts,
+        key: Hashable,
+        seqs: Sequence[int],
+        beginning: Beginning,
+        tokens_of: Callable[[int, int], int],
+    ) -> None:
+        """Compare a stored conversation's window with the one before it, as ``Followups.follow`` does."""
+        reused = self._followups.follow(key, seqs, beginning, tokens_of)
         if reused is None or not facts.dropped_messages:
             return
         model = self._model(facts.model)

@@ -5,30 +5,14 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from operations.window_facts import facts
 
 from service.operations.figures import Fill, Histogram, Ratio, Seconds, Sizes, Tokens, added, flatten, since, unflatten
-from service.operations.metrics import Metrics, WindowFacts
+from service.operations.metrics import Metrics
 
 KINDS = (Seconds, Tokens, Fill, Sizes, Ratio)
 seconds = st.floats(0, 20, allow_nan=False)
 models = st.sampled_from(["gpt-4o", "gpt-5", "of my own"])
-
-
-def facts(model: str = "gpt-4o", **changes: object) -> WindowFacts:
-    known: dict[str, object] = {
-        "model": model,
-        "tokens": 900,
-        "budget": 1000,
-        "kept_messages": 7,
-        "dropped_messages": 3,
-        "dropped_tokens": 120,
-        "documents_saved_tokens": 40,
-        "documents_trimmed_tokens": 5,
-        "truncated": True,
-        "stop_reason": "budget",
-        "stable": True,
-    }
-    return WindowFacts(**{**known, **changes})  # type: ignore[arg-type]
 
 
 @st.composite

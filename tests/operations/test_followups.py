@@ -12,16 +12,19 @@ def window(seqs: list[int], *, tokens: int = 100, **changes: Any) -> tuple[list[
         "first_seq": seqs[0],
         "last_seq": seqs[-1],
         "question": seqs[-1],
-        "documents": 0,
         "tokens": tokens,
-        "plain_tokens": tokens,
     }
     return seqs, Beginning(**{**known, **changes})
 
 
 def followed(*windows: tuple[list[int], Beginning], most: int = 10) -> list[int | None]:
     followups = Followups(most)
-    return [followups.follow("c", seqs, beginning) for seqs, beginning in windows]
+    return [followups.follow("c", seqs, beginning, fifty) for seqs, beginning in windows]
+
+
+def fifty(first_seq: int, last_seq: int) -> int:
+    """Every message costs 50 tokens."""
+    return 50 * (last_seq - first_seq + 1)
 
 
 def test_the_first_follows_nothing():
@@ -51,15 +54,15 @@ def test_other_fixed_parts_reuse_nothing():
 
 def test_documents_go_with_their_question():
     """When the next question is asked, what came before the former one's documents still stands."""
-    before = window([1, 2, 3], tokens=900, question=3, documents=600, plain_tokens=250)
-    after = window([1, 2, 3, 4, 5], tokens=800, question=5, documents=400, plain_tokens=400)
+    before = window([1, 2, 3], tokens=900, question=3, documents=600, documents_from=3)
+    after = window([1, 2, 3, 4, 5], tokens=800, question=5, documents=400, documents_from=5)
     assert followed(before, after) == [None, 250]
 
 
 def test_documents_stay_while_their_question_is_answered():
     """A tool's result comes after the question: its documents are where they were."""
-    before = window([1, 2, 3], tokens=900, question=3, documents=600, plain_tokens=250)
-    after = window([1, 2, 3, 4, 5], tokens=950, question=3, documents=600, plain_tokens=250)
+    before = window([1, 2, 3], tokens=900, question=3, documents=600, documents_from=3)
+    after = window([1, 2, 3, 4, 5], tokens=950, question=3, documents=600, documents_from=3)
     assert followed(before, after) == [None, 900]
 
 
@@ -72,7 +75,7 @@ def test_the_oldest_are_forgotten():
     """Memory is bounded; who comes back late follows nothing."""
     followups = Followups(2)
     seqs, beginning = window([1, 2])
-    assert [followups.follow(key, seqs, beginning) for key in ("a", "b", "a", "c", "b", "c")] == [
+    assert [followups.follow(key, seqs, beginning, fifty) for key in ("a", "b", "a", "c", "b", "c")] == [
         None,
         None,
         100,

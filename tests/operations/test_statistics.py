@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import redis
-from operations.test_figures import facts
+from operations.window_facts import facts
 
 from service.operations.metrics import Metrics
 from service.operations.statistics import ADD_FIGURES, Statistics

@@ -2,7 +2,7 @@
 
 import timeit
 
-from operations.test_figures import facts
+from operations.window_facts import facts
 
 from service.operations.exposition import Gauges, expose
 from service.operations.metrics import Metrics
