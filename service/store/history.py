@@ -32,6 +32,7 @@ SCRIPTS = tuple(Script.load(name) for name in ("redact", "rewind", "free_ids", "
 
 _ATTEMPTS = 8
 _CHUNK = 2000
+_MOST_NAMED = 20_000  # ids held in memory; more are looked for in the store
 _LONGEST_GROUP = 129  # an assistant message and its results: 128 calls at most
 
 
@@ -103,7 +104,7 @@ class Histories:
                 raise Unprocessable(f"{detail}.", errors=[Pointer("#/to_seq", detail)])
             if to_seq == state.length:
                 return state.version
-            gone = _Gone()
+            gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
             async for first, records in self._records(keys, to_seq + 1, state.length):
                 gone.add(first, records)
                 progress()
@@ -113,8 +114,8 @@ class Histories:
             if reply[:1] == [b"moved"]:
                 continue
             version = replied_version(reply)
-            for start in range(0, len(gone.ids), _CHUNK):
-                await self._client.call("free_ids", (keys.counts, keys.ids), *gone.ids[start : start + _CHUNK])
+            async for ids in self._left_behind(keys, gone, to_seq):
+                await self._client.call("free_ids", (keys.counts, keys.ids), *ids)
                 progress()
             return version
         raise _busy()
@@ -124,6 +125,17 @@ class Histories:
             end = min(start + _CHUNK - 1, last)
             (found,) = await self._client.commands([("LRANGE", keys.counts, start - 1, end - 1)])
             yield start, decode_records(len(found), b"".join(found))
+
+    async def _left_behind(self, keys: Keys, gone: "_Gone", to_seq: int) -> AsyncIterator[list[str | int]]:
+        """Ids and seqs that a rewind forgot, in pieces: as they were read, or looked for when they are very many."""
+        for start in range(0, len(gone.ids), _CHUNK):
+            yield gone.ids[start : start + _CHUNK]
+        cursor = b"0" if not gone.names_ids else None
+        while cursor is not None:
+            ((cursor, flat),) = await self._client.commands([("HSCAN", keys.ids, cursor, "COUNT", _CHUNK)])
+            pairs = [(flat[i].decode(), int(flat[i + 1])) for i in range(0, len(flat), 2)]
+            yield [word for identity, seq in pairs if seq > to_seq for word in (identity, seq)]
+            cursor = None if cursor == b"0" else cursor
 
     async def _boundary(self, keys: Keys, to_seq: int) -> tuple[bytes, list[int]]:
         """The tool group that message ``to_seq`` leaves open, and those of it that nobody pinned."""
@@ -173,7 +185,6 @@ class Histories:
             raise Unprocessable(f"{detail}.", errors=[Pointer("#/through_seq", detail)])
         return replied_version(reply)
 
-
     async def lease_summary(self, tenant: str, conversation: str, holder: str, *, now_ms: int, until_ms: int) -> bool:
         """Take the right to summarise until then, or give it back with 0; whether it is, or was, the holder's."""
         keys = keys_of(conversation_name(tenant, conversation))
@@ -183,7 +194,8 @@ class Histories:
 class _Gone:
     """What a rewind forgets, summed."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, names_ids: bool) -> None:
+        self.names_ids = names_ids
         self.totals = [0, 0, 0, 0, 0]
         self.ids: list[str | int] = []
 
@@ -192,7 +204,8 @@ class _Gone:
             tokens = _tokens(record)
             added = (*tokens, 0, 0, 0) if record.grounding is None else (*tokens, 1, *record.grounding)
             self.totals = [total + one for total, one in zip(self.totals, added, strict=True)]
-            self.ids += (record.id, seq)
+            if self.names_ids:
+                self.ids += (record.id, seq)
 
 
 def make_summary(text: str, through_seq: int) -> Summary:

@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+from service.store import history
+
 CALLS: dict[str, Any] = {
     "role": "assistant",
     "content": None,
@@ -147,6 +149,20 @@ async def test_a_summary_of_what_is_forgotten_goes(client: httpx.AsyncClient, co
 
     assert kept["summary"]["through_seq"] == 3
     assert gone["summary"] is None
+
+
+async def test_a_very_long_way_back(
+    client: httpx.AsyncClient, conversation: str, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids that are too many to hold in memory are looked for in the store; none is left."""
+    monkeypatch.setattr(history, "_MOST_NAMED", 100)
+    for start in range(0, 300, 100):
+        await append(client, conversation, *(said(f"line {start + n}", f"m-{start + n}") for n in range(100)))
+
+    await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 7})
+
+    left = server.hgetall(f"sash:{{default/{conversation}}}:ids")
+    assert left == {f"m-{n}": str(n + 1) for n in range(7)}
 
 
 async def test_a_long_way_back(client: httpx.AsyncClient, conversation: str) -> None:
