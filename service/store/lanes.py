@@ -16,8 +16,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from hiredis import pack_command
 from redis.asyncio import Connection
-from redis.exceptions import DataError, ResponseError
+from redis.exceptions import ResponseError
 
 from service.problems import StoreUnavailable
 from service.store.durability import INSPECT, Barrier, Durability, Found
@@ -244,9 +245,9 @@ class Lane:
                 continue
             behind = _behind(batch, found.barrier)
             try:
-                packed = connection.pack_commands([command.words for command in (*batch, *behind)])
-            except (UnicodeError, DataError):
-                self._queue.extendleft(reversed(_sendable(batch, connection)))
+                packed = [pack_command(tuple(command.words)) for command in (*batch, *behind)]
+            except (UnicodeError, TypeError):
+                self._queue.extendleft(reversed(_sendable(batch)))
                 continue
             self._sent.extend([*batch, *behind])
             self._observer.sent(len(batch))
@@ -301,13 +302,13 @@ class Lane:
             return error
 
 
-def _sendable(commands: Iterable[Command], connection: Connection) -> list[Command]:
+def _sendable(commands: Iterable[Command]) -> list[Command]:
     """Those that can be written; the others fail, each by itself."""
     good = []
     for command in commands:
         try:
-            connection.pack_commands([command.words])
-        except (UnicodeError, DataError) as error:
+            pack_command(tuple(command.words))
+        except (UnicodeError, TypeError) as error:
             command.fail(error)
         else:
             good.append(command)
