@@ -224,7 +224,8 @@ async def test_nothing_that_people_wrote_is_in_logs_or_metrics(
     store: EmbeddedStore, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A canary in every place where people's words and ids go, through success and every kind of failure."""
-    canary = "canary7x"
+    canary, root = "canary7x", logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     configure_logging("json", "debug")
     logging.getLogger("httpx").setLevel(logging.ERROR)  # the test's own client, in the same process
     try:
@@ -255,6 +256,7 @@ async def test_nothing_that_people_wrote_is_in_logs_or_metrics(
             stats = (await client.get("/stats", headers=ACME)).text
     finally:
         structlog.reset_defaults()
+        root.handlers[:], root.level = handlers, level
         logging.getLogger("httpx").setLevel(logging.NOTSET)
     written = capfd.readouterr()
     lines = [json.loads(line) for line in (written.out + written.err).splitlines() if line.startswith("{")]
