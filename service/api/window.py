@@ -57,7 +57,8 @@ async def build_window(request: Req) -> Response[bytes]:
         models = await context.calibrations.correct(tenant_of(request), context.models, wanted.model)
         window, seen = await worker(len(body), observed_window, wanted, models)
     except WindowDoesNotFit:
-        context.metrics.does_not_fit(wanted.model or "")
+        if not wanted.explain:
+            context.metrics.does_not_fit(wanted.model or "")
         raise
     seen.tell(context.metrics, time.perf_counter() - started)
     return Response(window, media_type=JSON)

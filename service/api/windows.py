@@ -135,7 +135,8 @@ async def _window_of(
         try:
             window = await worker(size, build, history, limits, parts, query, documents)
         except WindowDoesNotFit:
-            context.metrics.does_not_fit(limits.model.id)
+            if not query.explain:
+                context.metrics.does_not_fit(limits.model.id)
             raise
         if isinstance(window, Window):
             break

@@ -138,10 +138,13 @@ async def test_reuse_is_what_really_stands_in_the_same_place(own: httpx.AsyncCli
 
 
 async def test_a_window_that_somebody_only_looks_at_is_not_counted(own: httpx.AsyncClient):
-    """With ``explain`` it is shown, not sent."""
+    """With ``explain`` it is shown, not sent; nor is one that would not fit a thing to be woken for."""
     await say(own, "user", "Hello")
     await window(own, explain="true")
-    assert (await stats(own))["hour"]["all"]["windows"] == 0
+    refused = await own.get("/conversations/c-1/window?model=gpt-4o&max_tokens=1&explain=true")
+    figures = (await stats(own))["hour"]["all"]
+    assert refused.status_code == 422
+    assert (figures["windows"], figures["does_not_fit"]) == (0, 0)
 
 
 async def test_a_window_that_does_not_fit(own: httpx.AsyncClient):

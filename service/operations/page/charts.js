@@ -1,6 +1,6 @@
 /** Columns over time: windows, with failed requests in front, and the time that windows took as a line above. */
 function timeline(points, perMinute, unit) {
-  const width = 760, height = 190, left = 40, bottom = 22, top = 8, room = width - left;
+  const width = roomFor(760), height = 190, left = 40, bottom = 22, top = 8, room = width - left;
   const most = nice(Math.max(...points.map((point) => point.windows / perMinute), 1));
   const step = room / points.length;
   const y = (value) => top + (height - top - bottom) * (1 - value / most);
@@ -10,7 +10,7 @@ function timeline(points, perMinute, unit) {
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label });
   for (const value of [0, most / 2, most]) {
     svg.append(s("line", { class: "axis", x1: left, x2: width, y1: y(value), y2: y(value) }));
-    svg.append(s("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, say.short(value)));
+    svg.append(s("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, value < 1 ? String(value) : say.short(value)));
   }
   points.forEach((point, index) => {
     const value = point.windows / perMinute, x = left + index * step;
@@ -25,7 +25,7 @@ function timeline(points, perMinute, unit) {
     }
     svg.append(column);
   });
-  const every = Math.ceil(points.length / 6);
+  const every = Math.ceil(points.length / Math.floor(width / 110));
   points.forEach((point, index) => {
     if (index % every === 0 && index < points.length - every / 2) svg.append(s("text", { x: left + index * step, y: height - 4 }, say.clock(point.at)));
   });
@@ -35,7 +35,7 @@ function timeline(points, perMinute, unit) {
 
 /** The 95th percentile of each moment as a line, gaps where nothing was served. */
 function latency(points) {
-  const width = 760, height = 84, left = 40, bottom = 6, top = 8;
+  const width = roomFor(760), height = 84, left = 40, bottom = 6, top = 8;
   const values = points.map((point) => point.window_p95_milliseconds);
   const known = values.filter((value) => value !== null);
   const most = nice(Math.max(...known, 1));
@@ -45,7 +45,7 @@ function latency(points) {
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label });
   for (const value of [0, most]) {
     svg.append(s("line", { class: "axis", x1: left, x2: width, y1: y(value), y2: y(value) }));
-    svg.append(s("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, say.short(value)));
+    svg.append(s("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, value < 1 ? String(value) : say.short(value)));
   }
   let path = "", pen = false;
   values.forEach((value, index) => {
@@ -96,8 +96,11 @@ function stacked(parts, name, unit = "") {
   return [bar, key];
 }
 
-/** The next round number: 1, 2 or 5 times a power of ten. */
+/** The width of a drawing, so that its letters keep their size on a narrow screen. */
+const roomFor = (wide) => Math.min(wide, Math.max(280, byId("main").clientWidth - 86));
+
+/** The next round number, whose half is round too. */
 function nice(value) {
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= value);
+  return [1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10].map((n) => Number((n * power).toPrecision(2))).find((n) => n >= value);
 }

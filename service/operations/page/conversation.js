@@ -96,7 +96,7 @@ function drawConversation(window, arrived) {
         h("h2", {}, "In figures"),
         pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ["left out", `${say.count(dropped.messages, "message")}, ${say.count(dropped.tokens, "token")}`],
           ["documents sent", `${grounding.documents_kept} of ${grounding.documents}${grounding.truncated ? ", cut" : ""}`, grounding.truncated ? "warn" : ""],
-          ["documents left out", `${say.short(dropped.grounding_tokens)} tokens`], ["reserve for the reply", say.whole(window.reserve)])),
+          ["documents left out", `${say.short(dropped.grounding_tokens)} tokens`], ["reserve", say.whole(window.reserve)])),
       h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: what is filled is sent, the line is the cut"), strip(window),
         h("ul", { class: "key" }, ["system", "user", "assistant", "tool"].map((role) => h("li", { class: `r-${role}` }, role)), h("li", { class: "c-quiet" }, "left out"),
           window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, grounding.truncated ? h("li", { class: "stripes" }, "documents cut") : null)),

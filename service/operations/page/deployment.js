@@ -65,7 +65,7 @@ function drawDeployment() {
   const served = `${say.count(range.all.windows, "window")} ${shown.range === "start" ? `since ${new Date(range.since).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" })}` : `in the ${RANGES[shown.range].toLowerCase()}`}`;
   if (!range.all.windows && !found.length) verdict("", "Nothing yet.", [], `No window was served in this time${range.requests.requests ? `; ${say.count(range.requests.requests, "request")} came` : ""}.`);
   else verdict(found[0]?.[0] ?? "", found.length ? (found.length === 1 ? "One thing to look at." : `${["", "", "Two", "Three", "Four", "Five"][found.length] ?? found.length} things to look at.`) : "All is well.", found.map(([, line]) => line), `${served}; the median took ${say.milliseconds(range.requests.window_milliseconds.p50 ?? range.all.milliseconds.p50)} ms.`);
-  const cards = [rateCard(range), numbersCard(range, figures), fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), modelsCard(range)];
+  const cards = !range.all.windows && !found.length ? [rateCard(range), numbersCard(range, figures), shown.stats.start.all.windows ? null : firstCard()] : [rateCard(range), numbersCard(range, figures), fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), modelsCard(range)];
   byId("cards").replaceChildren(...cards.filter(Boolean));
 }
 
@@ -86,13 +86,14 @@ function numbersCard(range, figures) {
   const windows = shown.range === "hour" ? recent.reduce((sum, point) => sum + point.windows, 0) : range.all.windows;
   const cell = (name, value, unit, note) => h("div", {}, h("dt", {}, name), h("dd", {}, value, unit ? h("small", {}, unit) : null), h("dd", { class: "note" }, note));
   const { requests } = range;
+  const measured = (time) => (time.p50 === null ? "none in this time" : `95 % within; the median is ${say.milliseconds(time.p50)}`);
   return card("", "At a glance", h("dl", { class: "figures" },
     cell("Windows a minute", say.rate(windows / minutes), "", shown.range === "hour" ? "last five minutes" : "on average"),
-    cell("Reading one", say.milliseconds(requests.window_milliseconds.p95), "ms", `95 % within; the median is ${say.milliseconds(requests.window_milliseconds.p50)}`),
-    cell("Appending", say.milliseconds(requests.append_milliseconds.p95), "ms", `95 % within; the median is ${say.milliseconds(requests.append_milliseconds.p50)}`),
+    cell("Reading one", say.milliseconds(requests.window_milliseconds.p95), "ms", measured(requests.window_milliseconds)),
+    cell("Appending", say.milliseconds(requests.append_milliseconds.p95), "ms", measured(requests.append_milliseconds)),
     cell("Failed", say.share(requests.requests ? requests.server_errors / requests.requests : 0), "", `${say.short(requests.server_errors)} of ${say.short(requests.requests)}; ${say.short(requests.client_errors)} refused as wrong`),
-    cell("Tokens a window", say.short(figures.tokens.p50), "", `the median; 95 % under ${say.short(figures.tokens.p95)}`),
-    cell("Budget used", say.share(figures.fill.p50), "", `the median; 95 % under ${say.share(figures.fill.p95)}`)));
+    cell("Tokens a window", say.short(figures.tokens.p50), "", figures.windows ? `the median; 95 % under ${say.short(figures.tokens.p95)}` : "no window"),
+    cell("Budget used", say.share(figures.fill.p50), "", figures.windows ? `the median; 95 % under ${say.share(figures.fill.p95)}` : "no window")));
 }
 
 function fullCard(figures) {
@@ -100,6 +101,12 @@ function fullCard(figures) {
   return card("", "How full windows are", fullness(figures.fill.histogram),
     pairs(["held the whole history", say.short(reasons.complete)], ["ended by the budget", say.short(reasons.budget)],
       reasons.limit ? ["ended by a limit", say.short(reasons.limit)] : null, reasons.summary ? ["ended by a summary", say.short(reasons.summary)] : null));
+}
+
+function firstCard() {
+  const line = `curl '${location.origin}/conversations/first/messages?model=gpt-4o-mini' \\\n${api.key ? "  -H 'Authorization: Bearer …' \\\n" : ""}  -H 'Content-Type: application/json' \\\n  -d '{"messages": [{"message": {"role": "user", "content": "Hello"}}]}'`;
+  return card("whole", "A first window", h("p", {}, "Append a turn and read its window in one call:"), h("pre", { class: "command", tabindex: "0", role: "region", "aria-label": "A command" }, h("code", {}, line)),
+    h("p", { class: "small" }, "Then look at it: ", h("a", { href: "#conversation?id=first&model=gpt-4o-mini" }, "the conversation “first”"), "."));
 }
 
 function leftOutCard(figures) {
