@@ -21,6 +21,7 @@ import httpx
 import pytest
 import pytest_asyncio
 import redis
+from api.conformity import conform
 from store.key_leaks import conversations_in, leaks
 
 from service.api.edge import App
@@ -66,8 +67,9 @@ async def lifespan(app: App) -> AsyncIterator[App]:
 
 
 def http(app: App, **options: Any) -> httpx.AsyncClient:
-    """A client that calls the application in place; what it cannot answer itself is a failure of the test."""
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sash", **options)
+    """A client that calls the application in place; an answer that the contract does not promise fails the test."""
+    hooks = {"response": [conform]}
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sash", event_hooks=hooks, **options)
 
 
 @pytest_asyncio.fixture(scope="session")

@@ -1,6 +1,5 @@
 """The document says what the service does: every route, every shape, every example."""
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
+from api.conformity import CONTRACT, resolved, validator
 from jsonschema import Draft202012Validator
 
+from service.api import idempotency
 from service.api.edge import OPEN_PATHS
 from service.api.openapi import document, examples
 from service.api.openapi.document import openapi_path
@@ -18,7 +19,6 @@ from service.api.openapi.meanings import MEANINGS
 from service.api.openapi.operations import OPERATIONS
 from service.app import ROUTES
 
-CONTRACT: dict[str, Any] = json.loads(document(ROUTES))
 STORED = Path(__file__).resolve().parent.parent.parent / "openapi.json"
 METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -43,26 +43,6 @@ def nodes(node: Any, place: str = "#") -> Iterator[tuple[str, Any]]:
     elif isinstance(node, list):
         for index, each in enumerate(node):
             yield from nodes(each, f"{place}/{index}")
-
-
-def resolved(node: dict[str, Any]) -> dict[str, Any]:
-    while "$ref" in node:
-        found: Any = CONTRACT
-        for step in node["$ref"].removeprefix("#/").split("/"):
-            found = found[step]
-        node = found
-    return node
-
-
-def validator(schema: dict[str, Any], *, closed: bool = False) -> Draft202012Validator:
-    """A validator of one of the document's schemas; ``closed`` refuses members that the document does not name."""
-    schemas = CONTRACT["components"]["schemas"]
-    if closed:
-        schemas = {
-            name: {"additionalProperties": False, **each} if "properties" in each else each
-            for name, each in schemas.items()
-        }
-    return Draft202012Validator({**schema, "components": {"schemas": schemas}})
 
 
 def examples_of() -> Iterator[tuple[str, dict[str, Any], Any]]:
@@ -186,6 +166,14 @@ def test_patterns_are_those_of_every_language() -> None:
     assert not [each for each in patterns if r"\Z" in each or r"\A" in each or "(?P" in each]
 
 
+@EVERY_OPERATION
+def test_an_idempotency_key_is_offered_where_it_counts(path: str, method: str, operation: dict[str, Any]) -> None:
+    """What the service remembers under a key says so, and nothing else does."""
+    names = {resolved(each)["name"] for each in operation.get("parameters", ())}
+    remembered = method.upper() in idempotency._METHODS and path not in idempotency._PURE
+    assert ("Idempotency-Key" in names) == remembered
+
+
 def test_meanings_are_of_what_there_is() -> None:
     """Each meaning belongs to a member or a query parameter that exists."""
     parameters = CONTRACT["components"]["parameters"]
@@ -229,7 +217,7 @@ def test_examples_validate() -> None:
     errors = [
         f"{place}: {error.message}"
         for place, schema, example in examples_of()
-        for error in validator(schema, closed=True).iter_errors(example)
+        for error in validator(schema).iter_errors(example)
     ]
     assert errors == []
 

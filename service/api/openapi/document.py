@@ -94,7 +94,7 @@ def _operation(handler: HTTPRouteHandler, method: str, path: str) -> Json:
         media: Json = {"schema": _schema(row.body), "example": row.body_example}
         operation["requestBody"] = {"required": True, "content": {row.media_type: media}}
     operation["responses"] = {
-        **{str(status): _answer(answer) for status, answer in sorted(row.answers.items())},
+        **{str(status): _answer(answer, row) for status, answer in sorted(row.answers.items())},
         **{
             str(status): {"$ref": f"#/components/responses/{response_name(status)}"}
             for status in _errors(row, method, path)
@@ -103,14 +103,18 @@ def _operation(handler: HTTPRouteHandler, method: str, path: str) -> Json:
     return operation
 
 
-def _answer(answer: Answer) -> Json:
+def _answer(answer: Answer, row: Operation) -> Json:
     headers = {name: {"$ref": f"#/components/headers/{name}"} for name in answer.headers}
+    if row.idempotent:
+        headers["Idempotency-Replayed"] = {"$ref": "#/components/headers/Replayed"}
     headers["X-Request-ID"] = {"$ref": "#/components/headers/RequestId"}
     said: Json = {"description": answer.description, "headers": headers}
     if answer.shape is None:
         return said
     example = {"example": answer.example} if answer.example is not None else {}
-    return {**said, "content": {answer.media_type: {"schema": _schema(answer.shape), **example}}}
+    media = {"schema": _schema(answer.shape), **example}
+    types = (answer.media_type, answer.or_type) if answer.or_type else (answer.media_type,)
+    return {**said, "content": dict.fromkeys(types, media)}
 
 
 def _schema(shape: type | str) -> Json:

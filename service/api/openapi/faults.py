@@ -14,8 +14,10 @@ from service.problems import (
     Problem,
     StoreUnavailable,
     TooLarge,
+    TooManyRequests,
     Unauthorized,
     UnknownModel,
+    Unprocessable,
     WindowDoesNotFit,
 )
 
@@ -41,6 +43,14 @@ MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
         "line": _LINE,
     },
     NotFound: {"near": _NEAR},
+    Unprocessable: {
+        "reserve": {**_NUMBER, "description": "The reserve that leaves nothing, in tokens."},
+        "context_window": {**_NUMBER, "description": "The model's context window, in tokens."},
+    },
+    TooManyRequests: {
+        "limit": {"type": "number", "description": "What a tenant may send."},
+        "unit": {"type": "string", "description": "What `limit` counts."},
+    },
     UnknownModel: {"near": _NEAR},
     WindowDoesNotFit: {
         "budget": {**_NUMBER, "description": "The tokens that the window may have."},
@@ -67,6 +77,11 @@ _EXAMPLES: Mapping[type[Problem], Json] = {
     PreconditionFailed: {
         "detail": "The conversation is at version 9 now: read it again and decide anew.",
         "version": 9,
+    },
+    TooManyRequests: {
+        "detail": "A tenant may send 50 requests a second: try again in 1 s.",
+        "limit": 50,
+        "unit": "requests a second",
     },
     FormatCannotCarry: {"errors": [{"pointer": "#/messages/3/content/1", "detail": "has no place in this format"}]},
 }

@@ -50,6 +50,8 @@ class Answer(msgspec.Struct, frozen=True):
     headers: tuple[str, ...] = ()
     media_type: str = JSON
     example: Any = None
+    or_type: str | None = None
+    """Another media type, for those who ask for it."""
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
@@ -301,7 +303,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "getMetrics": Operation(
         tag="operations",
         summary="Figures for Prometheus",
-        answers={200: Answer("The figures.", "Text", media_type="text/plain")},
+        answers={200: Answer("The figures.", "Text", media_type="text/plain", or_type="application/openmetrics-text")},
         stored=False,
     ),
     "getStats": Operation(

@@ -32,12 +32,25 @@ HEADERS: Final[dict[str, Json]] = {
     },
     "RetryAfter": {"description": "Try again after so many seconds.", "schema": {"type": "integer"}, "example": 1},
     "RequestId": {"description": "The request's id, as the log has it.", "schema": {"type": "string"}},
+    "Replayed": {
+        "description": "`true` when this is the answer of an earlier request under the same Idempotency-Key.",
+        "schema": {"type": "string"},
+        "example": "true",
+    },
     "Authenticate": {"description": "How to say who you are.", "schema": {"type": "string"}, "example": "Bearer"},
 }
 _CONDITIONS: Final[dict[str, tuple[str, str, str]]] = {
-    "IfMatch": ("If-Match", "Only if the conversation is still at this version, written as its ETag.", '"8"'),
+    "IfMatch": (
+        "If-Match",
+        "Only if the conversation is still at this version, written as its ETag; `*` for any.",
+        '"8"',
+    ),
     "IfNoneMatch": ("If-None-Match", "Only if the conversation has moved on from this version.", '"8"'),
-    "IdempotencyKey": ("Idempotency-Key", "The same key with the same request is answered as before.", "k-1"),
+    "IdempotencyKey": (
+        "Idempotency-Key",
+        "The same key with the same request is answered as before; 1 to 255 visible ASCII characters.",
+        "k-1",
+    ),
 }
 
 

@@ -1,0 +1,88 @@
+"""Every answer that any test gets is held against the document: status, media type, headers and shape."""
+
+import json
+import re
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import httpx
+from jsonschema import Draft202012Validator
+
+from service.api.openapi import document
+from service.app import ROUTES
+
+CONTRACT: dict[str, Any] = json.loads(document(ROUTES))
+_ENOUGH = 20
+"""Bodies that are validated of each operation and status in one process: tests by the thousand have the same ones."""
+_SAID_HEADERS = {"etag", "location", "link", "retry-after", "www-authenticate", "idempotency-replayed"}
+_checked: Counter[tuple[str, int]] = Counter()
+
+
+def validator(schema: dict[str, Any], *, closed: bool = True) -> Draft202012Validator:
+    """A validator of one of the document's schemas; ``closed`` refuses members that the document does not name."""
+    schemas = CONTRACT["components"]["schemas"]
+    if closed:
+        schemas = {
+            name: {"additionalProperties": False, **each} if "properties" in each else each
+            for name, each in schemas.items()
+        }
+    return Draft202012Validator({**schema, "components": {"schemas": schemas}})
+
+
+async def conform(answer: httpx.Response) -> None:
+    """Fail the test that got an answer which the document does not promise. An httpx event hook."""
+    operation = find_operation(answer.request.method, answer.request.url.path)
+    if operation is None:
+        return
+    name, status = operation["operationId"], answer.status_code
+    assert str(status) in operation["responses"], f"{name} may not answer {status}"
+    said = resolved(operation["responses"][str(status)])
+    headers = _SAID_HEADERS & set(answer.headers)
+    assert headers <= {each.lower() for each in said.get("headers", ())}, f"{name} {status}: {sorted(headers)}"
+    if "content" in said:
+        await check_body(name, answer, said["content"])
+
+
+async def check_body(name: str, answer: httpx.Response, content: dict[str, Any]) -> None:
+    """The body, by the media type that it came with."""
+    media_type = answer.headers["content-type"].partition(";")[0]
+    assert media_type in content, f"{name} {answer.status_code}: {media_type}"
+    _checked[name, answer.status_code] += 1
+    if _checked[name, answer.status_code] <= _ENOUGH and re.fullmatch(r"application/(problem\+)?json", media_type):
+        errors = _validator(json.dumps(content[media_type]["schema"])).iter_errors(json.loads(await answer.aread()))
+        assert [error.message for error in errors] == [], f"{name} {answer.status_code}"
+
+
+@cache
+def _validator(schema: str) -> Draft202012Validator:
+    return validator(json.loads(schema))
+
+
+def resolved(node: dict[str, Any]) -> dict[str, Any]:
+    """What a node of the document stands for."""
+    while "$ref" in node:
+        found: Any = CONTRACT
+        for step in node["$ref"].removeprefix("#/").split("/"):
+            found = found[step]
+        node = found
+    return node
+
+
+def find_operation(method: str, path: str) -> Any:
+    """The operation that a request is for, or None; of two templates the one with fewer parameters."""
+    for pattern, item in _patterns():
+        if method.lower() in item and pattern.fullmatch(path):
+            return item[method.lower()]
+    return None
+
+
+@cache
+def _patterns() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
+    def pattern(path: str) -> re.Pattern[str]:
+        kinds = {"{model_id}": ".+"}
+        steps = (kinds.get(step, "[^/]+") if step.startswith("{") else re.escape(step) for step in path.split("/"))
+        return re.compile("/".join(steps))
+
+    paths = sorted(CONTRACT["paths"].items(), key=lambda each: each[0].count("{"))
+    return [(pattern(path), item) for path, item in paths]
