@@ -18,11 +18,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from service.core.counting import reference_tokens
+from service.core.counting import message_tokens, reference_tokens
 from service.core.documents import Documents
 from service.core.models import Model
 from service.core.records import Record
-from service.core.units import USER
+from service.core.units import DEVELOPER, USER
 from service.core.view import View
 
 
@@ -43,9 +43,14 @@ def cut_seq(view: View, room: int, step: float, *, model: Model, documents: Docu
     are sent: those of the ``latest`` question, of ``all``, of ``none``.
     """
     history = view.history
-    steady = {index for index, why in view.always.items() if why not in ("question", "newest")}
+    # A pinned group that nobody finished is not sent, but its room stays set aside: given back, it would move the cut back.
+    steady = {i for i, unit in enumerate(view.units) if _is_steady(history.records[unit.start : unit.end])}
     room -= sum(view.cost(view.units[index]) for index in steady)
-    room -= sum(cost for seq, cost in view.outside.items() if view.why(seq) != "question")
+    room -= sum(
+        message_tokens(record.measure, model, parallel=record.parallel)
+        for seq, record in history.outside.items()
+        if record.pinned or seq != history.question
+    )
 
     def span(records: Sequence[Record], cost: int) -> Span:
         is_question = records[0].measure.role == USER
@@ -71,6 +76,11 @@ def cut_seq(view: View, room: int, step: float, *, model: Model, documents: Docu
     if cut is None:
         return None
     return history.length + 1 if cut == len(spans) else view.seq(view.units[cut])
+
+
+def _is_steady(records: Sequence[Record]) -> bool:
+    """Whether a unit is in every window to come, its group once finished."""
+    return records[0].measure.role <= DEVELOPER or any(record.pinned for record in records)
 
 
 def _documents_tokens(record: Record, model: Model, column: int, documents: Documents) -> int:

@@ -79,10 +79,10 @@ def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Do
             if bounds.documents_everywhere and not stop and seq not in state.grounding:
                 _ground(state, view, unit, 0, model, documents)
             continue
-        if stop or (state.skipped_seq and seq < state.skipped_seq - SKIP_HORIZON):
-            return _ended(state, view, index, stop or "budget", bounds)
         if index == 0 and view.headless:
             break
+        if stop or (state.skipped_seq and seq < state.skipped_seq - SKIP_HORIZON):
+            return _ended(state, view, index, stop or "budget", bounds)
         if not unit.whole:
             state.reasons[index] = "unanswered"
         elif bounds.dedupe and _is_said(unit, view, said):

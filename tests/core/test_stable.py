@@ -205,6 +205,15 @@ def test_pins_stand_before_the_cut() -> None:
     assert windows[-1].seqs[1] > 60
 
 
+def test_a_pinned_group_that_nobody_finishes() -> None:
+    """A pinned group that is overtaken leaves the window, and its room does not move the cut back."""
+    waiting = [calling("a", "b", "c"), result("a"), pinned(result("b")), said("assistant", "well"), said("user", "so?")]
+    found = talk(grounded("which?", words(190)), said("assistant", "it"), *([said("user", "")] * 6), *waiting)
+    for budget in range(190, 260):
+        firsts = [window.seqs[0] for window in lived(found, Ask(budget=budget, options=stable(0.05)))]
+        assert firsts == sorted(firsts)
+
+
 def test_steps_are_of_the_model_s_tokens() -> None:
     """For a model whose tokens are estimated with a margin, the step is a part of its own budget too."""
     windows = lived(chat(150), Ask("claude-sonnet-4-5", 2000, stable()))

@@ -165,12 +165,36 @@ def test_a_question_before_the_tail() -> None:
     assert (tail.seqs[0], list(tail.grounding)) == (1, [1])
 
 
-def test_a_pinned_question_is_cut_alike_from_every_tail() -> None:
+@pytest.mark.parametrize("budget", range(400, 800, 20))
+def test_a_pinned_question_is_cut_alike_from_every_tail(budget: int) -> None:
     """A stable cut takes a pinned newest question for a pinned message, within the tail and before it."""
     rounds = [m for i in range(40) for m in (calling(f"c{i}"), result(f"c{i}", words(20)))]
     found = talk(*([said("user", words(30))] * 9), grounded("which?", words(90), is_pinned=True), *rounds)
-    ask = Ask(budget=600, options=Options(stable=True))
-    assert found.build(ask, first_seq=40) == found.window(ask)
+    ask = Ask(budget=budget, options=Options(stable=True, stable_step=0.05))
+    assert found.build(ask, first_seq=25) == found.window(ask)
+
+
+def test_a_pinned_question_is_called_pinned() -> None:
+    """The figures of a problem are the same from every tail, a pinned question's among them."""
+    found = talk(pinned(said("user", "which?")), *([said("assistant", "x")] * 5))
+    assert outcome(found, Ask(budget=1), 3) == outcome(found, Ask(budget=1))
+    assert set(outcome(found, Ask(budget=1), 3)["costs"]) == {"priming", "pinned messages", "newest"}
+
+
+def test_two_bounds_at_the_beginning_of_a_tail() -> None:
+    """Where a summary and a limit both end history just before the tail, which of them is asked, not guessed."""
+    found = talk(*([said("user", "x")] * 5), said("assistant", "y"), summary=("They met.", 5))
+    ask = Ask(options=Options(limit=2, summary="always"))
+    assert found.window(ask).stop_reason == "limit"
+    assert isinstance(found.build(ask, first_seq=6), NeedOlder)
+
+
+def test_two_bounds_within_a_group_that_a_tail_cuts() -> None:
+    """A group that begins before the limit and ends within the summary is beyond the limit, from every tail."""
+    found = talk(calling("a"), result("a"), said("user", "x"), said("assistant", "y"), summary=("They met.", 2))
+    ask = Ask(options=Options(limit=3, summary="always"))
+    assert found.window(ask).stop_reason == "limit"
+    assert found.build(ask, first_seq=2) == found.window(ask)
 
 
 def test_everything_before_the_tail_is_always_in() -> None:
