@@ -271,4 +271,5 @@ async def test_the_page_asks_nobody_else(client: httpx.AsyncClient) -> None:
     answer = await client.get("/docs")
     assert answer.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
     assert not re.search(rb"https?://|src=[\"']//", answer.content)
