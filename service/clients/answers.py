@@ -1,0 +1,72 @@
+"""What an answer of the server means to the adapters: JSON, an error that says why, or "ask again"."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import msgspec
+
+TIMEOUT_SECONDS = 30.0
+WAITS_SECONDS = (0.1, 0.5, 2.0)
+"""Before the second, third and fourth attempt. What the adapters send may be sent twice: entries carry ids."""
+_PASSING = {429, 502, 503, 504}
+_MOST_ENTRIES = 100
+_LONGEST_WAIT_SECONDS = 10.0
+
+
+class SashError(Exception):
+    """The server said no: ``status``, and ``problem``, its answer (RFC 9457)."""
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        super().__init__(problem.get("detail") or problem.get("title") or f"HTTP {status}")
+        self.status = status
+        self.problem = problem
+
+
+def options(url: str, api_key: str | None) -> dict[str, Any]:
+    """How a client of httpx2 is made for a server."""
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    return {"base_url": url, "headers": headers, "timeout": TIMEOUT_SECONDS}
+
+
+def query(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Window parameters as they stand in a URL: those that are None are left to the server."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in parameters.items()
+        if value is not None
+    }
+
+
+def read(response: httpx2.Response) -> Any:
+    """The answer's JSON, None for an empty one. Raises SashError."""
+    if response.status_code < 400:
+        return msgspec.json.decode(response.content) if response.content else None
+    try:
+        problem = msgspec.json.decode(response.content, type=dict[str, Any])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        problem = {"detail": f"HTTP {response.status_code} without a problem in it: that may be no Sash server."}
+    raise SashError(response.status_code, problem)
+
+
+def is_passing(response: httpx2.Response) -> bool:
+    """Whether the same request may be answered in a moment."""
+    return response.status_code in _PASSING
+
+
+def wait_seconds(response: httpx2.Response, wait: float) -> float:
+    """How long to wait: what the server asks for, when that is longer."""
+    text = response.headers.get("retry-after", "")
+    return max(wait, min(float(text), _LONGEST_WAIT_SECONDS)) if text.isascii() and text.isdigit() else wait
+
+
+def appends(entries: Sequence[dict[str, Any]]) -> Iterator[bytes]:
+    """The bodies of the appends for ``entries``, as many in each as a server takes.
+
+    An entry without an id gets one, so that an append which is sent again, because its answer was lost, is stored once.
+    """
+    rest = iter({"id": uuid4().hex, **entry} for entry in entries)
+    while part := list(islice(rest, _MOST_ENTRIES)):
+        yield msgspec.json.encode({"messages": part})

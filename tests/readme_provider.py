@@ -1,0 +1,125 @@
+"""A stand-in for the provider on loopback: asks for a talk when it has the tool for it, else says where it is.
+
+It bills what ``POST /count`` says, and answers 400 as the provider does when a call and its result are not together.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+
+ANSWER = "At 12:10, in Robertson 2."
+TOPIC = '{"topic": "gradle"}'
+
+
+class Provider(ThreadingHTTPServer):
+    """The requests that came, in order, and where to send more: ``requests``, ``environment``."""
+
+    daemon_threads = True
+
+    def __init__(self, sash: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.sash = sash
+        self.requests: list[dict[str, Any]] = []
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What points the provider's SDKs here."""
+        return {"OPENAI_BASE_URL": f"http://127.0.0.1:{self.server_port}/v1", "OPENAI_API_KEY": "none"}
+
+    def reply(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self.requests.append(body)
+        return self._completion(body) if path == "/v1/chat/completions" else self._response(body)
+
+    def _completion(self, body: dict[str, Any]) -> dict[str, Any]:
+        counted = {name: body[name] for name in ("model", "messages", "tools") if name in body}
+        tokens = httpx.post(f"{self.sash}/count", json=counted).raise_for_status().json()["tokens"]
+        message: dict[str, Any] = {"role": "assistant", "content": ANSWER, "refusal": None, "annotations": []}
+        if _wants_talk(body, body["messages"]):
+            call = {"id": f"call_{len(self.requests)}", "type": "function"}
+            call["function"] = {"name": "find_talk", "arguments": TOPIC}
+            message |= {"content": None, "tool_calls": [call]}
+        reason = "tool_calls" if message["content"] is None else "stop"
+        return {
+            "id": f"chatcmpl-{len(self.requests)}",
+            "object": "chat.completion",
+            "created": 1,
+            "model": body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": None}],
+            "usage": {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1},
+        }
+
+    def _response(self, body: dict[str, Any]) -> dict[str, Any]:
+        number = len(self.requests)
+        said: dict[str, Any] = {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed"}
+        said["content"] = [{"type": "output_text", "text": ANSWER, "annotations": []}]
+        if _wants_talk(body, body["input"]):
+            said = {"id": f"fc_{number}", "type": "function_call", "status": "completed", "call_id": f"call_{number}"}
+            said |= {"name": "find_talk", "arguments": TOPIC}
+        return {
+            "id": f"resp_{number}",
+            "object": "response",
+            "created_at": 1,
+            "status": "completed",
+            "model": body["model"],
+            "output": [{"id": f"rs_{number}", "type": "reasoning", "summary": []}, said],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            "usage": {
+                "input_tokens": 1,
+                "input_tokens_details": {"cached_tokens": 0},
+                "output_tokens": 1,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": 2,
+            },
+        }
+
+
+def _wants_talk(body: dict[str, Any], messages: list[dict[str, Any]]) -> bool:
+    last = messages[-1]
+    return bool(body.get("tools")) and last.get("role") == "user" and "gradle" in json.dumps(last)
+
+
+def _unpaired(body: dict[str, Any]) -> list[str]:
+    """The ids of calls and results that stand alone."""
+    messages = [*body.get("messages", ()), *body.get("input", ())]
+    calls = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
+    calls += [item["call_id"] for item in messages if item.get("type") == "function_call"]
+    results = [message["tool_call_id"] for message in messages if message.get("role") == "tool"]
+    results += [item["call_id"] for item in messages if item.get("type") == "function_call_output"]
+    return sorted(set(calls) ^ set(results))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Provider
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        alone = _unpaired(body)
+        answer = {"error": {"message": f"unpaired: {alone}"}} if alone else self.server.reply(self.path, body)
+        data = json.dumps(answer).encode()
+        self.send_response(400 if alone else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing: a failed test shows what the client saw."""
+
+
+@contextmanager
+def provided(sash: str) -> Iterator[Provider]:
+    """A provider that counts by the server at ``sash``."""
+    with Provider(sash) as provider:
+        thread = threading.Thread(target=provider.serve_forever, daemon=True)
+        thread.start()
+        yield provider
+        provider.shutdown()
+        thread.join()
