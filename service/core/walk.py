@@ -74,22 +74,23 @@ def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Do
     for index in range(len(view.units) - 1, -1, -1):
         unit = view.units[index]
         seq = view.seq(unit)
-        stop = bounds.reason(seq)
+        stop = _stop(state, bounds, seq)
         if index in view.always:
-            if bounds.documents_everywhere and not stop and seq not in state.grounding:
-                _ground(state, view, unit, 0, model, documents)
+            _pass(state, view, unit, model, documents, everywhere=bounds.documents_everywhere and not stop)
             continue
         if index == 0 and view.headless:
             break
-        if stop or (state.skipped_seq and seq < state.skipped_seq - SKIP_HORIZON):
-            return _ended(state, view, index, stop or "budget", bounds)
+        if stop:
+            return _ended(state, view, index, stop, bounds)
+        words = _said(view, unit) if bounds.dedupe else None
         if not unit.whole:
             state.reasons[index] = "unanswered"
-        elif bounds.dedupe and _is_said(unit, view, said):
+        elif words in said:
             state.duplicates += 1
             state.reasons[index] = "duplicate"
         elif _keep(state, view, index, model, documents, everywhere=bounds.documents_everywhere):
-            said.add(view.history.records[unit.start].content_digest)
+            if words is not None:
+                said.add(words)
         elif bounds.skip and state.room >= _SMALLEST_COST:
             state.skipped_seq = state.skipped_seq or seq
             state.reasons[index] = "too large"
@@ -98,17 +99,21 @@ def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Do
     return _at_the_beginning(state, view, bounds)
 
 
+def _stop(state: Walk, bounds: Bounds, seq: int) -> Reason | None:
+    """Why history does not go back to ``seq``; None when it may."""
+    given_up = state.skipped_seq and seq < state.skipped_seq - SKIP_HORIZON
+    return bounds.reason(seq) or ("budget" if given_up else None)
+
+
 def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     """The walk saw all of the tail: what lies before it is left out for one reason, or must be read."""
     before = view.history.first_seq - 1
-    if before == len(view.outside) and not view.headless:
+    stop = _stop(state, bounds, before)
+    seen = before == len(view.outside) and not view.headless
+    if seen and (before == 0 or stop or not bounds.documents_everywhere):
         return _ended(state, view, -1, "complete", bounds)
-    stop = bounds.reason(before)
-    certain = stop is not None and stop == bounds.reason(1)
-    if state.skipped_seq and before < state.skipped_seq - SKIP_HORIZON:
-        stop, certain = stop or "budget", True
     alone = view.headless and view.role(view.units[0]) == FUNCTION  # or with a call before the tail: who knows
-    if stop is None or not certain or alone:
+    if stop is None or stop != _stop(state, bounds, 1) or alone:
         state.stop = "older"
         return state
     return _ended(state, view, 0 if view.headless else -1, stop, bounds)
@@ -123,6 +128,12 @@ def _keep(state: Walk, view: View, index: int, model: Model, documents: Document
     state.room -= cost
     state.kept.append(index)
     return True
+
+
+def _pass(state: Walk, view: View, unit: Unit, model: Model, documents: Documents, *, everywhere: bool) -> None:
+    """Give what is in anyway its documents, where messages have theirs; the newest question has them already."""
+    if everywhere and view.seq(unit) not in state.grounding:
+        _ground(state, view, unit, 0, model, documents)
 
 
 def _ground(state: Walk, view: View, unit: Unit, cost: int, model: Model, documents: Documents) -> bool:
@@ -167,17 +178,16 @@ def _begin_with_user(state: Walk, view: View) -> None:
 
 def _always_said(view: View) -> set[bytes]:
     """What the messages of every window say."""
-    units = [unit for unit in map(view.units.__getitem__, view.always) if unit.end - unit.start == 1]
-    records = [view.history.records[unit.start] for unit in units] + [view.record(seq) for seq in view.outside]
-    return {record.content_digest for record in records if _is_plain(record)}
+    inside = [_said(view, view.units[index]) for index in view.always]
+    outside = [_words(view.record(seq)) for seq in view.outside]
+    return {words for words in (*inside, *outside) if words is not None}
 
 
-def _is_said(unit: Unit, view: View, said: set[bytes]) -> bool:
-    """Whether a newer message says the same; tool groups are never the same."""
-    record = view.history.records[unit.start]
-    return unit.end - unit.start == 1 and _is_plain(record) and record.content_digest in said
+def _said(view: View, unit: Unit) -> bytes | None:
+    """What tells that a unit is said again; None for tool groups, which are never the same."""
+    return _words(view.history.records[unit.start]) if unit.end - unit.start == 1 else None
 
 
-def _is_plain(record: Record) -> bool:
+def _words(record: Record) -> bytes | None:
     plain = record.measure.role in (USER, ASSISTANT) and not record.calls and not record.flags & Flags.LEGACY_CALL
-    return plain and record.content_digest != _NO_CONTENT
+    return record.content_digest if plain and record.content_digest != _NO_CONTENT else None

@@ -138,6 +138,14 @@ def test_refusals_are_not_the_same() -> None:
     assert found.window(Ask(options=Options(dedupe="messages"))).seqs == [1, 2, 3, 4, 5]
 
 
+def test_a_tool_call_says_nothing_again() -> None:
+    """Text beside a tool call does not make the same text by itself a duplicate."""
+    found = talk(
+        said("user", "a"), said("assistant", "wait"), calling("c", content="wait"), result("c"), said("user", "b")
+    )
+    assert found.window(Ask(options=Options(dedupe="messages"))).seqs == [1, 2, 3, 4, 5]
+
+
 def test_an_old_tool_call_that_nobody_answered() -> None:
     """A call that was overtaken before its result came is left out: providers answer 400 for it, for ever."""
     found = talk(said("user", "a"), calling("c"), said("user", "never mind"))

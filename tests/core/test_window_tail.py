@@ -206,6 +206,14 @@ def test_everything_before_the_tail_is_always_in() -> None:
     assert (tail, tail.stop_reason) == (found.window(ask), "complete")
 
 
+def test_documents_of_what_is_pinned_before_the_tail() -> None:
+    """With ``all``, a pinned message within the bounds has its documents, wherever the tail begins."""
+    found = talk(grounded("a", "first", is_pinned=True), said("assistant", "b"), said("user", "?"))
+    ask = Ask(options=Options(grounding="all"))
+    assert list(found.window(ask).grounding) == [1]
+    assert isinstance(found.build(ask, first_seq=2), NeedOlder)
+
+
 def test_a_duplicate_of_what_is_pinned_before_the_tail() -> None:
     """A message that repeats a pinned one is left out, wherever the tail begins."""
     found = talk(
