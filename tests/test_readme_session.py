@@ -1,0 +1,126 @@
+"""The Agents SDK's session as it is shipped: items there and back, without the SDK and against ``sash serve``."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from conftest import Served
+
+from service.clients.agents import SashSession
+from service.clients.answers import SashError
+from service.clients.items import to_entries, to_items
+
+REASONING = {"id": "rs_1", "type": "reasoning", "summary": []}
+SAID = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
+SAID["content"] = [{"type": "output_text", "text": "At seven.", "annotations": []}]
+CALL = {"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": "find_table", "arguments": "{}"}
+OTHER = {"type": "function_call", "call_id": "call_2", "name": "find_taxi", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "Osteria"}
+OTHER_OUTPUT = {"type": "function_call_output", "call_id": "call_2", "output": [{"type": "input_text", "text": "none"}]}
+SEARCH = {"id": "ws_1", "type": "web_search_call", "status": "completed"}
+QUESTION = {"role": "user", "content": "Two seats?"}
+IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"}
+PICTURE = {"role": "user", "content": [{"type": "input_text", "text": "here"}, IMAGE]}
+TURN: list[dict[str, Any]] = [QUESTION, REASONING, CALL, OTHER, OUTPUT, OTHER_OUTPUT, SEARCH, SAID, PICTURE]
+
+
+@pytest_asyncio.fixture
+async def session(served: Served, fresh: Callable[[], str]) -> AsyncIterator[SashSession]:
+    session = SashSession(fresh(), url=served.url)
+    yield session
+    await session.close()
+
+
+@pytest.mark.parametrize("items", [TURN, [REASONING], [REASONING, SAID], [], [CALL, REASONING, OUTPUT, SEARCH]])
+def test_items_become_entries_and_come_back(items: list[dict[str, Any]]) -> None:
+    """Nothing is lost and nothing moves, reasoning and hosted calls included."""
+    assert [item for entry in to_entries(items) for item in to_items(entry)] == items
+
+
+def test_what_a_message_says_is_not_kept_twice() -> None:
+    """Items that the chat message gives back are not in the metadata besides."""
+    assert [entry.get("metadata") for entry in to_entries([QUESTION, PICTURE, OTHER])] == [None, None, None]
+
+
+def test_reasoning_goes_with_what_came_of_it() -> None:
+    """What cannot be a chat message is kept with the message after it, where a rewind takes both."""
+    assert [len(to_items(entry)) for entry in to_entries([QUESTION, REASONING, SAID])] == [1, 2]
+
+
+def test_an_item_that_no_message_can_say_is_refused() -> None:
+    """A part of an unknown type is named, not dropped."""
+    with pytest.raises(ValueError, match="input_smell"):
+        to_entries([{"role": "user", "content": [{"type": "input_smell"}]}])
+
+
+async def test_a_session_gives_back_what_was_added(session: SashSession) -> None:
+    """All items in order, and any number of the last ones."""
+    await session.add_items(TURN)
+    assert await session.get_items() == TURN
+    assert [await session.get_items(limit) for limit in range(len(TURN) + 2)] == [
+        TURN[len(TURN) - min(limit, len(TURN)) :] for limit in range(len(TURN) + 2)
+    ]
+
+
+async def test_items_are_popped_one_by_one(session: SashSession) -> None:
+    """The last item goes first, also where several items are one message; then there is none."""
+    await session.add_items(TURN)
+    popped = [await session.pop_item() for _ in range(len(TURN) + 1)]
+    assert popped == [*reversed(TURN), None]
+    assert await session.get_items() == []
+
+
+async def test_more_than_an_append_takes_is_several(session: SashSession) -> None:
+    """250 messages arrive once and in order."""
+    items = [{"role": "user", "content": f"{number}"} for number in range(250)]
+    await session.add_items(items)
+    assert await session.get_items() == items
+
+
+async def test_a_cleared_session_is_empty_and_goes_on(session: SashSession) -> None:
+    """Clearing works before there is anything, and items may be added after it."""
+    await session.clear_session()
+    await session.add_items([QUESTION])
+    await session.clear_session()
+    assert await session.get_items() == []
+    await session.add_items([PICTURE])
+    assert await session.get_items() == [PICTURE]
+
+
+async def test_with_a_model_a_session_is_its_window(served: Served, session: SashSession) -> None:
+    """What fits comes as input items without reasoning; the last items are still as they were added."""
+    windowed = SashSession(session.session_id, url=served.url, model="gpt-4o-mini", limit=2, stable=False)
+    assert await windowed.get_items() == []
+    await windowed.add_items([QUESTION, REASONING, SAID, QUESTION])
+    assert await windowed.get_items() == [{"role": "assistant", "content": "At seven."}, QUESTION]
+    assert await windowed.get_items(3) == [REASONING, SAID, QUESTION]
+    await windowed.close()
+
+
+async def test_a_session_says_why_it_was_refused(session: SashSession) -> None:
+    """A result without its call is the server's problem, with its sentence."""
+    with pytest.raises(SashError) as refused:
+        await session.add_items([OUTPUT])
+    assert 400 <= refused.value.status < 500
+    assert refused.value.problem["type"].startswith("/problems/")
+
+
+def test_window_parameters_need_a_model() -> None:
+    """A reserve without a model would be ignored: it is refused."""
+    with pytest.raises(ValueError, match="reserve"):
+        SashSession("s", reserve=1)
+
+
+def test_a_session_outlives_its_event_loop(served: Served, fresh: Callable[[], str]) -> None:
+    """Each loop has connections of its own."""
+    session = SashSession(fresh(), url=served.url)
+
+    async def add_and_close() -> list[Any]:
+        await session.add_items([QUESTION])
+        items = await session.get_items()
+        await session.close()
+        return items
+
+    assert [len(asyncio.run(add_and_close())) for _ in range(2)] == [1, 2]
