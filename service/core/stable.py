@@ -22,7 +22,7 @@ from service.core.counting import message_tokens, reference_tokens
 from service.core.documents import Documents
 from service.core.models import Model
 from service.core.records import Record
-from service.core.units import DEVELOPER, USER
+from service.core.units import DEVELOPER, USER, Unit
 from service.core.view import View
 
 
@@ -42,34 +42,29 @@ def cut_seq(view: View, room: int, step: float, *, model: Model, documents: Docu
     ``room`` is the budget less the fixed parts, ``step`` a number of the model's tokens; ``mode`` says whose documents
     are sent: those of the ``latest`` question, of ``all``, of ``none``.
     """
-    history = view.history
+    history, column = view.history, view.history.column
+
+    def span(record: Record, cost: int, length: int) -> Span:
+        question = record.measure.role == USER
+        added = _documents_tokens(record, model, column, documents) if question and record.grounding else 0
+        return Span(cost + (added if mode == "all" else 0), length, added if mode == "latest" else 0, question)
+
     # A pinned group that nobody finished is not sent, but its room stays set aside: given back, it would move the cut back.
-    steady = {i for i, unit in enumerate(view.units) if _is_steady(history.records[unit.start : unit.end])}
-    room -= sum(view.cost(view.units[index]) for index in steady)
-    room -= sum(
-        message_tokens(record.measure, model, parallel=record.parallel)
-        for seq, record in history.outside.items()
-        if record.pinned or seq != history.question
-    )
-
-    def span(records: Sequence[Record], cost: int) -> Span:
-        is_question = records[0].measure.role == USER
-        added = _documents_tokens(records[0], model, history.column, documents) if is_question else 0
-        return Span(
-            cost=cost + (added if mode == "all" else 0),
-            length=sum(reference_tokens(r.measure, parallel=r.parallel)[history.column] for r in records),
-            documents=added if mode == "latest" else 0,
-            question=is_question,
-        )
-
-    spans = [
-        span(history.records[unit.start : unit.end], 0 if index in steady else view.cost(unit))
-        for index, unit in enumerate(view.units)
-    ]
+    spans = []
+    for unit in view.units:
+        record, cost = history.records[unit.start], view.cost(unit)
+        if record.measure.role <= DEVELOPER or _is_pinned(view, unit):
+            room -= cost
+            cost = 0
+        spans.append(span(record, cost, _length(view, unit)))
     asked = None
-    if history.question in view.outside:
-        record = history.outside[history.question]
-        asked = span([record], 0 if record.pinned else view.outside[history.question])
+    for seq, record in history.outside.items():
+        cost = message_tokens(record.measure, model, parallel=record.parallel)
+        is_steady = record.pinned or seq != history.question
+        if is_steady:
+            room -= cost
+        if seq == history.question:
+            asked = span(record, 0 if is_steady else cost, 0)
     # The line is in reference tokens, which an estimated model's margin makes fewer than its own.
     step /= model.margin
     cut = stable_cut(spans, end=history.tokens, room=room, step=step, whole=history.first_seq == 1, asked=asked)
@@ -78,9 +73,19 @@ def cut_seq(view: View, room: int, step: float, *, model: Model, documents: Docu
     return history.length + 1 if cut == len(spans) else view.seq(view.units[cut])
 
 
-def _is_steady(records: Sequence[Record]) -> bool:
-    """Whether a unit is in every window to come, its group once finished."""
-    return records[0].measure.role <= DEVELOPER or any(record.pinned for record in records)
+def _is_pinned(view: View, unit: Unit) -> bool:
+    records = view.history.records
+    if unit.end - unit.start == 1:
+        return records[unit.start].pinned
+    return any(record.pinned for record in records[unit.start : unit.end])
+
+
+def _length(view: View, unit: Unit) -> int:
+    """A unit's place on the line, in reference tokens."""
+    records, column = view.history.records, view.history.column
+    if unit.end - unit.start == 1:
+        return reference_tokens(records[unit.start].measure, parallel=records[unit.start].parallel)[column]
+    return sum(reference_tokens(r.measure, parallel=r.parallel)[column] for r in records[unit.start : unit.end])
 
 
 def _documents_tokens(record: Record, model: Model, column: int, documents: Documents) -> int:
