@@ -132,6 +132,7 @@ class Owners:
         owner = decode_settings(settings)[0].owner
         if owner is None:
             return None
+        await self._flush()  # what is on its way would change the score after it was read
         (score,) = await self._client.commands([("ZSCORE", owner_key(tenant, owner), conversation)])
         return None if score is None else Line(tenant, owner, conversation, score)
 
