@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -27,7 +28,17 @@ def application() -> App:
 
     settings = Settings.read(os.environ)
     configure_logging(settings.log_format, settings.log_level)
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     return create_app(settings)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Stop when the parent is gone, however it died: a worker left behind would go on taking a share of the port."""
+    while os.getppid() == parent:
+        time.sleep(_WATCH_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_DRAIN_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run(settings: Settings) -> int:

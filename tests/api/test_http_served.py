@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import time
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -86,6 +87,22 @@ def test_a_restart_loses_nothing(served: Served) -> None:
         assert httpx.get(f"{served.url}/conversations/kept/messages").json() == before
     assert talk(served.url, "kept").json()["last_seq"] == 2
     httpx.delete(f"{served.url}/conversations/kept").raise_for_status()
+
+
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """Killed with SIGKILL, the service leaves no worker behind that would take a share of the next one's port."""
+    process = Served(tmp_path / "data")
+    process.start()
+    process.stop(signal.SIGKILL)
+
+    address = ("127.0.0.1", urlsplit(process.url).port)
+    give_up = time.monotonic() + 10
+    listening = 0
+    while listening == 0 and time.monotonic() < give_up:
+        time.sleep(0.05)
+        with socket.socket() as probe:
+            listening = probe.connect_ex(address)
+    assert listening != 0
 
 
 def test_one_process_a_directory(served: Served) -> None:
