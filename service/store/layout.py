@@ -20,7 +20,7 @@ The log and the counts have the same length; a message's seq is its place, from 
 A record is a msgpack array whose first bytes stand still, because scripts read them (offsets from 1, as in Lua)::
 
     1      array header
-    2      flags                 (below)
+    2      flags                 (Flags in core/records.py)
     3-20   digest of the entry   (bin 8, 16 bytes: "the same id with the same content")
     21     measure: array header
     22     measure: role         (index in ROLES)
@@ -31,6 +31,9 @@ cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documen
 message; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and ``through`` the last seq that it
 covers; ``summarizer`` who writes the next one, and until when; ``edited`` the version at which history last changed
 other than by an append; ``token`` the request that made the conversation, or changed its settings last.
+
+Other keys are no conversation's and live in slots of their own: owners' lists (``owners.py``), requests under a key
+(``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), statistics.
 
 A rewind frees entry ids soon after, not at once: an id whose seq is beyond the end, or whose record there has another
 id, is free.
