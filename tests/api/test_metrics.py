@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -83,7 +84,7 @@ async def test_a_trace_is_answered(client: httpx.AsyncClient):
 
 @pytest.fixture(scope="module")
 def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """``sash serve`` with two workers; a test that stops it starts it again."""
+    """``sash serve`` with two workers, which the module's tests share in any order."""
     served = Served(tmp_path_factory.mktemp("two") / "data", SASH_WORKERS="2")
     served.start()
     yield served
@@ -114,14 +115,17 @@ def test_two_workers_count_as_one(two_workers: Served):
     assert value(scrape(two_workers.url), "sash_workers") == 2
 
 
-def test_a_drain(two_workers: Served):
+def test_a_drain(tmp_path: Path):
     """Told to stop it ends with status 0, its figures' folder is gone, and what was counted is in the statistics."""
+    served = Served(tmp_path / "data", SASH_WORKERS="2")
+    served.start()
     body = {"model": "gpt-4o", "messages": [{"message": {"role": "user", "content": "Hello"}}]}
     for _ in range(10):
-        assert httpx.post(f"{two_workers.url}/window", json=body, headers={"Connection": "close"}).status_code == 200
-    assert two_workers.stop() == 0
-    two_workers.start()
-    assert httpx.get(f"{two_workers.url}/stats").json()["start"]["all"]["windows"] == 10
+        assert httpx.post(f"{served.url}/window", json=body, headers={"Connection": "close"}).status_code == 200
+    assert served.stop() == 0
+    served.start()
+    assert httpx.get(f"{served.url}/stats").json()["start"]["all"]["windows"] == 10
+    assert served.stop() == 0
 
 
 def logged(served: Served, request_id: str) -> dict[str, Any]:
