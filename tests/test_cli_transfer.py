@@ -129,6 +129,19 @@ def test_a_dry_run_sends_nothing(tmp_path: Path) -> None:
     assert sash("import", file, "--dry-run").exit_code == 1
 
 
+def test_an_import_can_be_watched(served: Served, tmp_path: Path, conversation: str) -> None:
+    """One message an append, also of an export, and the address to watch it at; what is stored is the same."""
+    file = conversation_file(tmp_path, id=conversation, entries=[{"id": f"m{n}", "message": USER} for n in range(3)])
+    watched = sash("import", file, "--url", served.url, "--every", "0.001")
+    assert json.loads(watched.stdout)["messages"] == 3
+    assert f"{served.url}/dashboard#conversation?id={conversation}" in watched.stderr
+    assert httpx.get(f"{served.url}/conversations/{conversation}").json()["version"] == 3
+    exported = sash("export", conversation, "--url", served.url).stdout
+    httpx.delete(f"{served.url}/conversations/{conversation}").raise_for_status()
+    assert sash("import", "-", "--url", served.url, "--every", "0.001", given=exported).exit_code == 0
+    assert [message["id"] for message in stored(served, conversation)] == ["m0", "m1", "m2"]
+
+
 def test_orphans_are_left_out_when_asked(tmp_path: Path) -> None:
     """Otherwise they end the import before it begins."""
     orphan = {"role": "tool", "tool_call_id": "x", "content": "y"}

@@ -1,5 +1,6 @@
 """Conversations of a source into a server: checked whole before anything is sent, then sent in batches."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -97,17 +98,28 @@ def _is_plain(message: Any) -> bool:
     return True
 
 
-def send(server: Server, source: SourceConversation, imported: Imported, advance: Callable[[int], None]) -> None:
-    """Create the conversation, append its entries, and add to the figures. Raises Refused, Unreachable."""
+def send(
+    server: Server,
+    source: SourceConversation,
+    imported: Imported,
+    advance: Callable[[int], None],
+    *,
+    every_seconds: float | None = None,
+) -> None:
+    """Create the conversation, append its entries, and add to the figures. Raises Refused, Unreachable.
+
+    With ``every_seconds`` entries go one by one, so far apart: for somebody who watches.
+    """
     imported.conversations += 1
     imported.left_out = dict(Counter(imported.left_out) + Counter(source.left_out))
-    if source.exported and _restore(server, source, imported, advance):
+    if source.exported and every_seconds is None and _restore(server, source, imported, advance):
         return
     settings = {name: value for name, value in source.settings.items() if name not in _GIVEN_BACK}
     if settings or not source.entries:
         imported.created += _create(server, {"id": source.id, **settings})
-    for batch in batches(source.entries):
+    for batch in batches(source.entries, most=_BATCH_ENTRIES if every_seconds is None else 1):
         _append(server, source.id, batch, imported, advance)
+        time.sleep(every_seconds or 0)
 
 
 def _restore(server: Server, source: SourceConversation, imported: Imported, advance: Callable[[int], None]) -> bool:
@@ -158,13 +170,13 @@ def _append(
     advance(len(batch))
 
 
-def batches(entries: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Entries in order, as many together as one append takes."""
+def batches(entries: list[dict[str, Any]], *, most: int = _BATCH_ENTRIES) -> Iterator[list[dict[str, Any]]]:
+    """Entries in order, as many together as one append takes, ``most`` of them at the most."""
     batch: list[dict[str, Any]] = []
     size = 0
     for entry in entries:
         bytes_of_entry = len(msgspec.json.encode(entry))
-        if batch and (len(batch) == _BATCH_ENTRIES or size + bytes_of_entry > _BATCH_BYTES):
+        if batch and (len(batch) == most or size + bytes_of_entry > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(entry)

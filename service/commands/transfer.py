@@ -54,6 +54,12 @@ _key_option = click.option("--api-key-file", metavar="FILE", help="File with the
     "--drop-orphans", is_flag=True, help="Leave out tool results without their call, which no provider takes."
 )
 @click.option("--dry-run", is_flag=True, help="Read and check everything; send nothing.")
+@click.option(
+    "--every",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Send one message at a time, so far apart, to watch it in the dashboard.",
+)
 @shape_option
 def import_(
     sources: tuple[str, ...],
@@ -65,6 +71,7 @@ def import_(
     order: str,
     drop_orphans: bool,
     dry_run: bool,
+    every: float | None,
     as_json: bool | None,
 ) -> None:
     """Send conversations to a running server: each SOURCE a file, - for standard input, or a redis:// URL.
@@ -89,7 +96,7 @@ def import_(
             )
         else:
             with Server(url, read_key(api_key_file)) as server:
-                imported = _send_all(server, found)
+                imported = _send_all(server, found, url, every)
     if wants_json(as_json):
         print_json(imported)
     else:
@@ -135,7 +142,7 @@ def _named(found: list[SourceConversation], identity: str | None) -> list[Source
     return found
 
 
-def _send_all(server: "Server", found: list[SourceConversation]) -> "Imported":
+def _send_all(server: "Server", found: list[SourceConversation], url: str, every: float | None) -> "Imported":
     """Send one conversation after the other; one that is refused does not keep the others from going."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
@@ -148,8 +155,10 @@ def _send_all(server: "Server", found: list[SourceConversation]) -> "Imported":
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
         task = progress.add_task("messages", total=sum(len(each.entries) for each in found))
         for each in found:
+            if every is not None:
+                click.echo(f"sash: {url.rstrip('/')}/dashboard#conversation?id={each.id} shows it", err=True)
             try:
-                send(server, each, imported, lambda sent: progress.advance(task, sent))
+                send(server, each, imported, lambda sent: progress.advance(task, sent), every_seconds=every)
             except Refused as refused:
                 imported.failed.append(f"{each.id}: {refused}")
                 if refused.status in {401, 404}:  # no key, or no Sash: the next will fare no better

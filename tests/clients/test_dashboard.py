@@ -194,6 +194,33 @@ def test_a_conversation_flows_in(browser: Browser, keyed: Served):
     browser.wait("document.querySelector('#detail').innerText.includes('<img src=x onerror=alert(1)>')")
 
 
+@browsed
+def test_the_newest_message_is_followed_until_another_is_chosen(browser: Browser, keyed: Served):
+    """As turns come, the message below is the newest; one that was chosen stays, and so does the focus."""
+    feed(keyed.url, "visitor-2", 2, headers={"Authorization": "Bearer k1"})
+    browser.open(f"{keyed.url}/dashboard#conversation?id=visitor-2")
+    browser.wait(DECODED)
+    before = browser.run(f"return {DECODED}")
+    current = "document.querySelector('#strip [aria-current]')?.dataset.seq"
+    assert browser.wait(current) == str(before)
+
+    def append(text: str) -> None:
+        body = {"messages": [{"message": {"role": "user", "content": text}}]}
+        url = f"{keyed.url}/conversations/visitor-2/messages"
+        assert httpx.post(url, json=body, headers={"Authorization": "Bearer k1"}).status_code == 201
+
+    append("Is there a lift?")
+    browser.wait(f"{current} === '{before + 1}'")
+    browser.wait("document.querySelector('#detail').innerText.includes('lift')")
+    browser.run("document.querySelector('#strip [tabindex=\"0\"]').focus()")
+    browser.press(HOME)
+    append("And a ramp?")
+    browser.wait(f"{DECODED} === {before + 2}")
+    assert browser.run(f"return {current}") == "1"
+    assert browser.run("return document.activeElement.dataset.seq") == "1"
+    assert browser.text("#heard").endswith("It holds the whole history.")
+
+
 def refused(log: list[str]) -> list[str]:
     """The console without the answers that a wrong request was to get: a browser logs each of them."""
     return [line for line in log if "the server responded with a status of 4" not in line]

@@ -1,5 +1,5 @@
 const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.25", grounding: "latest" };
-const found = { window: null, asked: "", selected: null, top: 128000 };
+const found = { window: null, asked: "", selected: null, held: false, top: 128000 };
 const MOST_SHOWN = 600;
 const LEAST_TOKENS = 64;
 
@@ -18,7 +18,7 @@ function conversationView(main, parameters) {
       field("grounding", "Documents", h("select", { id: "c-grounding", change: change("grounding") }, ["latest", "all", "none"].map((value) => h("option", { value, selected: looked.grounding === value }, value)))),
       h("div", { class: "field check" }, h("input", { id: "c-stable", type: "checkbox", checked: looked.stable, change: (event) => { looked.stable = event.target.checked; soon(); } }), h("label", { for: "c-stable" }, "Stable cut")),
       h("button", { class: "primary" }, "Show")),
-    h("div", { id: "seen", "aria-live": "polite" }));
+    h("p", { id: "heard", class: "visually-hidden", role: "status" }), h("div", { id: "seen" }));
   found.window = null;
   api.get("models").then((known) => byId("models")?.replaceChildren(...(known.models ?? known).map((model) => h("option", { value: model.id })))).catch(() => {});
   if (looked.id) look(true);
@@ -66,7 +66,7 @@ async function look(whole) {
   if (!window || found.asked !== question || !byId("seen")) return;
   if (window.context_window) found.top = Math.max(1024, window.context_window - window.reserve);
   const arrived = found.window && found.window.conversation_id === window.conversation_id && window.version > found.window.version;
-  if (found.window?.conversation_id !== window.conversation_id) found.selected = null;
+  if (found.window?.conversation_id !== window.conversation_id) found.held = false;
   found.window = window;
   drawConversation(window, arrived);
 }
@@ -75,6 +75,7 @@ function drawProblem(error) {
   const problem = error.problem ?? { title: "No answer", detail: error.message };
   const costs = Object.entries(problem.costs ?? {}).map(([name, tokens], index) => [["c-system", "c-user", "c-accent", "c-warn", "c-soft"][index % 5], name, tokens]);
   const near = problem.near?.length ? h("p", { class: "small" }, `Near: ${problem.near.join(", ")}`) : null;
+  byId("heard").textContent = `${problem.title}. ${problem.detail}`;
   byId("seen").replaceChildren(h("div", { class: "card whole problem" }, h("h2", {}, problem.title), h("p", {}, problem.detail), near,
     costs.length ? stacked(costs, "What must be in the window", " tokens") : null));
 }
@@ -84,8 +85,9 @@ function drawConversation(window, arrived) {
   const free = window.budget - tokens.total;
   const fixed = tokens.priming + tokens.system + tokens.few_shots;
   const parts = [["c-system", "system and few-shots", fixed], ["c-warn", "tools", tokens.tools], ["c-soft", "summary and note", tokens.summary], ["c-accent", "messages", tokens.messages], ["c-user", "documents", tokens.grounding], ["c-quiet", "free", free]];
-  const why = { complete: "It holds the whole history.", budget: "The budget ended it.", limit: "A limit ended it.", summary: "The summary ended it." }[window.stop_reason];
+  const why = { complete: "It holds the whole history.", budget: looked.stable ? "A stable cut ended it, with room for the turns to come." : "The budget ended it.", limit: "A limit ended it.", summary: "The summary ended it." }[window.stop_reason];
   const messages = kept.messages + dropped.messages;
+  const walking = byId("strip")?.contains(document.activeElement) ?? false;
   byId("seen").replaceChildren(
     h("div", { class: "grid" },
       h("section", { class: "card two-thirds", "aria-label": "The window" },
@@ -94,16 +96,17 @@ function drawConversation(window, arrived) {
         stacked(parts.filter(([, name, n]) => n || name === "free"), "The budget", " tokens")),
       h("section", { class: "card", "aria-label": "In figures" },
         h("h2", {}, "In figures"),
-        pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ["left out", `${say.count(dropped.messages, "message")}, ${say.count(dropped.tokens, "token")}`],
+        pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ["left out", say.count(dropped.messages, "message")], ["their tokens", say.whole(dropped.tokens)],
           ["documents sent", `${grounding.documents_kept} of ${grounding.documents}${grounding.truncated ? ", cut" : ""}`, grounding.truncated ? "warn" : ""],
           ["documents left out", `${say.short(dropped.grounding_tokens)} tokens`], ["reserve", say.whole(window.reserve)])),
       h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: what is filled is sent, the line is the cut"), strip(window),
         h("ul", { class: "key" }, ["system", "user", "assistant", "tool"].map((role) => h("li", { class: `r-${role}` }, role)), h("li", { class: "c-quiet" }, "left out"),
           window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, grounding.truncated ? h("li", { class: "stripes" }, "documents cut") : null)),
       h("section", { class: "card whole detail", id: "detail", "aria-label": "The message", "aria-live": "polite" })));
+  byId("heard").textContent = `${say.whole(tokens.total)} of ${say.whole(window.budget)} tokens, ${say.whole(kept.messages)} of ${say.count(messages, "message")} kept. ${why}`;
   const lines = window.explain;
-  const chosen = lines.find((line) => line.seq === found.selected) ?? lines.at(-1);
-  if (chosen) select(chosen.seq, false);
+  const chosen = (found.held && lines.find((line) => line.seq === found.selected)) || lines.at(-1);
+  if (chosen) select(chosen.seq, walking);
   else byId("detail").append(h("p", { class: "small" }, "No messages yet."));
 }
 
@@ -115,10 +118,10 @@ function strip(window) {
   const cells = lines.slice(first).map((line) => {
     const classes = [`r-${line.role}`, line.kept ? "" : "out", line.reason === "always: pinned" ? "pinned" : "", window.grounding.truncated && line.seq === newest ? "trimmed" : ""];
     const about = `Message ${line.seq}, ${line.role}, ${say.count(line.tokens, "token")}, ${line.kept ? "sent" : "left out"}: ${line.reason}`;
-    const button = h("button", { type: "button", class: classes.filter(Boolean).join(" "), title: about, "aria-label": about, "data-seq": line.seq, tabindex: "-1", click: () => select(line.seq, true), keydown: walk, focus: () => select(line.seq, false) });
+    const button = h("button", { type: "button", class: classes.filter(Boolean).join(" "), title: about, "aria-label": about, "data-seq": line.seq, tabindex: "-1", click: () => choose(line.seq, true), keydown: walk, focus: () => choose(line.seq, false) });
     const wide = Math.min(150, 16 + 4 * Math.sqrt(line.tokens)), number = String(line.seq);
     button.style.width = `${wide}px`;
-    if (wide > 12 + 7 * number.length) button.append(number);
+    if (wide > 8 + 7 * number.length) button.append(number);
     return [line.seq === cut ? h("li", { class: "cut", title: "Here history begins", "aria-hidden": "true" }) : null, h("li", {}, button)];
   });
   return h("ol", { class: "strip", id: "strip" }, unseen > 0 ? h("li", { class: "older" }, `${say.whole(unseen)} older`) : null, cells);
@@ -137,6 +140,12 @@ function walk(event) {
   if (to === undefined || !buttons[to]) return;
   event.preventDefault();
   buttons[to].focus();
+}
+
+/** Hold on to a message as others come; the newest is followed. */
+function choose(seq, focus) {
+  found.held = seq !== found.window.explain.at(-1).seq;
+  select(seq, focus);
 }
 
 async function select(seq, focus) {

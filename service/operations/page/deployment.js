@@ -84,7 +84,7 @@ function numbersCard(range, figures) {
   const recent = range.timeline.slice(-6);
   const minutes = shown.range === "hour" ? (Date.parse(shown.stats.at) - Date.parse(recent[0].at)) / 60000 : range.seconds / 60;
   const windows = shown.range === "hour" ? recent.reduce((sum, point) => sum + point.windows, 0) : range.all.windows;
-  const cell = (name, value, unit, note) => h("div", {}, h("dt", {}, name), h("dd", {}, value, unit ? h("small", {}, unit) : null), h("dd", { class: "note" }, note));
+  const cell = (name, value, unit, note) => h("div", {}, h("dt", {}, name), h("dd", {}, value, unit && value !== NONE ? h("small", {}, unit) : null), h("dd", { class: "note" }, note));
   const { requests } = range;
   const measured = (time) => (time.p50 === null ? "none in this time" : `95 % within; the median is ${say.milliseconds(time.p50)}`);
   return card("", "At a glance", h("dl", { class: "figures" },
