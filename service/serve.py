@@ -11,6 +11,7 @@ import click
 from granian import Granian
 from granian.constants import Interfaces, Loops
 
+from service.api.drain import Drain
 from service.api.edge import App
 from service.app import create_app
 from service.operations.workers import FOLDER_VARIABLE
@@ -29,7 +30,7 @@ def application() -> App:
     settings = Settings.read(os.environ)
     configure_logging(settings.log_format, settings.log_level)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    return create_app(settings)
+    return Drain(create_app(settings))
 
 
 def _end_with_parent(parent: int) -> None:

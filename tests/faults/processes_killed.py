@@ -8,6 +8,7 @@ from faults.ledger import Ledger
 from faults.processes import Service
 from faults.proxy import Proxy
 from faults.runs import Row, Scale, judge, running
+from faults.wire import Wire
 from faults.writers import Writers
 from store.servers import Server
 
@@ -43,7 +44,7 @@ async def service_killed(folder: Path, scale: Scale) -> Row:
 
 
 async def rolling(folder: Path, scale: Scale) -> Row:
-    """SIGTERM of one replica after the other, each taken out of the rotation first; no request may fail."""
+    """SIGTERM of one replica after the other, behind a balancer that looks at their readiness; no request may fail."""
     store = Server(scale.binary, folder / "store")
     async with running(store, folder) as first:
         second = await Service(store.url, folder / "second.log").start()
@@ -59,18 +60,32 @@ async def rolling(folder: Path, scale: Scale) -> Row:
             for _ in range(scale.rollings):
                 for service in (first, second):
                     await asyncio.sleep(0.5)
+                    stopping = asyncio.create_task(service.stop())
+                    await _not_ready(service)
                     live.remove(service)
-                    slowest = max(slowest, await service.stop())
+                    slowest = max(slowest, await stopping)
                     await service.start()
                     live.append(service)
             await asyncio.sleep(0.3)
             await writers.stop()
             failed = sum(writers.ledger.failures.values())
             broken = f"{failed} requests failed" if failed else "" if slowest < 10 else "drained too slowly"
-            note = f"{2 * scale.rollings} replaced, drained in {slowest:.1f} s"
+            note = f"{2 * scale.rollings} replaced, nothing asked again, drained in {slowest:.1f} s"
             return await judge("rolling SIGTERM", writers, second.port, note, broken)
         finally:
             await second.kill()
+
+
+async def _not_ready(service: Service) -> None:
+    """Return when a balancer that asks ten times a second sees that the replica goes."""
+    while True:
+        await asyncio.sleep(0.1)
+        wire = Wire(service.port)
+        try:
+            if (await wire.ask("GET", "/readyz")).status != 200:
+                return
+        finally:
+            wire.close()
 
 
 async def cancelled(folder: Path, scale: Scale) -> Row:

@@ -1,0 +1,59 @@
+"""SIGTERM: the worker goes on while requests come, and tells everybody to go elsewhere."""
+
+import signal
+import threading
+import time
+from pathlib import Path
+
+import httpx
+from conftest import Served
+
+
+def test_a_service_that_stops_answers_until_nobody_asks(tmp_path: Path) -> None:
+    """Requests on open connections get Connection: close; readiness says no; it ends when it is quiet."""
+    served = Served(tmp_path / "data")
+    served.start()
+    assert served.process is not None
+    with httpx.Client(base_url=served.url) as client:
+        before = client.get("/models/gpt-4o")
+        assert (before.status_code, before.headers.get("connection")) == (200, None)
+        served.process.send_signal(signal.SIGTERM)
+        seen = []
+        for _ in range(10):
+            time.sleep(0.1)
+            answer = client.get("/models/gpt-4o")
+            seen.append((answer.status_code, answer.headers.get("connection")))
+        assert seen[-9:] == [(200, "close")] * 9
+        ready = client.get("/readyz")
+        assert (ready.status_code, ready.headers["content-type"]) == (503, "application/problem+json")
+        assert ready.headers["retry-after"] == "1"
+    asked_last = time.monotonic()
+    assert served.process.wait(timeout=10) == 0
+    assert 0.5 < time.monotonic() - asked_last < 5
+
+
+def test_requests_that_never_end_do_not_keep_it(tmp_path: Path) -> None:
+    """However many come, it ends within ten seconds."""
+    served = Served(tmp_path / "data")
+    served.start()
+    assert served.process is not None
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not ended.is_set():
+            try:
+                httpx.get(f"{served.url}/models/gpt-4o", timeout=5)
+            except httpx.TransportError:
+                return
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    time.sleep(0.5)
+    started = time.monotonic()
+    try:
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(timeout=10) == 0
+    finally:
+        ended.set()
+        asking.join()
+    assert 3 < time.monotonic() - started < 10
