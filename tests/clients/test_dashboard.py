@@ -1,5 +1,6 @@
 """The dashboard in a real Chromium: it loads, follows, can be used by keyboard and read by everybody."""
 
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -253,6 +254,27 @@ def test_it_asks_for_a_key(browser: Browser, keyed: Served):
     browser.wait("document.querySelector('#cards table')")
     assert browser.run("return [sessionStorage.getItem('sash.key'), localStorage.length]") == ["k1", 0]
     assert refused(browser.log()) == []
+
+
+@browsed
+def test_silence_is_said_first(one_browser: Browser, tmp_path: Path):
+    """A service that stops answering is the first thing that the page says, over figures that it dates."""
+    served = Served(tmp_path / "data")
+    served.start()
+    feed(served.url, "visitor-1", 1)
+    one_browser.open(f"{served.url}/dashboard")
+    one_browser.wait("document.querySelector('#cards table')")
+    assert served.process is not None
+    served.process.send_signal(signal.SIGKILL)
+    served.process.wait()
+    one_browser.wait("document.querySelector('#verdict.bad h1')?.innerText === 'Sash does not answer.'")
+    assert "figures below are from" in one_browser.text("#verdict")
+    one_browser.run("document.querySelector('#ranges input[value=day]').click()")
+    assert one_browser.text("#verdict h1") == "Sash does not answer."
+    one_browser.open(f"{served.url}/dashboard#conversation?id=visitor-1")
+    one_browser.wait("document.querySelector('.problem')?.innerText.includes('Sash does not answer')")
+    one_browser.open("about:blank")
+    one_browser.log()
 
 
 @browsed

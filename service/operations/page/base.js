@@ -44,6 +44,8 @@ const say = {
   count: (n, one, many = `${one}s`) => `${say.whole(n)} ${n === 1 ? one : many}`,
 };
 
+const SILENCE = { title: "Sash does not answer", detail: "Nothing came back: it is stopped, or the way to it is cut." };
+
 /** Asks the service. A refused key opens the dialog; a problem is thrown with its document. */
 const api = {
   key: sessionStorage.getItem("sash.key"),
@@ -51,7 +53,7 @@ const api = {
     const asked = api.key;
     const response = await fetch(path, {
       headers: { ...headers, ...(asked ? { Authorization: `Bearer ${asked}` } : {}) }, cache: "no-store",
-    });
+    }).catch(() => { throw Object.assign(new Error(SILENCE.detail), { problem: SILENCE }); });
     if (response.status === 401) askForKey(asked !== null);
     if (response.status === 304) return null;
     const body = await response.json().catch(() => ({ title: response.statusText, detail: "The answer is not JSON.", status: response.status }));

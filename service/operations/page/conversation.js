@@ -72,7 +72,7 @@ async function look(whole) {
 }
 
 function drawProblem(error) {
-  const problem = error.problem ?? { title: "No answer", detail: error.message };
+  const { problem } = error;
   const costs = Object.entries(problem.costs ?? {}).map(([name, tokens], index) => [["c-system", "c-user", "c-accent", "c-warn", "c-soft"][index % 5], name, tokens]);
   const near = problem.near?.length ? h("p", { class: "small" }, `Near: ${problem.near.join(", ")}`) : null;
   byId("heard").textContent = `${problem.title}. ${problem.detail}`;

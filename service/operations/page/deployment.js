@@ -20,12 +20,19 @@ async function refreshDeployment() {
     shown.stats = await api.get("stats");
     shown.at = Date.now();
   } catch (error) {
-    shown.failure = error.problem?.status === 401 ? null : error;
-    if (!shown.stats && byId("verdict")) verdict(error.problem?.status === 401 ? "warn" : "bad", error.problem?.status === 401 ? "A key is needed." : "No answer.", [error.message]);
+    shown.failure = error;
+    if (byId("verdict")) sayFailure();
     return;
   }
   shown.failure = null;
   if (byId("cards")) drawDeployment();
+}
+
+/** No answer is worse than whatever the last figures said, which stay below. */
+function sayFailure() {
+  const { problem } = shown.failure, keyless = problem.status === 401;
+  const older = shown.stats ? `The figures below are from ${new Date(shown.at).toLocaleTimeString("en-GB")}.` : undefined;
+  verdict(keyless ? "warn" : "bad", keyless ? "A key is needed." : `${problem.title}.`, [problem.detail], older);
 }
 
 function verdict(how, title, lines, note) {
@@ -63,7 +70,8 @@ function drawDeployment() {
   const figures = range.models.find((each) => each.model === shown.model) ?? range.all;
   const found = concerns(range);
   const served = `${say.count(range.all.windows, "window")} ${shown.range === "start" ? `since ${new Date(range.since).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" })}` : `in the ${RANGES[shown.range].toLowerCase()}`}`;
-  if (!range.all.windows && !found.length) verdict("", "Nothing yet.", [], `No window was served in this time${range.requests.requests ? `; ${say.count(range.requests.requests, "request")} came` : ""}.`);
+  if (shown.failure) sayFailure();
+  else if (!range.all.windows && !found.length) verdict("", "Nothing yet.", [], `No window was served in this time${range.requests.requests ? `; ${say.count(range.requests.requests, "request")} came` : ""}.`);
   else verdict(found[0]?.[0] ?? "", found.length ? (found.length === 1 ? "One thing to look at." : `${["", "", "Two", "Three", "Four", "Five"][found.length] ?? found.length} things to look at.`) : "All is well.", found.map(([, line]) => line), `${served}; the median took ${say.milliseconds(range.requests.window_milliseconds.p50 ?? range.all.milliseconds.p50)} ms.`);
   const cards = !range.all.windows && !found.length ? [rateCard(range), numbersCard(range, figures), shown.stats.start.all.windows ? null : firstCard()] : [rateCard(range), numbersCard(range, figures), fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), modelsCard(range)];
   byId("cards").replaceChildren(...cards.filter(Boolean));
