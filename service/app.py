@@ -108,7 +108,7 @@ def create_app(settings: Settings) -> App:
     models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {}
     folder = os.environ.get(FOLDER_VARIABLE)
     statistics = Statistics(client, metrics, prices=lambda name: _prices(name, models))
-    reporter = Reporter(metrics, statistics, Workers(Path(folder) if folder else None), lambda: client.waiting)
+    reporter = Reporter(metrics, statistics, Workers(Path(folder) if folder else None), lambda: client.load)
     context = Context(
         settings=settings,
         client=client,

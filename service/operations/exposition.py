@@ -21,6 +21,9 @@ class Gauges(NamedTuple):
     in_progress: int
     store_waiting: int
     resident_bytes: int
+    store_idle: int = 0
+    store_busy: int = 0
+    store_down: int = 0
 
 
 def expose(figures: Figures, gauges: Gauges, accept: str) -> tuple[bytes, str]:
@@ -63,6 +66,12 @@ def _gauges(gauges: Gauges) -> Iterator[Metric]:
         ("sash_resident_memory_bytes", "Memory of all workers.", gauges.resident_bytes),
     ):
         yield GaugeMetricFamily(name, meaning, value=value)
+    pool = GaugeMetricFamily(
+        "sash_store_connections", "Connections to the store: idle, busy, or down and asked for.", labels=["state"]
+    )
+    for state, number in (("idle", gauges.store_idle), ("busy", gauges.store_busy), ("down", gauges.store_down)):
+        pool.add_metric([state], number)
+    yield pool
 
 
 def _requests(figures: Figures) -> Iterator[Metric]:

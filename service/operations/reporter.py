@@ -10,18 +10,19 @@ from service.operations.logging import describe, get_logger
 from service.operations.metrics import Metrics
 from service.operations.statistics import Statistics
 from service.operations.workers import SHARE_SECONDS, Workers, resident_bytes
+from service.store.client import Load
 
 _log = get_logger()
 
 
 class Reporter:
-    """The figures of a process on their way out. ``waiting`` says how many commands wait for the store."""
+    """The figures of a process on their way out. ``load`` says what the store has to do for it."""
 
-    def __init__(self, metrics: Metrics, statistics: Statistics, workers: Workers, waiting: Callable[[], int]) -> None:
+    def __init__(self, metrics: Metrics, statistics: Statistics, workers: Workers, load: Callable[[], Load]) -> None:
         self._metrics = metrics
         self.statistics = statistics
         self._workers = workers
-        self._waiting = waiting
+        self._load = load
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -43,7 +44,8 @@ class Reporter:
         return expose(unflatten(flat), gauges, accept)
 
     def _gauges(self) -> Gauges:
-        return Gauges(1, self._metrics.in_progress, self._waiting(), resident_bytes())
+        waiting, *connections = self._load()
+        return Gauges(1, self._metrics.in_progress, waiting, resident_bytes(), *connections)
 
     async def _share(self) -> None:
         while self._workers.shared:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Coroutine, Iterable, Sequence
 from hashlib import sha1
 from importlib.resources import files
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 from redis.crc import key_slot
@@ -62,6 +62,15 @@ class Script(msgspec.Struct, frozen=True):
         return b"no-writes" not in self.source.partition(b"\n")[0]
 
 
+class Load(NamedTuple):
+    """Commands that wait for the store, sent or not; connections without any, with some, and lost or not yet had."""
+
+    waiting: int
+    idle: int
+    busy: int
+    down: int
+
+
 class Client:
     """The store as Sash sees it: call a script, or plain commands, about one conversation."""
 
@@ -100,9 +109,11 @@ class Client:
         await self._deployment.close()
 
     @property
-    def waiting(self) -> int:
-        """Commands that wait for the store, sent or not."""
-        return sum(lane.load for node in self._deployment.nodes for lane in node.lanes)
+    def load(self) -> Load:
+        """What the store has to do for this process, and by how many connections."""
+        lanes = [lane for node in self._deployment.nodes for lane in node.lanes]
+        states = [lane.state for lane in lanes]
+        return Load(sum(lane.load for lane in lanes), *(states.count(state) for state in ("idle", "busy", "down")))
 
     async def call(self, script: str, keys: Sequence[str], *arguments: Any) -> Any:
         """A script's reply. Raises StoreUnavailable or StoreFull."""

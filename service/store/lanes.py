@@ -14,7 +14,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from hiredis import pack_command
 from redis.asyncio import Connection
@@ -24,6 +24,7 @@ from service.problems import StoreUnavailable
 from service.store.durability import INSPECT, Barrier, Durability, Found
 
 Connect = Callable[[], Connection]
+State = Literal["idle", "busy", "down"]
 
 _BACKOFF_SECONDS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 _QUEUE_LONG = 64  # commands: a batch beyond this gains little, and another connection may be idle
@@ -119,6 +120,7 @@ class Lane:
         self._passed = asyncio.Event()
         self._connection: Connection | None = None
         self._found: Found | None = None
+        self._serving = False
         self._task = asyncio.create_task(self._run())
         self.reconnects = 0
 
@@ -126,6 +128,11 @@ class Lane:
     def load(self) -> int:
         """Commands that wait, sent or not."""
         return len(self._queue) + len(self._sent)
+
+    @property
+    def state(self) -> State:
+        """What the connection is doing."""
+        return "down" if not self._serving else "busy" if self.load else "idle"
 
     @property
     def filling(self) -> bool:
@@ -218,6 +225,7 @@ class Lane:
             await connection.disconnect(nowait=True)
 
     async def _serve(self) -> None:
+        self._serving = True
         writer = asyncio.create_task(self._write())
         reader = asyncio.create_task(self._read())
         try:
@@ -225,6 +233,7 @@ class Lane:
             for task in done:
                 task.result()
         finally:
+            self._serving = False
             writer.cancel()
             reader.cancel()
             await asyncio.gather(writer, reader, return_exceptions=True)

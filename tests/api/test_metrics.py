@@ -40,6 +40,15 @@ async def test_the_format(client: httpx.AsyncClient):
     assert modern.text.endswith("# EOF\n")
 
 
+async def test_connections_to_the_store_are_counted_by_state(client: httpx.AsyncClient):
+    """Idle, busy and down add up to what the process may have."""
+    await client.get("/readyz")
+    text = (await client.get("/metrics")).text
+    states = [value(text, f'sash_store_connections{{state="{state}"}}') for state in ("idle", "busy", "down")]
+    assert sum(states) == 2
+    assert states[2] < 2
+
+
 async def test_what_a_turn_leaves(client: httpx.AsyncClient, conversation: str):
     """An append, its messages, its window, the store's time: each is counted once."""
     series = [
