@@ -25,6 +25,7 @@
     │   └── KeyReused           422  an Idempotency-Key came back with another body
     ├── TooManyRequests         429
     ├── Internal                500
+    │   └── CannotOpen          500  what is stored is encrypted, and does not open
     ├── DeadlineExceeded        503  the answer took too long
     ├── StoreUnavailable        503
     └── StoreFull               507
@@ -172,6 +173,10 @@ class TooManyRequests(Problem):
 class Internal(Problem):
     slug, title, status = "internal", "The service failed", 500
     retry_after_seconds = 1
+
+
+class CannotOpen(Internal):
+    """To a client it is ``internal``, and the detail says more: no client can do anything about it."""
 
 
 class DeadlineExceeded(Problem):

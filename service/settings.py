@@ -100,7 +100,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     summarizer_key: str | None = None
     summarizer_model: str | None = None
     summarizer_prompt: str | None = None
-    encryption_key: bytes | None = None
+    encryption_key: tuple[bytes, ...] = ()
+    """The first wraps; all of them unwrap."""
     rate_limit: float | None = None
 
     @classmethod
@@ -144,7 +145,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         shown = []
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if value is not None and name in {"summarizer_key", "encryption_key"}:
+            if value and name in {"summarizer_key", "encryption_key"}:
                 value = "***"
             shown.append((name, mask_url(value) if name.endswith("_url") and value else value))
         return shown
@@ -289,18 +290,29 @@ def _api_keys(value: str) -> tuple[ApiKey, ...]:
     return tuple(keys.values())
 
 
+def _encryption_keyring(value: str) -> tuple[bytes, ...]:
+    """Keys with commas or line ends between; in a file, lines that begin with # are remarks."""
+    lines = [line for line in value.splitlines() if not line.lstrip().startswith("#")]
+    given = [key.strip() for line in lines for key in line.split(",") if key.strip()]
+    keys = [_encryption_key(key) for key in given]
+    for place, key in enumerate(keys, 1):
+        if len(key) != 32:
+            which = f"; key {place} of {len(keys)} is not one" if len(keys) > 1 else ""
+            raise ValueError(f"32 random bytes in base64 or hex, as `openssl rand -base64 32` prints them{which}")
+        if key in keys[: place - 1]:
+            raise ValueError(f"each key once; key {place} is there before")
+    if not keys:
+        raise ValueError("32 random bytes in base64 or hex; there is no key in it")
+    return tuple(keys)
+
+
 def _encryption_key(value: str) -> bytes:
     try:
-        key = (
-            bytes.fromhex(value)
-            if len(value) == 64
-            else base64.b64decode(value.translate({45: 43, 95: 47}), validate=True)
-        )
+        if len(value) == 64:
+            return bytes.fromhex(value)
+        return base64.b64decode(value.translate({45: 43, 95: 47}), validate=True)
     except (ValueError, binascii.Error):
-        key = b""
-    if len(key) != 32:
-        raise ValueError("32 random bytes in base64 or hex, as `openssl rand -base64 32` prints them")
-    return key
+        return b""
 
 
 def _path(value: str) -> Path:
@@ -392,7 +404,11 @@ VARIABLES = (
     Variable("SASH_SUMMARIZER_MODEL", "summarizer_model", _text, "its model"),
     Variable("SASH_SUMMARIZER_PROMPT", "summarizer_prompt", _text, "what it is asked, or @file", secret=True),
     Variable(
-        "SASH_ENCRYPTION_KEY", "encryption_key", _encryption_key, "encrypts messages at rest; or @file", secret=True
+        "SASH_ENCRYPTION_KEY",
+        "encryption_key",
+        _encryption_keyring,
+        "encrypts what people wrote at rest: a key, or several, of which the first wraps; or @file",
+        secret=True,
     ),
     Variable(
         "SASH_RATE_LIMIT", "rate_limit", _number(0.01, 1_000_000), "requests a second for each tenant; unset, any"

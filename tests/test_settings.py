@@ -34,8 +34,9 @@ RIGHT = [
     ("SASH_STORE_TIMEOUT_SECONDS", "0.25", "store_timeout_seconds", 0.25),
     ("SASH_STORE_CONNECTIONS", "2", "store_connections", 2),
     ("SASH_SUMMARIZER_PROMPT", "Be brief.", "summarizer_prompt", "Be brief."),
-    ("SASH_ENCRYPTION_KEY", KEY, "encryption_key", bytes(range(32))),
-    ("SASH_ENCRYPTION_KEY", bytes(range(32)).hex(), "encryption_key", bytes(range(32))),
+    ("SASH_ENCRYPTION_KEY", KEY, "encryption_key", (bytes(range(32)),)),
+    ("SASH_ENCRYPTION_KEY", bytes(range(32)).hex(), "encryption_key", (bytes(range(32)),)),
+    ("SASH_ENCRYPTION_KEY", f"{KEY}, {'ab' * 32}", "encryption_key", (bytes(range(32)), b"\xab" * 32)),
     ("SASH_RATE_LIMIT", "12.5", "rate_limit", 12.5),
 ]
 WRONG = [
@@ -83,6 +84,9 @@ WRONG = [
     ("SASH_SUMMARIZER_URL", "https://[::1", "write a URL like https://host/v1/chat/completions"),
     ("SASH_ENCRYPTION_KEY", "c2hvcnQ=", "SASH_ENCRYPTION_KEY: write 32 random bytes in base64 or hex"),
     ("SASH_ENCRYPTION_KEY", "z" * 64, "SASH_ENCRYPTION_KEY: write 32 random bytes in base64 or hex"),
+    ("SASH_ENCRYPTION_KEY", f"{KEY},short", "prints them; key 2 of 2 is not one"),
+    ("SASH_ENCRYPTION_KEY", f"{KEY},{KEY}", "SASH_ENCRYPTION_KEY: write each key once; key 2 is there before"),
+    ("SASH_ENCRYPTION_KEY", ",", "there is no key in it"),
     ("SASH_RATE_LIMIT", "0", "write a number from 0.01 to 1e+06"),
 ]
 

@@ -9,7 +9,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from service.operations.logging import describe, get_logger
-from service.problems import BadRequest, Internal, MethodNotAllowed, NotFound, Problem, TooLarge
+from service.problems import BadRequest, CannotOpen, Internal, MethodNotAllowed, NotFound, Problem, TooLarge
 
 PROBLEM_TYPE = "application/problem+json"
 _log = get_logger()
@@ -17,6 +17,8 @@ _log = get_logger()
 
 def render(problem: Problem, instance: str) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of a problem."""
+    if isinstance(problem, CannotOpen):
+        _log.error("what is stored does not open", why=problem.detail, **problem.members)
     headers = dict(problem.headers)
     if problem.retry_after_seconds is not None:
         headers.setdefault("Retry-After", str(problem.retry_after_seconds))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from service.commands.encryption import check_encryption
 from service.commands.terminal import console, grid, print_json, shape_option, wants_json
 from service.settings import Settings, SettingsError
 
@@ -59,7 +60,10 @@ def examine(variables: Mapping[str, str]) -> "Iterator[Finding]":
             yield Finding(subject, "problem", *_halves(rest))
     else:
         yield from _check_settings(settings)
-        yield from check_store(settings.redis_url, settings.data_dir, settings.durability)
+        findings = check_store(settings.redis_url, settings.data_dir, settings.durability)
+        yield from findings
+        if not any(each.subject == "store" and each.verdict == "problem" for each in findings):
+            yield from check_encryption(settings)
     yield _check_tokeniser()
     yield _check_clock(datetime.now(UTC))
 

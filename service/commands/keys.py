@@ -1,21 +1,21 @@
-"""``sash keys``: make, list and revoke API keys while the service runs."""
+"""``sash keys``: make, list and revoke API keys while the service runs, and change the keys of encryption at rest."""
 
-import asyncio
 import re
 import sys
 import time
 from datetime import UTC, datetime
-from os import environ
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from service.problems import Problem
-from service.settings import Settings, SettingsError
+from service.commands.encryption import master, rewrap, rotate
+from service.commands.store import with_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from service.settings import Settings
+    from service.store.client import Client
     from service.store.keys import ApiKeys
 
 T = TypeVar("T")
@@ -24,7 +24,10 @@ _TENANT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 
 @click.group()
 def keys() -> None:
-    """API keys, kept in the store as hashes; a service with SASH_REQUIRE_KEYS=1 or SASH_API_KEYS asks for one."""
+    """API keys, and the keys of encryption at rest.
+
+    API keys are kept in the store as hashes; a service with SASH_REQUIRE_KEYS=1 or SASH_API_KEYS asks for one.
+    """
 
 
 @keys.command()
@@ -58,44 +61,14 @@ def revoke(identity: str) -> None:
 
 
 def _with_keys(act: "Callable[[ApiKeys], Awaitable[T]]") -> T:
-    """What ``act`` gives, on the store of the settings; an embedded one is joined when it runs, or run for this."""
-    from service.store.embedded import (  # noqa: PLC0415 - help needs no store
-        DataDirectoryBusy,
-        EmbeddedStore,
-        EmbeddedStoreFailed,
-    )
+    """What ``act`` gives, on the API keys of the deployment's store."""
+    from service.store.keys import ApiKeys  # noqa: PLC0415 - help needs no store
 
-    try:
-        # Making the first key is what a host that others can reach waits for: its absence is no mistake here.
-        settings = Settings.read({**environ, "SASH_REQUIRE_KEYS": "1"})
-        if settings.redis_url is not None:
-            return asyncio.run(_act(settings.redis_url, act))
-        running = settings.data_dir.absolute() / "valkey.sock"
-        if running.is_socket():
-            try:
-                return asyncio.run(_act(f"unix://{running}", act))
-            except Problem:
-                pass  # left behind by a server that was killed
-        with EmbeddedStore(settings.data_dir) as store:
-            return asyncio.run(_act(store.url, act))
-    except SettingsError as error:
-        lines = list(error.lines)
-    except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
-        lines = [str(error)]
-    except Problem as problem:
-        lines = [problem.detail]
-    for line in lines:
-        click.echo(f"sash: {line}", err=True)
-    sys.exit(2)
-
-
-async def _act(url: str, act: "Callable[[ApiKeys], Awaitable[T]]") -> T:
-    from service.store.client import Client  # noqa: PLC0415
-    from service.store.keys import ApiKeys  # noqa: PLC0415
-
-    client = Client(url, timeout_seconds=3, connections=1)
-    await client.open()
-    try:
+    async def on_keys(client: "Client", _: "Settings") -> T:
         return await act(ApiKeys(client))
-    finally:
-        await client.close()
+
+    return with_store(on_keys)
+
+
+for command in (master, rotate, rewrap):
+    keys.add_command(command)

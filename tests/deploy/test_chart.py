@@ -159,7 +159,7 @@ def test_the_service_starts_with_what_the_chart_sets(values: dict[str, Any]) -> 
     assert settings.redis_url == f"redis://sash:{PASSWORD}@valkey:6379/0"
     assert [key.tenant for key in settings.api_keys] == ["acme"]
     assert settings.retention_seconds == values.get("settings", {}).get("SASH_RETENTION_SECONDS")
-    assert (settings.encryption_key is not None) is ("encryptionKey" in values)
+    assert bool(settings.encryption_key) is ("encryptionKey" in values)
 
 
 def test_settings_of_the_chart_are_settings() -> None:

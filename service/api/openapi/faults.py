@@ -7,6 +7,7 @@ from service.api.openapi.components import Json, ref, union
 from service.problems import (
     BadRequest,
     FormatCannotCarry,
+    Internal,
     InvalidEntry,
     NotFound,
     OrphanToolResult,
@@ -61,6 +62,9 @@ MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
     },
     FormatCannotCarry: {"appended": _APPENDED},
     StoreUnavailable: {"appended": _APPENDED},
+    Internal: {
+        "key": {"type": "string", "description": "The id of the data key that what is stored needs, and lacks."}
+    },
 }
 """Figures for programs beside what every problem says."""
 
@@ -88,9 +92,13 @@ _EXAMPLES: Mapping[type[Problem], Json] = {
 
 
 def problem_types(root: type[Problem] = Problem) -> Iterator[type[Problem]]:
-    """Every problem type, in the order in which they are declared, parents first."""
+    """Every problem type, in the order in which they are declared, parents first.
+
+    A class without a slug of its own is of its parent's type.
+    """
     for kind in root.__subclasses__():
-        yield kind
+        if "slug" in vars(kind):
+            yield kind
         yield from problem_types(kind)
 
 

@@ -1,0 +1,97 @@
+"""Keys of encryption at rest: ``sash keys master``, ``rotate`` and ``rewrap``, and what ``sash doctor`` says of them."""
+
+import asyncio
+import base64
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from service.commands.store import act_on, refuse, running_store, with_store
+from service.problems import StoreUnavailable
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+    from service.store.checks import Finding
+    from service.store.client import Client
+    from service.store.datakeys import DataKeys, KeyReport
+
+
+@click.command()
+def master() -> None:
+    """Print a new master key for SASH_ENCRYPTION_KEY; it is kept nowhere else."""
+    click.echo(base64.b64encode(secrets.token_bytes(32)).decode())
+
+
+@click.command()
+@click.option("--tenant", help="This tenant's alone. [default: every tenant's]")
+def rotate(tenant: str | None) -> None:
+    """Make a new data key, which encrypts from now on; what was encrypted before stays readable."""
+
+    async def act(client: "Client", settings: "Settings") -> list[tuple[str, str]]:
+        keys = _data_keys(client, settings)
+        tenants = await keys.tenants()
+        if tenant is not None and tenant not in tenants:
+            refuse([f"tenant {tenant} has no data key yet: the first message makes one"])
+        return [(each, await keys.rotate(each)) for each in ([tenant] if tenant is not None else tenants)]
+
+    for name, identity in with_store(act):
+        click.echo(f"{name}  {identity}")
+    click.echo("sash: the service encrypts with the new keys within ten seconds", err=True)
+
+
+@click.command()
+def rewrap() -> None:
+    """Wrap every tenant's keys with the first of SASH_ENCRYPTION_KEY, so that the others can be taken away."""
+
+    async def act(client: "Client", settings: "Settings") -> list[tuple[str, int]]:
+        return [done async for done in _data_keys(client, settings).rewrap()]
+
+    for name, changed in with_store(act):
+        click.echo(f"{name}  {changed}")
+    click.echo("sash: every key is wrapped by the first master key now", err=True)
+
+
+def check_encryption(settings: "Settings") -> "Iterator[Finding]":
+    """Whether what is encrypted can be read with the keys that are set; nothing where no key is set and none is needed."""
+    from service.store.checks import Finding  # noqa: PLC0415
+    from service.store.sealing import Master  # noqa: PLC0415
+
+    async def act(client: "Client", _: "Settings") -> "list[KeyReport]":
+        from service.store.datakeys import DataKeys  # noqa: PLC0415
+
+        return [report async for report in DataKeys(client, settings.encryption_key).reports()]
+
+    masters = [Master(key).id.hex() for key in settings.encryption_key]
+    url = running_store(settings)
+    try:
+        reports = asyncio.run(act_on(url, settings, act)) if url is not None else []
+    except StoreUnavailable:  # said before
+        return
+    if not masters and not reports:
+        return
+    keys = sum(report.data_keys for report in reports)
+    found = f"{len(reports)} tenants, {keys} data keys" + (f", master key {masters[0]}" if masters else "")
+    locked = [report for report in reports if report.locked]
+    needed = {master for report in reports for master in report.masters}
+    if not masters:
+        yield Finding("encryption", "problem", f"{found}, and no key is set", "set SASH_ENCRYPTION_KEY")
+    elif missing := sorted(needed - set(masters)):
+        change = f"add master key {missing[0]} to SASH_ENCRYPTION_KEY"
+        yield Finding("encryption", "problem", f"{found}; keys of {len(locked)} tenants are wrapped by another", change)
+    elif locked:
+        change = f"put the keys of tenant {locked[0].tenant} back from a backup of the store"
+        yield Finding("encryption", "problem", f"{found}; keys of {len(locked)} tenants were changed", change)
+    elif needed - {masters[0]}:
+        yield Finding("encryption", "advice", f"{found}; some are wrapped by an older one", "sash keys rewrap")
+    else:
+        yield Finding("encryption", "good", found)
+
+
+def _data_keys(client: "Client", settings: "Settings") -> "DataKeys":
+    from service.store.datakeys import DataKeys  # noqa: PLC0415 - help needs no store
+
+    if not settings.encryption_key:
+        refuse(["set SASH_ENCRYPTION_KEY as the service has it; sash keys master makes the first one"])
+    return DataKeys(client, settings.encryption_key)

@@ -1,0 +1,264 @@
+"""Tenants' keys for encryption at rest, as they are kept: wrapped by SASH_ENCRYPTION_KEY, in slots of their own.
+
+::
+
+    sash:{tenant/keys/data}:wrapped   hash   id -> wrapped data key; ``digest`` -> wrapped key of the digests
+    sash:{keys}:tenants               set    tenants that have keys: put there before their first key is made
+
+The newest data key seals; the others open what was sealed before. A process believes what it read for ten seconds, so
+a new data key is in use everywhere within ten. What it knows and the store lost (a failover that took the store's last
+second with it) it writes back: messages on other nodes may be sealed with that key.
+"""
+
+import contextlib
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from service.problems import CannotOpen, StoreFull, StoreUnavailable
+from service.store.client import Client, Script
+from service.store.layout import PREFIX
+from service.store.sealing import (
+    PLAIN,
+    AnySealer,
+    Master,
+    Sealer,
+    TenantKeys,
+    UnknownKey,
+    Wrapped,
+    missing_key,
+    new_key,
+)
+
+T = TypeVar("T")
+
+SCRIPTS = (Script.load("first_keys"),)
+_TENANTS = f"{PREFIX}{{keys}}:tenants"
+_DIGEST = b"digest"
+_ID_BYTES = 4
+_FRESH_SECONDS = 10.0
+_MOST = 10_000
+"""Tenants remembered; the idlest are forgotten first."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Wrapped).decode
+
+
+class KeyReport(msgspec.Struct, frozen=True):
+    """One tenant's keys: how many data keys, the master keys that wrap them, and how many keys do not open."""
+
+    tenant: str
+    data_keys: int
+    masters: tuple[str, ...]
+    locked: int
+
+
+class _Known(msgspec.Struct):
+    """What was read of a tenant."""
+
+    stored: dict[bytes, bytes]
+    keys: TenantKeys
+    until: float
+
+
+class DataKeys:
+    """The keys of all tenants; without ``masters`` nothing is sealed, and sealed values are refused."""
+
+    def __init__(
+        self,
+        client: Client,
+        masters: Sequence[bytes] = (),
+        *,
+        most: int = _MOST,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._masters = {master.id: master for master in map(Master, masters)}
+        self._first = next(iter(self._masters.values()), None)
+        self._most = most
+        self._clock = clock
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+
+    # ---- for requests
+
+    async def sealer(self, tenant: str, name: str) -> AnySealer:
+        """What seals for the conversation called ``name``; with the first one its tenant gets its keys.
+
+        Raises CannotOpen, StoreUnavailable, StoreFull.
+        """
+        if self._first is None:
+            return PLAIN
+        keys = await self._keys(tenant)
+        if not keys.can_seal:
+            keys = await self._make_keys(tenant)
+        return Sealer(keys, name)
+
+    async def reading(self, tenant: str, name: str, read: Callable[[AnySealer], T]) -> T:
+        """What ``read`` makes of stored values; asked again with fresh keys when one is sealed with a key unknown here.
+
+        Raises CannotOpen, StoreUnavailable, and what ``read`` raises.
+        """
+        if self._first is None:
+            return read(PLAIN)
+        with contextlib.suppress(UnknownKey):
+            return read(Sealer(await self._keys(tenant), name))
+        fresh = await self._load(tenant)
+        try:
+            return read(Sealer(fresh.keys, name))
+        except UnknownKey as unknown:
+            raise self._why_unknown(tenant, fresh.stored, unknown.identity) from None
+
+    async def _keys(self, tenant: str) -> TenantKeys:
+        known = self._known.get(tenant)
+        if known is None:
+            known = await self._load(tenant)
+        elif known.until < self._clock():
+            known.until = self._clock() + _FRESH_SECONDS  # one request reads anew; the others take what is here
+            known = await self._load(tenant)
+        return known.keys
+
+    async def _load(self, tenant: str) -> _Known:
+        stored = await self._stored(tenant)
+        before = self._known.pop(tenant, None)
+        if before is not None:
+            lost = {name: value for name, value in before.stored.items() if name not in stored}
+            await self._restore(tenant, lost)
+            stored |= lost
+        if before is not None and stored == before.stored:
+            keys = before.keys
+        else:
+            keys = self._open(tenant, stored, before.keys if before else None)
+        known = _Known(stored, keys, self._clock() + _FRESH_SECONDS)
+        self._known[tenant] = known
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return known
+
+    async def _stored(self, tenant: str) -> dict[bytes, bytes]:
+        (flat,) = await self._client.commands([("HGETALL", _key_of(tenant))])
+        return dict(zip(flat[::2], flat[1::2], strict=True))
+
+    async def _restore(self, tenant: str, lost: Mapping[bytes, bytes]) -> None:
+        if lost:
+            with contextlib.suppress(StoreUnavailable, StoreFull):  # the next one to read tries again
+                await self._client.commands([("HSETNX", _key_of(tenant), *pair) for pair in lost.items()])
+
+    def _open(self, tenant: str, stored: Mapping[bytes, bytes], before: TenantKeys | None) -> TenantKeys:
+        """The keys that can be opened. One that was open stays so, though a master unknown here wraps it now."""
+        wrapped = {name: _wrapped(value) for name, value in stored.items()}
+        data: dict[bytes, bytes] = {}
+        digest = before.digest_key if before else None
+        for name, each in wrapped.items():
+            try:
+                key = self._unwrap(tenant, name, each)
+            except CannotOpen:
+                if before and name in before.data:
+                    data[name] = before.data[name]
+                continue
+            if name == _DIGEST:
+                digest = key
+            else:
+                data[name] = key
+        return TenantKeys(data, _newest(wrapped), digest)
+
+    def _unwrap(self, tenant: str, name: bytes, wrapped: Wrapped) -> bytes:
+        """A key. Raises CannotOpen."""
+        master = self._masters.get(wrapped.master)
+        if master is None:
+            detail = f"A key of this tenant is wrapped with master key {wrapped.master.hex()}, which is not set."
+            raise CannotOpen(detail, members={"key": _shown(name)})
+        return master.unwrap(wrapped, tenant, name)
+
+    def _why_unknown(self, tenant: str, stored: Mapping[bytes, bytes], identity: bytes) -> CannotOpen:
+        try:
+            if identity in stored:
+                self._unwrap(tenant, identity, _wrapped(stored[identity]))
+        except CannotOpen as why:
+            return why
+        return missing_key(identity)
+
+    async def _make_keys(self, tenant: str) -> TenantKeys:
+        """The first keys of a tenant. Raises CannotOpen when it has keys, and they are locked."""
+        for name, value in (await self._stored(tenant)).items():
+            self._unwrap(tenant, name, _wrapped(value))
+        await self._client.commands([("SADD", _TENANTS, tenant)])
+        names = (_DIGEST, new_key()[:_ID_BYTES])
+        made = time.time_ns() // 1_000_000
+        await self._client.call(
+            "first_keys",
+            (_key_of(tenant),),
+            *(part for name in names for part in (name, self._new(tenant, name, made))),
+        )
+        return (await self._load(tenant)).keys
+
+    def _new(self, tenant: str, name: bytes, created_ms: int) -> bytes:
+        assert self._first is not None  # noqa: S101 - without it nothing is made
+        return _encode(self._first.wrap(new_key(), tenant, name, created_ms))
+
+    # ---- for operators
+
+    async def rotate(self, tenant: str) -> str:
+        """Make a data key, which seals from now on; gives its id. Raises StoreUnavailable, StoreFull."""
+        made = [_wrapped(value).created_ms for value in (await self._stored(tenant)).values()]
+        # Later than any other, whatever the clocks say of those that made them.
+        created_ms = max([time.time_ns() // 1_000_000, *(each + 1 for each in made)])
+        identity = new_key()[:_ID_BYTES]
+        await self._client.commands([("HSETNX", _key_of(tenant), identity, self._new(tenant, identity, created_ms))])
+        return identity.hex()
+
+    async def tenants(self) -> list[str]:
+        """Every tenant that has keys. Raises StoreUnavailable."""
+        (found,) = await self._client.commands([("SMEMBERS", _TENANTS)])
+        return sorted(tenant.decode() for tenant in found)
+
+    async def rewrap(self) -> AsyncIterator[tuple[str, int]]:
+        """Wrap every tenant's keys with the first master key; gives each tenant and how many of its keys were not.
+
+        Raises CannotOpen when a key's own master key is not at hand.
+        """
+        assert self._first is not None  # noqa: S101 - the command asks for it
+        for tenant in await self.tenants():
+            changed = 0
+            for name, value in (await self._stored(tenant)).items():
+                wrapped = _wrapped(value)
+                if wrapped.master != self._first.id:
+                    key = self._unwrap(tenant, name, wrapped)
+                    again = self._first.wrap(key, tenant, name, wrapped.created_ms)
+                    await self._client.commands([("HSET", _key_of(tenant), name, _encode(again))])
+                    changed += 1
+            yield tenant, changed
+
+    async def reports(self) -> AsyncIterator[KeyReport]:
+        """What is kept for each tenant, and whether it opens. Raises StoreUnavailable."""
+        for tenant in await self.tenants():
+            stored = await self._stored(tenant)
+            wrapped = {name: _wrapped(value) for name, value in stored.items()}
+            opened = self._open(tenant, stored, None)
+            locked = len(stored) - len(opened.data) - (opened.digest_key is not None)
+            masters = tuple(sorted({each.master.hex() for each in wrapped.values()}))
+            yield KeyReport(tenant, len(stored.keys() - {_DIGEST}), masters, locked)
+
+
+def _key_of(tenant: str) -> str:
+    """Three parts in the tag: no conversation's is like it."""
+    return f"{PREFIX}{{{tenant}/keys/data}}:wrapped"
+
+
+def _wrapped(value: bytes) -> Wrapped:
+    """A key as it is stored; one of no master when it was changed."""
+    try:
+        return _decode(value)
+    except msgspec.MsgspecError:
+        return Wrapped(b"", 0, b"")
+
+
+def _newest(wrapped: Mapping[bytes, Wrapped]) -> bytes:
+    """The data key that seals; nothing when there is none."""
+    return max(wrapped.keys() - {_DIGEST}, key=lambda name: (wrapped[name].created_ms, name), default=b"")
+
+
+def _shown(name: bytes) -> str:
+    return "digest" if name == _DIGEST else name.hex()

@@ -1,0 +1,241 @@
+"""Encryption at rest, the pure part: what is sealed, how, and under which key.
+
+::
+
+    SASH_ENCRYPTION_KEY ──wraps──▶ data keys of a tenant ──HKDF──▶ key of a conversation ──AES-256-GCM──▶ sealed values
+                        └─wraps──▶ digest key of a tenant ──BLAKE2b──▶ digests that confirm no guess
+
+A sealed value is as long as the plain one and 33 bytes::
+
+    0       1: neither JSON nor a record of ours begins with it, so that plain values of before are told apart
+    1-4     id of the data key
+    5-16    nonce, random
+    17-     ciphertext, then 16 bytes that authenticate it
+
+Each value is bound to its conversation by the key, and by the associated data to what it is (``Kind``) and to the entry
+or request that it belongs to: bytes moved to another conversation, field or message do not open. A message is bound
+to its entry id and not to its seq, which nobody knows before the append script runs. What this cannot see is old bytes
+put back in the place where they were.
+
+Nonces are random, which is sound for 2**32 values under one key (NIST SP 800-38D, 8.3). The key is a conversation's own,
+made from the data key by HKDF (RFC 5869), so the bound is for each conversation and data key: nobody reaches it.
+"""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from os import urandom
+from typing import Final
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+
+from service.problems import CannotOpen
+
+KEY_BYTES: Final = 32
+OVERHEAD: Final = 33
+_MARK: Final = b"\x01"
+_NONCE_BYTES: Final = 12
+_ID, _NONCE, _HEADER_BYTES = slice(1, 5), slice(5, 17), 17
+
+
+class Kind:
+    """What a sealed value is."""
+
+    BODY: Final = b"body"
+    GROUNDING: Final = b"grounding"
+    METADATA: Final = b"metadata"
+    SETTINGS: Final = b"settings"
+    SUMMARY: Final = b"summary"
+    ANSWER: Final = b"answer"
+
+
+class Purpose:
+    """What a digest is of; at most 16 bytes."""
+
+    ENTRY: Final = b"entry"
+    CONTENT: Final = b"content"
+    REQUEST: Final = b"request"
+
+
+class UnknownKey(Exception):  # noqa: N818 - it reads as what happened
+    """A value is sealed with a data key that is not at hand: another process may just have made it."""
+
+    def __init__(self, identity: bytes) -> None:
+        super().__init__(identity.hex())
+        self.identity = identity
+
+
+# ---- wrapping
+
+
+class Wrapped(msgspec.Struct, array_like=True, frozen=True):
+    """A tenant's key as it is stored: the id of the master key that wraps it, when it was made, and the sealed key."""
+
+    master: bytes
+    created_ms: int
+    box: bytes
+
+
+class Master:
+    """One of the keys in SASH_ENCRYPTION_KEY."""
+
+    def __init__(self, key: bytes) -> None:
+        self.id = blake2b(key, digest_size=4, person=b"sash master").digest()
+        self._cipher = AESGCM(key)
+
+    def wrap(self, key: bytes, tenant: str, name: bytes, created_ms: int) -> Wrapped:
+        """A key, sealed for one tenant and one name."""
+        nonce = urandom(_NONCE_BYTES)
+        return Wrapped(self.id, created_ms, nonce + self._cipher.encrypt(nonce, key, _bound(tenant, name, created_ms)))
+
+    def unwrap(self, wrapped: Wrapped, tenant: str, name: bytes) -> bytes:
+        """The key. Raises CannotOpen when it was tampered with."""
+        try:
+            bound = _bound(tenant, name, wrapped.created_ms)
+            return self._cipher.decrypt(wrapped.box[:_NONCE_BYTES], wrapped.box[_NONCE_BYTES:], bound)
+        except (InvalidTag, ValueError):
+            raise CannotOpen("A tenant's key was changed in the store: it does not open.") from None
+
+
+def _bound(tenant: str, name: bytes, created_ms: int) -> bytes:
+    return b"%b\0%b\0%d" % (tenant.encode(), name, created_ms)
+
+
+# ---- sealing
+
+
+class TenantKeys:
+    """A tenant's keys, open: data keys by id, the id of the one that seals, and the key that digests are made with."""
+
+    def __init__(self, data: Mapping[bytes, bytes], newest: bytes, digest_key: bytes | None) -> None:
+        self.data = data
+        self.newest = newest
+        self.digest_key = digest_key
+
+    @property
+    def can_seal(self) -> bool:
+        """Whether what seals is there: not before a tenant's first value, and not without the master key."""
+        return self.newest in self.data and self.digest_key is not None
+
+    def seal(self, name: bytes, bound: bytes, value: bytes) -> bytes:
+        """``value`` under the newest key, for the conversation of that name."""
+        nonce = urandom(_NONCE_BYTES)
+        sealed = _cipher(self.data[self.newest], name).encrypt(nonce, value, bound)
+        return b"".join((_MARK, self.newest, nonce, sealed))
+
+    def open(self, name: bytes, bound: bytes, value: bytes) -> bytes:
+        """What was sealed. Raises UnknownKey, CannotOpen."""
+        key = self.data.get(value[_ID])
+        if key is None:
+            raise UnknownKey(value[_ID])
+        try:
+            return _cipher(key, name).decrypt(value[_NONCE], value[_HEADER_BYTES:], bound)
+        except (InvalidTag, ValueError):
+            raise CannotOpen("What is stored does not open: it was changed or moved.", members=_key(value)) from None
+
+    def digest(self, purpose: bytes, value: bytes) -> bytes:
+        """As long as ``value``, a digest: it tells equal from other, and confirms no guess to who has not the key."""
+        assert self.digest_key is not None  # noqa: S101 - who writes asked for what can seal
+        return blake2b(value, key=self.digest_key, digest_size=len(value), person=purpose).digest()
+
+
+@lru_cache(maxsize=8192)
+def _cipher(data_key: bytes, name: bytes) -> AESGCM:
+    """The cipher of one conversation."""
+    return AESGCM(HKDFExpand(SHA256(), KEY_BYTES, b"sash conversation\0" + name).derive(data_key))
+
+
+class Sealer:
+    """What seals and opens the values of one conversation."""
+
+    active = True
+
+    def __init__(self, keys: TenantKeys, name: str) -> None:
+        self._keys = keys
+        self._name = name.encode()
+
+    def seal(self, kind: bytes, value: bytes, owner: str = "") -> bytes:
+        """``value`` as it is stored; ``owner`` is the id of the entry, or the token of the request, that it is of."""
+        return self._keys.seal(self._name, b"%b\0%b" % (kind, owner.encode()), value) if value else value
+
+    def open(self, kind: bytes, value: bytes, owner: str = "") -> bytes:
+        """The value that was stored, sealed or plain. Raises CannotOpen, UnknownKey."""
+        if value[:1] != _MARK:
+            return value
+        return self._keys.open(self._name, b"%b\0%b" % (kind, owner.encode()), value)
+
+    def digest(self, purpose: bytes, value: bytes) -> bytes:
+        """A digest in place of another, of the same length."""
+        return self._keys.digest(purpose, value)
+
+    def open_joined(self, places: Iterable[tuple[int, str]], joined: bytes) -> bytes:
+        """Bodies joined with commas, opened and joined again; ``places`` are their plain sizes and their entries' ids.
+
+        Raises CannotOpen, UnknownKey.
+        """
+        plain, start = [], 0
+        for size, owner in places:
+            if joined[start : start + 1] == _MARK:
+                end = start + size + OVERHEAD
+                plain.append(self._keys.open(self._name, b"body\0" + owner.encode(), joined[start:end]))
+            else:
+                end = start + size
+                plain.append(joined[start:end])
+            start = end + 1
+        if start != len(joined) + (start > 0):
+            raise CannotOpen("What is stored is not as long as it was.")
+        return b",".join(plain)
+
+
+class PlainSealer:
+    """Where no key is set: values are stored as they are, and sealed ones are refused."""
+
+    active = False
+
+    def seal(self, kind: bytes, value: bytes, owner: str = "") -> bytes:  # noqa: ARG002
+        """The value itself."""
+        return value
+
+    def open(self, kind: bytes, value: bytes, owner: str = "") -> bytes:  # noqa: ARG002
+        """The value itself. Raises CannotOpen when it is sealed."""
+        if value[:1] == _MARK:
+            raise no_key_set(value)
+        return value
+
+    def digest(self, purpose: bytes, value: bytes) -> bytes:  # noqa: ARG002
+        """The digest itself."""
+        return value
+
+
+PLAIN: Final = PlainSealer()
+AnySealer = Sealer | PlainSealer
+
+
+def is_sealed(value: bytes) -> bool:
+    """Whether a stored value is a sealed one."""
+    return value[:1] == _MARK
+
+
+def new_key() -> bytes:
+    """A key of 256 bits."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def no_key_set(value: bytes) -> CannotOpen:
+    """A sealed value, and a service that has no key at all."""
+    detail = "What is stored is encrypted, and this service was started without SASH_ENCRYPTION_KEY."
+    return CannotOpen(detail, members=_key(value))
+
+
+def missing_key(identity: bytes) -> CannotOpen:
+    """A sealed value whose data key is nowhere."""
+    return CannotOpen("The data key that this is encrypted with is not in the store.", members={"key": identity.hex()})
+
+
+def _key(value: bytes) -> dict[str, str]:
+    return {"key": value[_ID].hex()}

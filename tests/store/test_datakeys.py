@@ -1,0 +1,220 @@
+"""Tenants' keys in the store: made once, rotated, rewrapped, lost and found."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+import pytest_asyncio
+import redis
+
+from service.problems import CannotOpen
+from service.store.client import Client
+from service.store.datakeys import SCRIPTS, DataKeys
+from service.store.embedded import EmbeddedStore
+from service.store.sealing import PLAIN, AnySealer, Kind
+
+ONE, TWO = b"1" * 32, b"2" * 32
+HASH = "sash:{acme/keys/data}:wrapped"
+TENANTS = "sash:{keys}:tenants"
+
+
+@pytest.fixture
+def raw(store: EmbeddedStore) -> Iterator[redis.Redis]:
+    """The server, for what is there in bytes; no tenant has keys before and after."""
+    with redis.Redis.from_url(store.url) as raw:
+        yield raw
+        raw.delete(HASH, TENANTS)
+
+
+@pytest_asyncio.fixture
+async def client(store: EmbeddedStore, raw: redis.Redis) -> AsyncIterator[Client]:  # noqa: ARG001 - it clears up
+    """A client of the tests' store."""
+    client = Client(store.url, scripts=SCRIPTS)
+    await client.open()
+    yield client
+    await client.close()
+
+
+def opens(value: bytes) -> Callable[[AnySealer], bytes]:
+    return lambda sealer: sealer.open(Kind.BODY, value)
+
+
+async def sealed(keys: DataKeys, value: bytes = b"text") -> bytes:
+    return (await keys.sealer("acme", "acme/c")).seal(Kind.BODY, value)
+
+
+async def test_without_a_master_key_nothing_is_sealed_or_made(client: Client, raw: redis.Redis) -> None:
+    """A service without the setting stores values as they are, and keeps no keys."""
+    keys = DataKeys(client)
+
+    assert await keys.sealer("acme", "acme/c") is PLAIN
+    assert await keys.reading("acme", "acme/c", opens(b"{}")) == b"{}"
+    assert raw.exists(HASH, TENANTS) == 0
+
+
+async def test_reading_makes_no_keys(client: Client, raw: redis.Redis) -> None:
+    """A tenant that has written nothing has no keys, however much it asks."""
+    assert await DataKeys(client, [ONE]).reading("acme", "acme/c", opens(b"{}")) == b"{}"
+    assert raw.exists(HASH, TENANTS) == 0
+
+
+async def test_the_first_keys_are_made_once(client: Client, raw: redis.Redis) -> None:
+    """Twenty first messages in two processes at the same time end with one data key, which everybody uses."""
+    one, two = DataKeys(client, [ONE]), DataKeys(client, [ONE])
+
+    values = await asyncio.gather(*(sealed(keys) for keys in (one, two) * 10))
+
+    assert len({value[1:5] for value in values}) == 1
+    assert raw.hgetall(HASH).keys() == {b"digest", values[0][1:5]}
+    assert raw.smembers(TENANTS) == {b"acme"}
+    digests = [(await keys.sealer("acme", "acme/c")).digest(b"entry", bytes(16)) for keys in (one, two)]
+    assert digests[0] == digests[1]
+
+
+async def test_no_key_is_in_the_store_as_it_is(client: Client, raw: redis.Redis) -> None:
+    """What the store holds of a key opens with the master key alone."""
+    await sealed(keys := DataKeys(client, [ONE]))
+    known = keys._known["acme"].keys
+
+    held = b"".join(raw.hgetall(HASH).values())
+
+    assert all(key not in held for key in (*known.data.values(), known.digest_key, ONE))
+
+
+async def test_a_rotation_reaches_others_within_seconds(client: Client) -> None:
+    """A new data key seals at once where it is read anew, ten seconds later elsewhere; values of both are read."""
+    now = 0.0
+    keys = DataKeys(client, [ONE], clock=lambda: now)
+    before = await sealed(keys)
+
+    identity = await DataKeys(client, [ONE]).rotate("acme")
+
+    assert await sealed(keys) != before
+    assert (await sealed(keys))[1:5] == before[1:5]
+    now = 10.1
+    after = await sealed(keys)
+    assert after[1:5].hex() == identity
+    for value in (before, after):
+        assert await keys.reading("acme", "acme/c", opens(value)) == b"text"
+
+
+async def test_a_key_of_another_process_is_looked_for(client: Client) -> None:
+    """A value under a key that was made a moment ago elsewhere is read without waiting."""
+    keys, other = DataKeys(client, [ONE]), DataKeys(client, [ONE])
+    await sealed(keys)
+    await other.rotate("acme")
+    value = await sealed(other)
+
+    assert await keys.reading("acme", "acme/c", opens(value)) == b"text"
+
+
+async def test_the_last_rotation_wins_whatever_the_clocks(client: Client) -> None:
+    """Of several rotations in one millisecond the last one seals."""
+    keys = DataKeys(client, [ONE])
+    await sealed(keys)
+
+    made = [await keys.rotate("acme") for _ in range(5)]
+
+    assert (await sealed(DataKeys(client, [ONE])))[1:5].hex() == made[-1]
+
+
+async def test_a_master_key_is_replaced(client: Client) -> None:
+    """With a new key in front and everything rewrapped the old one can go; rewrapping again changes nothing."""
+    value = await sealed(DataKeys(client, [ONE]))
+    both = DataKeys(client, [TWO, ONE])
+    await both.rotate("acme")
+
+    assert [done async for done in both.rewrap()] == [("acme", 2)]
+    assert [done async for done in both.rewrap()] == [("acme", 0)]
+
+    assert await DataKeys(client, [TWO]).reading("acme", "acme/c", opens(value)) == b"text"
+    (report,) = [each async for each in DataKeys(client, [TWO]).reports()]
+    assert (report.data_keys, len(report.masters), report.locked) == (2, 1, 0)
+    (report,) = [each async for each in DataKeys(client, [ONE]).reports()]
+    assert report.locked == 3
+
+
+async def test_a_process_with_the_old_master_goes_on(client: Client) -> None:
+    """What a process had open stays open when it is rewrapped under it, until the process is started again."""
+    now = 0.0
+    keys = DataKeys(client, [ONE], clock=lambda: now)
+    value = await sealed(keys)
+    [_ async for _ in DataKeys(client, [TWO, ONE]).rewrap()]
+    now = 11.0
+
+    assert await keys.reading("acme", "acme/c", opens(value)) == b"text"
+    assert (await sealed(keys))[1:5] == value[1:5]
+
+
+async def test_the_wrong_master_key_is_named(client: Client, raw: redis.Redis) -> None:
+    """Without its master nothing is read, nothing is written, and no new keys are made; the master's id is told."""
+    value = await sealed(DataKeys(client, [ONE]))
+    before = raw.hgetall(HASH)
+    wrong = DataKeys(client, [TWO])
+
+    with pytest.raises(CannotOpen, match=r"wrapped with master key [0-9a-f]{8}, which is not set") as reading:
+        await wrong.reading("acme", "acme/c", opens(value))
+    with pytest.raises(CannotOpen, match="which is not set"):
+        await wrong.sealer("acme", "acme/c")
+    with pytest.raises(CannotOpen, match="which is not set"):
+        [_ async for _ in wrong.rewrap()]
+
+    assert reading.value.members == {"key": value[1:5].hex()}
+    assert raw.hgetall(HASH) == before
+
+
+async def test_without_any_master_key_sealed_values_are_refused(client: Client) -> None:
+    """A start without the setting does not hand out what is encrypted."""
+    value = await sealed(DataKeys(client, [ONE]))
+
+    with pytest.raises(CannotOpen, match="without SASH_ENCRYPTION_KEY"):
+        await DataKeys(client).reading("acme", "acme/c", opens(value))
+
+
+async def test_a_key_that_is_nowhere_is_named(client: Client, raw: redis.Redis) -> None:
+    """A value whose data key was lost says which key it needs."""
+    value = await sealed(DataKeys(client, [ONE]))
+    raw.delete(HASH)
+
+    with pytest.raises(CannotOpen, match="not in the store") as caught:
+        await DataKeys(client, [ONE]).reading("acme", "acme/c", opens(value))
+
+    assert caught.value.members == {"key": value[1:5].hex()}
+
+
+async def test_a_changed_key_is_refused(client: Client, raw: redis.Redis) -> None:
+    """A wrapped key that somebody wrote over opens nothing, and the answer says so."""
+    value = await sealed(DataKeys(client, [ONE]))
+    name = value[1:5]
+    wrapped = raw.hgetall(HASH)[name]
+
+    for broken in (wrapped[:-1] + bytes([wrapped[-1] ^ 1]), b"nonsense"):
+        await client.commands([("HSET", HASH, name, broken)])
+        with pytest.raises(CannotOpen):
+            await DataKeys(client, [ONE]).reading("acme", "acme/c", opens(value))
+        (report,) = [each async for each in DataKeys(client, [ONE]).reports()]
+        assert report.locked == 1
+
+
+async def test_keys_that_the_store_lost_are_written_back(client: Client, raw: redis.Redis) -> None:
+    """A failover may take the keys with it and leave messages: who still knows the keys puts them back."""
+    now = 0.0
+    keys = DataKeys(client, [ONE], clock=lambda: now)
+    value = await sealed(keys)
+    held = raw.hgetall(HASH)
+    raw.delete(HASH)
+    now = 11.0
+
+    assert await keys.reading("acme", "acme/c", opens(value)) == b"text"
+
+    assert raw.hgetall(HASH) == held
+    assert await DataKeys(client, [ONE]).reading("acme", "acme/c", opens(value)) == b"text"
+
+
+async def test_tenants_are_remembered_up_to_a_number(client: Client) -> None:
+    """Many tenants do not fill the memory: the idlest are read again when they come back."""
+    keys = DataKeys(client, [ONE], most=2)
+    for tenant in ("acme", "b", "c"):
+        await keys.reading(tenant, f"{tenant}/c", opens(b"{}"))
+
+    assert list(keys._known) == ["b", "c"]

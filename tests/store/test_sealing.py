@@ -1,0 +1,203 @@
+"""Sealing, as arithmetic: what was sealed comes back, and nothing else opens."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.problems import CannotOpen
+from service.store.sealing import (
+    OVERHEAD,
+    PLAIN,
+    Kind,
+    Master,
+    Purpose,
+    Sealer,
+    TenantKeys,
+    UnknownKey,
+    is_sealed,
+    new_key,
+)
+
+OLD, NEW = b"\x00\x00\x00\x01", b"\x00\x00\x00\x02"
+KEYS = TenantKeys({OLD: bytes(32), NEW: bytes(range(32))}, NEW, b"d" * 32)
+BEFORE = TenantKeys(KEYS.data, OLD, b"d" * 32)
+KINDS = st.sampled_from([Kind.BODY, Kind.GROUNDING, Kind.METADATA, Kind.SETTINGS, Kind.SUMMARY, Kind.ANSWER])
+VALUES = st.binary(min_size=1, max_size=300)
+IDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
+
+
+@given(KINDS, VALUES, IDS)
+def test_what_was_sealed_comes_back(kind: bytes, value: bytes, owner: str) -> None:
+    """A value opens to itself, is 33 bytes longer while it is sealed, and never looks like JSON."""
+    sealer = Sealer(KEYS, "t/c")
+
+    sealed = sealer.seal(kind, value, owner)
+
+    assert sealer.open(kind, sealed, owner) == value
+    assert len(sealed) == len(value) + OVERHEAD
+    assert is_sealed(sealed)
+    assert sealed[:1] not in b'{["0123456789tfn-'
+
+
+def test_nothing_stays_nothing() -> None:
+    """Where there is no value there is nothing to seal: scripts tell absent by empty."""
+    assert Sealer(KEYS, "t/c").seal(Kind.METADATA, b"") == b""
+
+
+def test_equal_values_do_not_look_equal() -> None:
+    """The same text twice is other bytes."""
+    sealer = Sealer(KEYS, "t/c")
+    assert sealer.seal(Kind.BODY, b"yes", "m-1") != sealer.seal(Kind.BODY, b"yes", "m-1")
+
+
+@given(VALUES, st.data())
+def test_a_changed_byte_does_not_open(value: bytes, data: st.DataObject) -> None:
+    """Whichever byte is another, the value is refused, or names a key that nobody has, or is not sealed any more."""
+    sealer = Sealer(KEYS, "t/c")
+    sealed = bytearray(sealer.seal(Kind.BODY, value, "m-1"))
+    place = data.draw(st.integers(1, len(sealed) - 1))
+    sealed[place] ^= data.draw(st.integers(1, 255))
+
+    with pytest.raises((CannotOpen, UnknownKey)):
+        sealer.open(Kind.BODY, bytes(sealed), "m-1")
+
+
+@given(VALUES, st.integers(1, 400))
+def test_a_part_does_not_open(value: bytes, missing: int) -> None:
+    """A value whose end is missing is refused."""
+    sealer = Sealer(KEYS, "t/c")
+    sealed = sealer.seal(Kind.BODY, value, "m-1")[:-missing]
+
+    if is_sealed(sealed):
+        with pytest.raises((CannotOpen, UnknownKey)):
+            sealer.open(Kind.BODY, sealed, "m-1")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "owner"),
+    [
+        ("t/d", Kind.BODY, "m-1"),
+        ("u/c", Kind.BODY, "m-1"),
+        ("t/c", Kind.METADATA, "m-1"),
+        ("t/c", Kind.BODY, "m-2"),
+        ("t/c", Kind.BODY, ""),
+    ],
+)
+def test_moved_bytes_do_not_open(name: str, kind: bytes, owner: str) -> None:
+    """A value does not open in another conversation, of another tenant, as another field, or for another message."""
+    sealed = Sealer(KEYS, "t/c").seal(Kind.BODY, b"secret", "m-1")
+
+    with pytest.raises(CannotOpen) as caught:
+        Sealer(KEYS, name).open(kind, sealed, owner)
+
+    assert caught.value.members == {"key": NEW.hex()}
+    assert "secret" not in caught.value.detail
+
+
+def test_another_key_does_not_open() -> None:
+    """The id of a key is not the key."""
+    sealed = Sealer(KEYS, "t/c").seal(Kind.BODY, b"secret")
+    others = TenantKeys({NEW: new_key()}, NEW, b"d" * 32)
+
+    with pytest.raises(CannotOpen):
+        Sealer(others, "t/c").open(Kind.BODY, sealed)
+
+
+def test_old_keys_open_and_the_newest_seals() -> None:
+    """After a rotation what was sealed before is read, and new values are under the new key."""
+    before = Sealer(BEFORE, "t/c").seal(Kind.BODY, b"then")
+    sealer = Sealer(KEYS, "t/c")
+
+    after = sealer.seal(Kind.BODY, b"now")
+
+    assert (before[1:5], after[1:5]) == (OLD, NEW)
+    assert sealer.open(Kind.BODY, before) == b"then"
+
+
+def test_a_key_that_is_not_at_hand_is_named() -> None:
+    """Whose key is unknown says which, so that it can be looked for."""
+    sealed = Sealer(KEYS, "t/c").seal(Kind.BODY, b"x")
+
+    with pytest.raises(UnknownKey) as caught:
+        Sealer(TenantKeys({}, b"", None), "t/c").open(Kind.BODY, sealed)
+
+    assert caught.value.identity == NEW
+
+
+@given(st.lists(st.tuples(IDS, st.binary(max_size=40).map(lambda b: b'{"content":"%b"}' % b), st.sampled_from("PON"))))
+def test_joined_bodies_open_where_plain_and_sealed_are_mixed(messages: list[tuple[str, bytes, str]]) -> None:
+    """Bodies joined with commas open to plain ones joined with commas, whenever each of them was stored."""
+    stored = [
+        body if when == "P" else Sealer(BEFORE if when == "O" else KEYS, "t/c").seal(Kind.BODY, body, owner)
+        for owner, body, when in messages
+    ]
+    places = [(len(body), owner) for owner, body, _ in messages]
+
+    opened = Sealer(KEYS, "t/c").open_joined(places, b",".join(stored))
+
+    assert opened == b",".join(body for _, body, _ in messages)
+
+
+@pytest.mark.parametrize("change", [lambda joined: joined + b",{}", lambda joined: joined[:-1]])
+def test_joined_bodies_of_another_length_are_refused(change: object) -> None:
+    """More or fewer bytes than the records say is a message that is not the one that was stored."""
+    sealer = Sealer(KEYS, "t/c")
+    joined = b",".join((sealer.seal(Kind.BODY, b"{}", "a"), b'{"b":1}'))
+
+    with pytest.raises(CannotOpen):
+        sealer.open_joined([(2, "a"), (7, "b")], change(joined))  # type: ignore[operator]
+
+
+def test_swapped_messages_do_not_open() -> None:
+    """Two messages of one conversation cannot change places."""
+    sealer = Sealer(KEYS, "t/c")
+    first, second = (sealer.seal(Kind.BODY, b"{}", owner) for owner in "ab")
+
+    with pytest.raises(CannotOpen):
+        sealer.open_joined([(2, "a"), (2, "b")], second + b"," + first)
+
+
+@given(VALUES)
+def test_without_a_key_values_are_as_they_are(value: bytes) -> None:
+    """Where no key is set nothing is changed, and what is sealed is refused instead of sent."""
+    if is_sealed(value):
+        with pytest.raises(CannotOpen, match="without SASH_ENCRYPTION_KEY"):
+            PLAIN.open(Kind.BODY, value)
+    else:
+        assert PLAIN.open(Kind.BODY, value) == value
+    assert PLAIN.seal(Kind.BODY, value) == PLAIN.digest(Purpose.ENTRY, value) == value
+
+
+@given(st.sampled_from([8, 16, 32]), st.data())
+def test_digests_tell_equal_from_other_and_nothing_else(size: int, data: st.DataObject) -> None:
+    """Equal digests stay equal and others stay others; another purpose or another key gives another one."""
+    one, two = data.draw(st.binary(min_size=size, max_size=size)), data.draw(st.binary(min_size=size, max_size=size))
+    sealer = Sealer(KEYS, "t/c")
+
+    digest = sealer.digest(Purpose.ENTRY, one)
+
+    assert len(digest) == size
+    assert (digest == Sealer(BEFORE, "t/d").digest(Purpose.ENTRY, two)) is (one == two)
+    assert digest != one
+    assert digest != sealer.digest(Purpose.CONTENT, one)
+    assert digest != Sealer(TenantKeys(KEYS.data, NEW, b"e" * 32), "t/c").digest(Purpose.ENTRY, one)
+
+
+def test_a_wrapped_key_is_one_tenants() -> None:
+    """A wrapped key opens for its tenant and its name, and for no other; nor does a changed one, nor one made younger."""
+    master, key = Master(b"m" * 32), new_key()
+    wrapped = master.wrap(key, "acme", OLD, 7)
+
+    assert master.unwrap(wrapped, "acme", OLD) == key
+    assert key not in wrapped.box
+    changed = [
+        (wrapped, "beta", OLD),
+        (wrapped, "acme", NEW),
+        (type(wrapped)(wrapped.master, 8, wrapped.box), "acme", OLD),
+        (type(wrapped)(wrapped.master, 7, wrapped.box[:-1]), "acme", OLD),
+        (type(wrapped)(wrapped.master, 7, b""), "acme", OLD),
+    ]
+    for each in changed:
+        with pytest.raises(CannotOpen, match="changed in the store"):
+            master.unwrap(*each)
+    assert Master(b"n" * 32).id != master.id == Master(b"m" * 32).id
