@@ -35,6 +35,7 @@ from service.api.context import Context
 from service.api.edge import App, Edge
 from service.api.idempotency import Idempotent
 from service.api.keys import Keys
+from service.api.paths import Paths
 from service.core.models import Model, find_model, list_models, load_models_toml
 from service.core.text import ENCODINGS, count_text
 from service.operations.logging import get_logger
@@ -149,9 +150,17 @@ def create_app(settings: Settings) -> App:
         openapi_config=None,
         logging_config=None,
     )
+    paths = Paths(ROUTES)
     return Edge(
-        Idempotent(cast("App", inner), Claims(client), max_body_bytes=settings.max_body_bytes),
+        Idempotent(
+            cast("App", inner),
+            Claims(client),
+            paths,
+            max_body_bytes=settings.max_body_bytes,
+            max_import_bytes=settings.max_import_bytes,
+        ),
         keys=Keys(settings.api_keys, ApiKeys(client), required=settings.require_keys),
+        paths=paths,
         limits=RateLimits(client, settings.rate_limit) if settings.rate_limit else None,
         timeout_seconds=settings.request_timeout_seconds,
         metrics=metrics,

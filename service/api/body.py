@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -15,6 +15,11 @@ from service.problems import BadRequest, Pointer, PreconditionFailed, Unsupporte
 
 T = TypeVar("T")
 Req = Request[Any, Any, Any]
+
+Cursor = Annotated[
+    str, msgspec.Meta(extra_json_schema={"pattern": "^[A-Za-z0-9_-]+$", "minLength": 1, "maxLength": 256})
+]
+"""Where a page begins; the schema says what one of ours looks like, and reading it tells whether it is one."""
 
 LONG_BYTES = 32 * 1024
 """Work on more than this is done in a thread, so that the loop stays free for others."""
@@ -72,17 +77,35 @@ def query_of(request: Req, kind: type[T]) -> T:
             raise BadRequest(f"{detail}.", errors=[Pointer(f"#/query/{name}", detail)])
         values[name] = value
     try:
-        return msgspec.convert(values, kind, strict=False)
+        query = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise invalid(error, "/query", BadRequest) from None
+    for name in values:
+        if getattr(query, name) is None:  # the lax conversion reads the word null, which no parameter means
+            detail = "Leave the parameter out"
+            raise BadRequest(f"{detail}.", errors=[Pointer(f"#/query/{name}", detail)])
+    return query
+
+
+_TAKEN = frozenset({"import"})
+"""No conversation can be called so: ``/conversations/import`` is a path of its own, and nobody could erase it."""
 
 
 def checked_id(value: str, what: str = "conversation") -> str:
     """The id, when it is one. Raises BadRequest."""
+    if what == "conversation":
+        refuse_taken(value, "#/path/conversation_id")
     if not IDS.fullmatch(value):
         detail = "1 to 128 letters, digits, '.', '_' and '-', beginning with a letter or digit"
         raise BadRequest(f"A {what} id is {detail}.", errors=[Pointer(f"#/path/{what}_id", detail)])
     return value
+
+
+def refuse_taken(identity: str | None, pointer: str) -> None:
+    """Raise BadRequest for the id of a new conversation that is a path of the service."""
+    if identity in _TAKEN:
+        detail = f"A conversation cannot be called {identity}: that is a path of its own"
+        raise BadRequest(f"{detail}.", errors=[Pointer(pointer, detail)])
 
 
 def if_match(request: Req) -> str:

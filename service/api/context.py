@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, MutableMapping
+from typing import Any, cast
 
 import msgspec
 from litestar import Request
@@ -68,7 +68,12 @@ def fresh_id(request: Request[Any, Any, Any], place: int = 0) -> str:
 
 def extend_deadline(request: Request[Any, Any, Any]) -> None:
     """Begin the request's time anew: a long transfer may take long as long as it gets on."""
-    deadline, seconds = request.scope["sash.deadline"]  # type: ignore[typeddict-item]
+    extend(cast("MutableMapping[str, Any]", request.scope))
+
+
+def extend(scope: MutableMapping[str, Any]) -> None:
+    """The same for an ASGI scope."""
+    deadline, seconds = scope["sash.deadline"]
     deadline.reschedule(asyncio.get_running_loop().time() + seconds)
 
 

@@ -7,11 +7,11 @@ import msgspec
 from litestar import Request, Response, delete, get, patch, post
 from litestar.params import FromPath
 
-from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, if_none_match
+from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, if_none_match, refuse_taken
 from service.api.context import Context, context_of, fresh_id, now_ms, request_token, tenant_of
 from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
 from service.core.counting import reference_tokens
-from service.core.messages import invalid
+from service.core.messages import invalid, whole_numbers
 from service.core.settings import ConversationSettings, check_settings, decode_settings, encode_settings
 from service.problems import BadRequest, PreconditionFailed
 from service.store.conversations import State
@@ -33,6 +33,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     """Create a conversation without messages."""
     context = context_of(request)
     wanted = await decode(request, _create)
+    refuse_taken(wanted.id, "#/id")
     settings = _settings_of(wanted)
     check_settings(settings)
     identity = wanted.id or fresh_id(request)
@@ -70,7 +71,7 @@ async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Resp
 async def change_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """Change settings by a merge patch (RFC 7396): null takes a setting away."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
-    changes = await decode(request, _patch, PATCH_BODY)
+    changes = whole_numbers(await decode(request, _patch, PATCH_BODY))
     expected = if_match(request)
     token = request_token(request)
     for attempt in range(_ATTEMPTS):

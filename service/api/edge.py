@@ -12,6 +12,7 @@ from typing import Any
 
 from service.api.errors import PROBLEM_TYPE, render
 from service.api.keys import DEFAULT_TENANT, Keys
+from service.api.paths import Paths
 from service.operations.line import begin_line
 from service.operations.logging import describe, get_logger
 from service.operations.metrics import Metrics
@@ -42,6 +43,7 @@ class Edge:
         app: App,
         *,
         keys: Keys,
+        paths: Paths,
         timeout_seconds: float,
         metrics: Metrics,
         tracing: Tracing | None = None,
@@ -51,6 +53,7 @@ class Edge:
         self._metrics = metrics
         self._tracing = tracing or PassOn()
         self._keys = keys
+        self._paths = paths
         self._limits = limits
         self._timeout_seconds = timeout_seconds
 
@@ -70,7 +73,10 @@ class Edge:
             async with asyncio.timeout(self._timeout_seconds) as deadline:
                 scope["sash.tenant"] = await self._tenant(scope)
                 scope["sash.deadline"] = deadline, self._timeout_seconds
-                await self._app(scope, asked.receive, answer.send)
+                if scope["method"] == "OPTIONS" and (methods := self._paths.methods(scope["path"])):
+                    await answer.options(methods)  # the framework knows those of one handler alone
+                else:
+                    await self._app(scope, asked.receive, answer.send)
         except TimeoutError:
             await answer.problem(_too_slow(self._timeout_seconds, waiting=asked.waiting), scope["path"])
         except Problem as problem:
@@ -195,6 +201,12 @@ class _Answer:
             end = start + _PIECE_BYTES
             piece = {"type": "http.response.body", "body": body[start:end], "more_body": more or end < len(body)}
             await self._send(piece)
+
+    async def options(self, methods: frozenset[str]) -> None:
+        """Answer OPTIONS: the methods of a path are all that there is to say."""
+        allow = ", ".join(sorted({*methods, "OPTIONS"})).encode()
+        await self.send({"type": "http.response.start", "status": 204, "headers": [(b"allow", allow)]})
+        await self.send({"type": "http.response.body", "body": b""})
 
     async def problem(self, problem: Problem, instance: str) -> None:
         """Answer with a problem, unless an answer has begun."""

@@ -6,7 +6,7 @@ import msgspec
 from litestar import Request, Response, post
 from litestar.params import FromPath
 
-from service.api.body import checked_id, decode, etag, if_match
+from service.api.body import checked_id, decode, etag, if_match, refuse_taken
 from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.core.messages import Id
@@ -35,6 +35,7 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
     """Copy settings and messages into a new conversation, which appears when it is whole."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _fork)
+    refuse_taken(wanted.id, "#/id")
     state = await context.conversations.get(tenant, identity)
     require_version(state.version, if_match(request))
     at_seq = state.length if wanted.at_seq is None else wanted.at_seq

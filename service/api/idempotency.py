@@ -12,9 +12,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 
-from service.api.context import now_ms
+import msgspec
+
+from service.api.context import extend, now_ms
 from service.api.edge import App, Message, Receive, Scope, Send
 from service.api.errors import too_large_body
+from service.api.paths import Paths
 from service.problems import BadRequest, Conflict, KeyInProgress, KeyReused, Pointer, StoreFull, StoreUnavailable
 from service.store.claims import HOLD_MS, Answer, Claim, Claims, Forgotten
 
@@ -32,38 +35,61 @@ _GONE = 404
 class Idempotent:
     """The wrapper: an ASGI application around another."""
 
-    def __init__(self, app: App, claims: Claims, *, max_body_bytes: int) -> None:
+    def __init__(self, app: App, claims: Claims, paths: Paths, *, max_body_bytes: int, max_import_bytes: int) -> None:
         self._app = app
         self._claims = claims
+        self._paths = paths
         self._max_body_bytes = max_body_bytes
+        self._max_import_bytes = max_import_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = _key(scope)
-        if key is None:
+        if key is None or not self._is_taken(scope):
             await self._app(scope, receive, send)
             return
-        body = None
-        if scope["path"] != _STREAMED:
+        body = streamed = None
+        if scope["path"] == _STREAMED:
+            receive = streamed = _Streamed(receive)
+        else:
             body = await _read(receive, self._max_body_bytes)
             receive = _replay(body, receive)
         tenant = scope["sash.tenant"]
         taken = await self._claims.take(tenant, key, _fingerprint(scope, body), now_ms())
         match taken:
             case Claim():
-                answer = await self._run(scope, receive, taken, tenant)
+                answer = await self._run(scope, receive, taken, tenant, streamed)
             case Answer():
+                if streamed is not None and await self._rest(scope, streamed) != taken.read:
+                    raise _reused()
                 answer = Answer(taken.status, [*taken.headers, (b"idempotency-replayed", b"true")], taken.body)
             case Forgotten():
                 raise Conflict("This request was done; its answer went with what it spoke of.")
             case "busy":
                 raise KeyInProgress("A request under this key is running: ask again for its answer.")
             case "other":
-                detail = "This key came with another request before: use a new one"
-                raise KeyReused(f"{detail}.", errors=[Pointer("#/header/idempotency-key", detail)])
+                raise _reused()
         await send({"type": "http.response.start", "status": answer.status, "headers": list(answer.headers)})
         await send({"type": "http.response.body", "body": answer.body})
 
-    async def _run(self, scope: Scope, receive: Receive, claim: Claim, tenant: str) -> Answer:
+    def _is_taken(self, scope: Scope) -> bool:
+        """Whether the path takes the method; what it does not take is the router's to refuse, key or no key."""
+        methods = self._paths.methods(scope["path"])
+        return not methods or scope["method"] in methods
+
+    async def _rest(self, scope: Scope, streamed: "_Streamed") -> bytes:
+        """What tells a streamed body from others, once the rest of it is read. Raises TooLarge, BadRequest."""
+        while streamed.more:
+            message = await streamed()
+            if message["type"] == "http.disconnect":
+                raise BadRequest("The body ended early.")
+            if streamed.size_bytes > self._max_import_bytes:
+                raise too_large_body(self._max_import_bytes)
+            extend(scope)
+        return streamed.digest()
+
+    async def _run(
+        self, scope: Scope, receive: Receive, claim: Claim, tenant: str, streamed: "_Streamed | None"
+    ) -> Answer:
         scope["sash.token"] = claim.token
         scope["sash.began_ms"] = claim.began_ms
         caught = _Caught()
@@ -74,6 +100,8 @@ class Idempotent:
             if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
                 answer = Answer(204, [], b"")  # the run that ended without a word had done it
             if answer.status in _OK:
+                if streamed is not None:
+                    answer = msgspec.structs.replace(answer, read=await self._rest(scope, streamed))
                 await self._claims.settle(tenant, claim, answer, _conversation(scope, answer), now_ms())
             else:
                 await self._claims.release(claim)
@@ -142,8 +170,40 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
+class _Streamed:
+    """A body that is too long to hold: told from others by what was read of it, in the end by all of it.
+
+    What a run is given to begin with is its length alone. So while one runs, or where one ended without a word, another
+    file of the same length under the same key is not told from the first: it waits, or takes the run over. Once a run
+    is done every byte counts.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._hash = sha256()
+        self.size_bytes = 0
+        self.more = True
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            body = message.get("body", b"")
+            self._hash.update(body)
+            self.size_bytes += len(body)
+            self.more = message.get("more_body", False)
+        return message
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+def _reused() -> KeyReused:
+    detail = "This key came with another request before: use a new one"
+    return KeyReused(f"{detail}.", errors=[Pointer("#/header/idempotency-key", detail)])
+
+
 def _fingerprint(scope: Scope, body: bytes | None) -> bytes:
-    """What makes two requests the same. A streamed body is told by its length alone."""
+    """What makes two requests the same, as far as it is known before they run; of a streamed body that is its length."""
     length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
     parts = (scope["method"].encode(), scope["path"].encode(), scope["query_string"], length if body is None else body)
     return sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()

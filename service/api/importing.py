@@ -7,13 +7,13 @@ import msgspec
 
 from service.api.schemas import EncodingTokens
 from service.core.grounding import Template
-from service.core.messages import Entry, Grounding, Id, Side, decode_json, validate_message
+from service.core.messages import Entry, Grounding, Id, Side, decode_json
 from service.core.records import Flags, Record
 from service.core.redaction import NO_DIGEST
 from service.core.settings import ConversationSettings, check_settings, fixed_parts
 from service.problems import BadRequest, InvalidEntry, Pointer, Problem
 from service.store.conversations import NewEntry
-from service.store.entries import prepare
+from service.store.entries import check_entry, prepare
 from service.store.layout import decode_record
 from service.store.staging import Row
 
@@ -125,7 +125,7 @@ def _row(given: ImportEntry, place: int, template: Template, now_ms: int) -> Row
     if given.seq is not None and given.seq != place:
         detail = f"Expected {place}: entries come in order, none left out"
         raise InvalidEntry(f"{detail}.", errors=[Pointer("#/seq", detail)])
-    validate_message(given.message, "/message")
+    check_entry(given.message, given.grounding, "")
     created_ms = _milliseconds(given.created_at)
     entry = Entry(
         message=given.message,

@@ -9,7 +9,7 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
-from service.api.body import checked_id, etag, if_match, if_none_match, query_of, read_body, worker
+from service.api.body import Cursor, checked_id, etag, if_match, if_none_match, query_of, read_body, worker
 from service.api.budgets import likely_budget, limits_of
 from service.api.context import Context, context_of, fresh_id, now_ms, tenant_of
 from service.api.conversations import JSON, timestamp
@@ -42,7 +42,7 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
 
     order: Literal["asc", "desc"] = "asc"
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
-    cursor: str | None = None
+    cursor: Cursor | None = None
 
 
 @post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)

@@ -9,7 +9,7 @@ import msgspec
 from litestar import Request, Response, delete, get
 from litestar.params import FromPath
 
-from service.api.body import checked_id, query_of
+from service.api.body import Cursor, checked_id, query_of
 from service.api.context import context_of, extend_deadline, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.schemas import Conversation
@@ -25,7 +25,7 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     owner: Id
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
-    cursor: str | None = None
+    cursor: Cursor | None = None
 
 
 class ConversationPage(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from litestar.exceptions import InternalServerException
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from service.api.body import checked_id, etag, if_none_match, query_of, worker
+from service.api.body import checked_id, etag, if_none_match, query_of, refuse_taken, worker
 from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.importing import Imported, Line, prepare_lines, read_head
@@ -108,6 +108,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
     if not first:
         raise BadRequest("The body is empty: send the settings in a first line, then entries.")
     imported = read_head(first[0])
+    refuse_taken(named or imported.id, "#/query/id" if named else "#/lines/1/id")
     identity = named or imported.id or fresh_id(request)
     await context.conversations.require_absent(tenant, identity, token=request_token(request))
     staging = Staging(context.client, tenant, identity, token=request_token(request))

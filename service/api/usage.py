@@ -14,6 +14,7 @@ from service.core import calibration as core
 from service.core.models import Model
 from service.core.settings import Name
 from service.operations.logging import get_logger
+from service.problems import Pointer, Unprocessable
 from service.store.history import require_version
 from service.store.usage import margin_of, model_or_unknown
 
@@ -50,6 +51,7 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
     state = await context.conversations.get(tenant, identity)
     require_version(state.version, if_match(request))
     model = model_or_unknown(wanted.model, context.models)
+    _refuse_absurd(wanted, model)
     known = await context.calibrations.report(
         tenant,
         model,
@@ -62,6 +64,15 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
     _warn_of_drift(context, model, known)
     told = Reported(model.id, wanted.window_tokens - wanted.prompt_tokens, shown(model, known))
     return Response(msgspec.json.encode(told), media_type=JSON)
+
+
+def _refuse_absurd(wanted: Usage, model: Model) -> None:
+    """Raise Unprocessable for figures that would spoil what is known of the model: a correction is of the next windows."""
+    if not core.is_plausible(
+        wanted.prompt_tokens, wanted.window_tokens, wanted.correction or 1.0, model.context_window
+    ):
+        detail = f"Over {core.MOST_RATIO:g} times what the window was predicted to cost, or what the model can hold"
+        raise Unprocessable(f"{detail}.", errors=[Pointer("#/prompt_tokens", detail)])
 
 
 def shown(model: Model, known: core.Calibration) -> Calibration:

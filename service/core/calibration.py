@@ -20,6 +20,11 @@ _ENOUGH = 10
 # Every part of a request is rounded up, so what a report says of the whole is a little off for its parts.
 _HEADROOM = 1.02
 _DRIFT = 0.01
+MOST_RATIO = 10.0
+"""No tokeniser makes ten tokens where another makes one: who reports that counted another request."""
+# Nor does one make half as many. Bills are that low when cached tokens were left out, or a file was guessed high; a margin
+# that believed them would let the next window of plain text go over.
+_LEAST_MARGIN = 0.5
 
 
 class Calibration(msgspec.Struct, array_like=True, frozen=True):
@@ -77,10 +82,11 @@ def corrected_margin(calibration: Calibration, margin: float) -> float:
 
     Counted with it, none of the last 100 reported requests is predicted below what was billed for it. It is raised at
     once, and lowered a tenth of the way with each of the first ten reports: few of them say little of what is to come.
+    However little was billed, it is never lowered below a half.
     """
     if not calibration.ratios:
         return margin
-    needed = math.ceil(max(calibration.ratios) * _HEADROOM * 1_000) / 1_000
+    needed = max(_LEAST_MARGIN, math.ceil(max(calibration.ratios) * _HEADROOM * 1_000) / 1_000)
     trusted = min(len(calibration.ratios), _ENOUGH)
     return round(needed + max(0.0, margin - needed) * (_ENOUGH - trusted) / _ENOUGH, 4)
 
@@ -90,9 +96,19 @@ def billed_ratio(billed: int, predicted: int, margins: Sequence[float], known: C
 
     A report does not say which margin its prediction was made with, and lately there may have been several. Then the
     ratio lies between two figures, and of those between them it is the one nearest to the highest known: a report that
-    agrees with what is known must not move it, or late reports would raise the margin again and again.
+    agrees with what is known must not move it, or late reports would raise the margin again and again. It is at most
+    ``MOST_RATIO``.
     """
     bare = billed / max(1, predicted)
     low, high = bare * min(margins), bare * max(margins)
     nearest = max(known.ratios) if known.ratios else low
-    return round(min(max(nearest, low), high), 4)
+    return round(min(max(nearest, low), high, MOST_RATIO), 4)
+
+
+def is_plausible(billed: int, predicted: int, margin: float, most_tokens: int) -> bool:
+    """Return whether a report can be one of a window that was sent.
+
+    ``margin`` is the one that was told with ``predicted`` (1.0 without), ``most_tokens`` is the model's context window.
+    Neither figure may be over ten such windows: a provider that takes more than it says takes a little more.
+    """
+    return billed * margin <= predicted * MOST_RATIO and max(billed, predicted) <= most_tokens * MOST_RATIO

@@ -131,9 +131,9 @@ def _image(value: Any, given: tuple[int, int] | None) -> Image:
 
 def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
     width, height = fields.get("width"), fields.get("height")
-    if not (isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0):
+    if not (isinstance(width, int | float) and isinstance(height, int | float) and width >= 1 and height >= 1):
         return None
-    return min(width, _WIDEST), min(height, _WIDEST)
+    return int(min(width, _WIDEST)), int(min(height, _WIDEST))
 
 
 def _guess(part: Mapping[str, Any]) -> int:

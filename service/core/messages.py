@@ -33,6 +33,8 @@ IDS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 Side = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 """An image's width or height in pixels."""
+WholeSide = Annotated[float, msgspec.Meta(ge=1, le=65_536, multiple_of=1)]
+"""The same inside a message, which is kept as it came: JSON knows no difference between 512 and 512.0."""
 
 
 class TextPart(msgspec.Struct, tag_field="type", tag="text"):
@@ -42,8 +44,8 @@ class TextPart(msgspec.Struct, tag_field="type", tag="text"):
 class ImageUrl(msgspec.Struct):
     url: str
     detail: str | None = None
-    width: Side | None = None
-    height: Side | None = None
+    width: WholeSide | None = None
+    height: WholeSide | None = None
 
 
 class ImagePart(msgspec.Struct, tag_field="type", tag="image_url"):
@@ -118,7 +120,9 @@ class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant"):
     content: str | list[TextPart | RefusalPart] | None = None
     refusal: str | None = None
     name: str | None = None
-    tool_calls: Annotated[list[FunctionToolCall | CustomToolCall], msgspec.Meta(max_length=128)] | None = None
+    tool_calls: (
+        Annotated[list[FunctionToolCall | CustomToolCall], msgspec.Meta(min_length=1, max_length=128)] | None
+    ) = None
     function_call: FunctionCall | None = None
 
 
@@ -169,13 +173,44 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise BadRequest("The body is empty: send a JSON object.")
     refuse_deep(body)
     try:
-        return decoder.decode(body)
+        return _decoded(body, decoder)
     except msgspec.ValidationError as error:
         raise invalid(error, "", BadRequest) from None
     except UnicodeDecodeError:
         raise BadRequest(f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read.") from None
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
         raise BadRequest(f"The body is not JSON: {_plain(str(error))}.") from None
+
+
+def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        if not _WANTS_INTEGER.match(str(error)):
+            raise
+        return msgspec.convert(whole_numbers(msgspec.json.decode(body)), decoder.type)
+
+
+_WANTS_INTEGER = re.compile(r"Expected `int(?: \| null)?`, got `float`")
+_VERBATIM = frozenset({"message", "metadata", "few_shots", "tools", "tool_choice"})
+"""Members that are kept as the client wrote them."""
+
+
+def whole_numbers(value: Any) -> Any:
+    """The value with 5.0 as 5 outside of what is kept verbatim.
+
+    JSON has one kind of number, and JSON Schema calls 5.0 an integer; some clients' libraries (Gson, Lua's) write every
+    number so.
+    """
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {name: each if name in _VERBATIM else whole_numbers(each) for name, each in value.items()}
+        case list():
+            return [whole_numbers(each) for each in value]
+        case _:
+            return value
 
 
 def _not_utf8_at(body: bytes) -> int:
@@ -234,12 +269,23 @@ def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
         checked: ChatMessage = msgspec.convert(message, ChatMessage)
     except msgspec.ValidationError as error:
         raise invalid(error, pointer) from None
+    _require_types(message, checked, pointer)
     if isinstance(checked, AssistantMessage) and checked.tool_calls:
         ids = [call.id for call in checked.tool_calls]
         if len(set(ids)) < len(ids):
             detail = "Two tool calls of one message have the same id"
             raise InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_calls", detail)])
     return checked
+
+
+def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: str) -> None:
+    """Raise InvalidEntry for a part without ``type``: where parts can only be text the declaration lets it be left out."""
+    if isinstance(checked, SystemMessage | DeveloperMessage | ToolMessage) and not isinstance(checked.content, str):
+        for index, part in enumerate(message["content"]):
+            if "type" not in part:
+                detail = "Object missing required field 'type'"
+                place = f"#{pointer}/content/{index}"
+                raise InvalidEntry(f"{detail} at {place}.", errors=[Pointer(place, detail)])
 
 
 def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:

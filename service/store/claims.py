@@ -27,11 +27,12 @@ _LONG_BYTES = 1024
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True):
-    """What a request was answered."""
+    """What a request was answered; ``read`` tells its body from others where that was streamed."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes
+    read: bytes = b""
 
 
 class _Kept(msgspec.Struct, array_like=True, frozen=True):

@@ -2,15 +2,17 @@
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from typing import Any
 from uuid import UUID
 
 from service.core.counting import measure, reference_tokens
 from service.core.grounding import Template, added_tokens, content_text
-from service.core.messages import Entry, calls_of, digest, encode_message, validate_message
+from service.core.messages import Entry, Grounding, calls_of, digest, encode_message, validate_message
 from service.core.records import Flags, Record, StoredGrounding
 from service.core.units import DEVELOPER
+from service.problems import Pointer, Unprocessable
 from service.store.conversations import NewEntry
 from service.store.layout import encode_grounding, encode_json, encode_record
 
@@ -31,9 +33,18 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
 
 
 def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
-    """Raise InvalidEntry for what is not a chat message, naming its place below ``prefix``."""
+    """Raise InvalidEntry for what is not a chat message, naming its place below ``prefix``; Unprocessable for documents
+    on a message that is not a user's."""
     for index, entry in enumerate(entries):
-        validate_message(entry.message, f"{prefix}/messages/{index}/message")
+        check_entry(entry.message, entry.grounding, f"{prefix}/messages/{index}")
+
+
+def check_entry(message: Mapping[str, Any], grounding: Grounding | None, pointer: str) -> None:
+    """The same of one entry at ``pointer``: windows show documents on user messages alone, so elsewhere they were lost."""
+    validate_message(message, f"{pointer}/message")
+    if grounding is not None and grounding.documents and message["role"] != "user":
+        detail = "Documents belong to a user message"
+        raise Unprocessable(f"{detail}.", errors=[Pointer(f"#{pointer}/grounding", detail)])
 
 
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int) -> list[NewEntry]:

@@ -124,6 +124,31 @@ async def test_wrong_methods(client: httpx.AsyncClient, method: str, path: str, 
         problem(answer, 405, "method-not-allowed")
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/conversations", "GET, HEAD, OPTIONS, POST"),
+        ("/conversations/a", "DELETE, GET, HEAD, OPTIONS, PATCH"),
+        ("/conversations/a/messages/1", "DELETE, GET, HEAD, OPTIONS"),
+        ("/conversations/a/summary", "DELETE, OPTIONS, PUT"),
+        ("/conversations/import", "OPTIONS, POST"),
+        ("/models/openai/gpt-4o", "GET, HEAD, OPTIONS"),
+        ("/count", "OPTIONS, POST"),
+    ],
+)
+async def test_options(client: httpx.AsyncClient, path: str, allowed: str) -> None:
+    """OPTIONS names every method of the path, whichever handlers they have."""
+    answer = await client.options(path)
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert ", ".join(sorted(answer.headers["allow"].split(", "))) == allowed
+
+
+async def test_options_of_nothing(client: httpx.AsyncClient) -> None:
+    """Where nothing is, there are no methods."""
+    problem(await client.options("/nope"), 404, "not-found")
+
+
 async def test_head(client: httpx.AsyncClient, conversation: str) -> None:
     """HEAD is GET without the body: the same status and headers, the length included."""
     await append(client, conversation, user("x"))

@@ -133,6 +133,8 @@ async def test_envelopes(client: httpx.AsyncClient, conversation: str, body: Any
 
 
 CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+RESULT = {"role": "tool", "tool_call_id": "a", "content": "x"}
 MESSAGES: list[tuple[Any, str]] = [
     ({}, ""),
     ({"content": "x"}, ""),
@@ -151,7 +153,10 @@ MESSAGES: list[tuple[Any, str]] = [
     ({"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}, "/content/0/image_url"),
     ({"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}, "/content/0/input_audio"),
     ({"role": "system", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "/content/0/type"),
+    ({"role": "system", "content": [{"text": "x"}]}, "/content/0"),
+    ({"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "x"}, {"text": "x"}]}, "/content/1"),
     ({"role": "assistant", "content": None, "tool_calls": {}}, "/tool_calls"),
+    ({"role": "assistant", "content": "x", "tool_calls": []}, "/tool_calls"),
     ({"role": "assistant", "content": None, "tool_calls": [{}]}, "/tool_calls/0"),
     ({"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": ""}]}, "/tool_calls/0/id"),
     ({"role": "assistant", "content": None, "tool_calls": [{**CALL, "type": "x"}]}, "/tool_calls/0/type"),
@@ -178,6 +183,78 @@ async def test_messages(client: httpx.AsyncClient, conversation: str, message: A
 
     assert problem(answer, 400, "invalid-entry")["errors"][0]["pointer"] == f"#/messages/1/message{pointer}"
     assert await history(client, conversation) == []
+
+
+@pytest.mark.parametrize(
+    "message", [CALLING, RESULT, {"role": "system", "content": "x"}], ids=lambda each: each["role"]
+)
+async def test_documents_of_nobody(client: httpx.AsyncClient, conversation: str, message: Any) -> None:
+    """Documents on a message that no window would show them with are 422 at their place, and not lost in silence."""
+    grounding = {"documents": [{"text": "Room 2."}]}
+    entries = [user("x"), {"message": CALLING}, {"message": message, "grounding": grounding}]
+    body = {"messages": entries if message["role"] == "tool" else [user("x"), *entries[2:]]}
+
+    answers = [
+        await client.post(f"/conversations/{conversation}/messages", json=body),
+        await client.post("/window", json={**body, "model": "gpt-4o"}),
+    ]
+
+    for answer in answers:
+        place = f"#/messages/{len(body['messages']) - 1}/grounding"
+        assert problem(answer, 422, "unprocessable")["errors"][0]["pointer"] == place
+    assert await history(client, conversation) == []
+
+
+async def test_no_documents_are_nobodys(client: httpx.AsyncClient, conversation: str) -> None:
+    """A client that sends the same envelope with every role may do so while there is nothing in it."""
+    entry = {"message": {"role": "assistant", "content": "x"}, "grounding": {"documents": []}}
+
+    assert (await client.post(f"/conversations/{conversation}/messages", json={"messages": [entry]})).status_code == 201
+
+
+async def test_numbers_with_a_point(client: httpx.AsyncClient, conversation: str) -> None:
+    """5.0 is the integer that JSON Schema says it is, wherever one is wanted; in what is kept verbatim it stays 5.0."""
+    path = f"/conversations/{conversation}"
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "width": 512.0, "height": 512.0}}
+    entry = user("x", image_sizes=[[512.0, 1e2]], metadata={"score": 5.0})
+    entry["message"] = {"role": "user", "content": [image], "temperature": 1.0}
+    created = await client.post(
+        "/conversations", content=b'{"id":"%s","reserve":2048.0}' % conversation.encode(), headers=JSON
+    )
+    appended = await client.post(f"{path}/messages", json={"messages": [entry]})
+    changed = await client.patch(path, content=b'{"ttl_seconds":3.6e3,"metadata":{"a":1.0}}', headers=JSON)
+
+    assert (created.status_code, created.json()["reserve"]) == (201, 2048)
+    assert appended.status_code == 201, appended.text
+    assert (changed.json()["ttl_seconds"], changed.json()["metadata"]) == (3600, {"a": 1.0})
+    kept = (await client.get(f"{path}/messages/1")).text
+    assert '"score":5.0' in kept
+    assert '"temperature":1.0' in kept
+    assert '"width":512.0' in kept
+
+
+@pytest.mark.parametrize("number", ["5.5", "1e40", "1e400", "-5.0", "NaN"])
+async def test_numbers_that_are_not_whole(client: httpx.AsyncClient, number: str) -> None:
+    """What is no integer within bounds stays refused."""
+    answer = await client.post("/conversations", content=b'{"reserve":%s}' % number.encode(), headers=JSON)
+
+    assert answer.status_code == 400, answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("window?model=gpt-4o&reserve=null", "reserve"),
+        ("window?limit=NULL", "limit"),
+    ],
+)
+async def test_null_in_a_query(client: httpx.AsyncClient, conversation: str, path: str, name: str) -> None:
+    """A query has no null: whoever sends the word has lost a value, and must hear of it."""
+    await client.post(f"/conversations/{conversation}/messages", json={"messages": [user("x")]})
+
+    found = problem(await client.get(f"/conversations/{conversation}/{path}"), 400, "bad-request")
+
+    assert found["errors"][0]["pointer"] == f"#/query/{name}"
 
 
 @pytest.mark.parametrize(
@@ -307,3 +384,18 @@ async def test_settings(client: httpx.AsyncClient, server: Any, settings: dict[s
     assert answer.status_code == 400, answer.text
     assert answer.json()["errors"][0]["pointer"] == pointer
     assert list(server.scan_iter("sash:*:conversation")) == []
+
+
+async def test_a_name_that_is_taken(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
+    """No conversation can be made under the name of a path: nobody could read or erase it."""
+    await client.post("/conversations", json={"id": conversation})
+    lines = {"content-type": "application/x-ndjson"}
+    for answer, place in [
+        (await client.post("/conversations", json={"id": "import"}), "#/id"),
+        (await client.post(f"/conversations/{conversation}/fork", json={"id": "import"}), "#/id"),
+        (await client.post("/conversations/import", content=b'{"id":"import"}', headers=lines), "#/lines/1/id"),
+        (await client.post("/conversations/import?id=import", content=b"{}", headers=lines), "#/query/id"),
+        (await client.post("/conversations/import/messages", json={"messages": [user("x")]}), "#/path/conversation_id"),
+    ]:
+        assert problem(answer, 400, "bad-request")["errors"][0]["pointer"] == place
+    assert list(server.scan_iter("sash:{default/import}*")) == []

@@ -94,6 +94,41 @@ async def test_another_body(client: httpx.AsyncClient, conversation: str, key: d
     assert len(await history(client, conversation)) == 1
 
 
+@pytest.mark.parametrize("pieces", [False, True])
+async def test_another_file_of_the_same_length(
+    client: httpx.AsyncClient, fresh: Callable[[], str], key: dict[str, str], *, pieces: bool
+) -> None:
+    """An import is remembered by every byte, though its body is never held: a file that differs by one letter is 422."""
+    identity = fresh()
+    lines = b'{"id":"%s"}\n' % identity.encode() + b'{"message":{"role":"user","content":"tea"}}\n' * 1000
+
+    async def sent(body: bytes) -> httpx.Response:
+        async def stream() -> Any:
+            for start in range(0, len(body), 10_000):
+                yield body[start : start + 10_000]
+
+        content: Any = stream() if pieces else body
+        headers = {**key, "Content-Type": "application/x-ndjson"}
+        return await client.post("/conversations/import", content=content, headers=headers)
+
+    first, again, other = [await sent(body) for body in (lines, lines, lines[:-6] + b'a"}}\n' + b" ")]
+
+    assert first.status_code == 201, first.text
+    assert told(again) == told(first)
+    assert again.headers["idempotency-replayed"] == "true"
+    problem(other, 422, "idempotency-key-reused")
+
+
+@pytest.mark.parametrize("path", ["/owners/{}", "/conversations/import", "/conversations/{}/usage"])
+async def test_a_method_that_the_path_does_not_take(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], path: str
+) -> None:
+    """A key that was used before does not hide that there is no such method."""
+    await client.post(f"/conversations/{conversation}/messages", json=turn(), headers=key)
+
+    problem(await client.put(path.format(conversation), headers=key), 405, "method-not-allowed")
+
+
 async def test_at_the_same_time(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
     """Of many at once one runs; the others are told to wait, or get its answer."""
     path = f"/conversations/{conversation}/messages"

@@ -1,5 +1,6 @@
 """The document says what the service does: every route, every shape, every example."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,7 +138,7 @@ def test_every_union_of_objects_has_a_discriminator() -> None:
 def test_references_lead_somewhere_and_components_are_used() -> None:
     """No reference hangs, and nothing is declared that nobody needs."""
     used = {node["$ref"] for _, node in nodes(CONTRACT) if "$ref" in node}
-    kinds = ("parameters", "headers", "responses", "schemas")
+    kinds = ("parameters", "headers", "responses", "links", "schemas")
     declared = {f"#/components/{kind}/{name}" for kind in kinds for name in CONTRACT["components"][kind]}
     assert used == declared
 
@@ -206,8 +207,9 @@ def test_bodies_and_answers_have_examples() -> None:
     without = [
         operation["operationId"]
         for _, _, operation in operations()
-        if "requestBody" in operation
-        and not all("example" in media for media in operation["requestBody"]["content"].values())
+        for side in (operation.get("requestBody", {}), *operation["responses"].values())
+        for media in resolved(side).get("content", {}).values()
+        if not {"example", "examples"} & media.keys()
     ]
     assert without == []
 
@@ -257,6 +259,96 @@ async def test_the_examples_are_true(client: httpx.AsyncClient) -> None:
         lines = {"content": body, "headers": {"Content-Type": "application/x-ndjson"}}
         answer = await client.request(method, url, **(lines if isinstance(body, str) else {"json": body}))
         assert (answer.status_code, comparable(answer.json())) == (status, comparable(expected)), url
+
+
+async def test_the_example_of_an_export_is_true(client: httpx.AsyncClient) -> None:
+    """An export has the members of its example, line by line, and an import takes the example itself."""
+    lines = {"Content-Type": "application/x-ndjson"}
+    await client.post("/conversations/import", content=examples.EXPORT, headers=lines)
+
+    exported = (await client.get("/conversations/c-3/export")).text
+
+    assert [json.loads(line) for line in exported.splitlines()] == [
+        json.loads(line) for line in examples.EXPORT.splitlines()
+    ]
+
+
+async def test_models_have_their_example(client: httpx.AsyncClient) -> None:
+    """The one model of the example is among those that are listed, as it is there."""
+    assert examples.MODEL in (await client.get("/models")).json()["models"]
+
+
+async def test_statistics_have_their_example(client: httpx.AsyncClient) -> None:
+    """The example names what the service counts, all of it."""
+
+    def shape(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: shape(each) for name, each in value.items()}
+        return [shape(each) for each in value[:1]] if isinstance(value, list) else None
+
+    await client.get("/window")
+    given, example = shape((await client.get("/stats")).json()), shape(examples.STATS)
+    for part in ("hour", "day", "start"):
+        for statistics in (given, example):
+            statistics[part].pop("models")  # there need not be one
+            statistics[part].pop("timeline")
+
+    assert given == example
+
+
+@pytest.mark.parametrize(
+    "media_type", CONTRACT["paths"]["/conversations/{conversation_id}"]["patch"]["requestBody"]["content"]
+)
+async def test_patches_of_each_media_type(client: httpx.AsyncClient, conversation: str, media_type: str) -> None:
+    """A merge patch may say that it is one."""
+    await client.post("/conversations", json={"id": conversation, "metadata": {"a": 1, "b": 2}})
+
+    headers = {"Content-Type": media_type}
+    answer = await client.patch(f"/conversations/{conversation}", content=b'{"metadata":{"a":null}}', headers=headers)
+
+    assert answer.json()["metadata"] == {"b": 2}
+
+
+def expressions(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from expressions(each)
+    elif isinstance(value, str) and value.startswith("$"):
+        yield value
+
+
+def test_links_lead_somewhere() -> None:
+    """Each link names an operation and its parameters, and reads members that the answer or its request has."""
+    known = {each["operationId"]: each for _, _, each in operations()}
+    followed = set()
+    for _, _, operation in operations():
+        for answer in operation["responses"].values():
+            for link in (resolved(each) for each in resolved(answer).get("links", {}).values()):
+                target = known[link["operationId"]]
+                assert set(link["parameters"]) <= {resolved(each)["name"] for each in target["parameters"]}
+                if "requestBody" in link:
+                    (media,) = target["requestBody"]["content"].values()
+                    assert set(link["requestBody"]) <= resolved(media["schema"])["properties"].keys()
+                for expression in expressions(link):
+                    check_expression(expression, operation, answer)
+                followed.add(link["operationId"])
+    assert len(followed) >= 15
+
+
+def check_expression(expression: str, operation: dict[str, Any], answer: dict[str, Any]) -> None:
+    """An expression reads what is declared."""
+    source, _, pointer = expression.partition("#/")
+    if source == "$response.body":
+        node = answer["content"]["application/json"]["schema"]
+        for step in pointer.split("/"):
+            node = resolved(node)
+            node = resolved(node["oneOf"][0]) if "oneOf" in node else node
+            node = node["items"] if step.isdigit() else node["properties"][step]
+    elif source.startswith("$response.header."):
+        assert source.rpartition(".")[2] in answer["headers"]
+    else:
+        _, place, name = source.split(".")
+        assert (place, name) in {(each["in"], each["name"]) for each in map(resolved, operation["parameters"])}
 
 
 async def test_the_service_gives_its_document(client: httpx.AsyncClient) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, user
+from dialogue import append, problem, user
 from structlog.testing import capture_logs
 
 ESTIMATED = "claude-sonnet-4-5"
@@ -149,3 +149,29 @@ async def test_wrong_reports(client: httpx.AsyncClient, conversation: str, body:
     assert (await report(client, conversation, **body)).status_code == 400
     path = f"/conversations/{conversation}/usage"
     assert (await client.post(path, json=good, headers={"If-Match": '"2"'})).status_code == 412
+
+
+@pytest.mark.parametrize(
+    ("billed", "predicted", "told"),
+    [
+        (100_000_000, 10, {}),
+        (1_001, 100, {}),
+        (100, 100, {"correction": 900}),
+        (20_000_000, 20_000_000, {}),
+    ],
+)
+async def test_absurd_reports(
+    client: httpx.AsyncClient, conversation: str, billed: int, predicted: int, told: Any
+) -> None:
+    """What cannot be the bill of that window is 422, and the model's calibration is as it was: one slip of a client
+    must not empty its next hundred windows."""
+    model = f"{conversation}/{ESTIMATED}"
+    await append(client, conversation, user("hello"))
+    await report(client, conversation, model=model, prompt_tokens=100, window_tokens=100)
+    before = (await client.get(f"/models/{model}")).json()
+
+    body = {"model": model, "prompt_tokens": billed, "window_tokens": predicted, **told}
+    answer = await client.post(f"/conversations/{conversation}/usage", json=body)
+
+    assert problem(answer, 422, "unprocessable")["errors"][0]["pointer"] == "#/prompt_tokens"
+    assert (await client.get(f"/models/{model}")).json() == before

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.calibration import NO_REPORTS, Calibration, billed_ratio, corrected_margin, fold, merge
+from service.core.calibration import NO_REPORTS, Calibration, billed_ratio, corrected_margin, fold, is_plausible, merge
 
 PAIRS = st.tuples(st.integers(1, 100_000), st.integers(1, 100_000))
 
@@ -85,3 +85,32 @@ def test_is_small_and_survives_storage() -> None:
     stored = msgspec.msgpack.encode(calibration)
     assert len(stored) < 1_024
     assert msgspec.msgpack.decode(stored, type=Calibration) == calibration
+
+
+@pytest.mark.parametrize("billed", [0, 1, 300])
+def test_bills_that_are_too_low_to_be_true_do_not_open_the_window(billed: int) -> None:
+    """Reports that leave the cached tokens out never bring the margin below a half, or plain text would go over."""
+    assert corrected_margin(folded([(billed, 1_000)] * 100, margin=1.5), 1.5) == 0.5
+
+
+def test_one_ratio_is_at_most_ten() -> None:
+    """A report made while a raised margin was in force cannot multiply it."""
+    assert billed_ratio(9_000, 1_000, [5.0], Calibration(1, 0, 0, (5.0,))) == 10.0
+
+
+@pytest.mark.parametrize(
+    ("billed", "predicted", "margin", "plausible"),
+    [
+        (0, 1, 1.0, True),
+        (10_000, 1_000, 1.0, True),
+        (10_001, 1_000, 1.0, False),
+        (1_000, 1_000, 10.0, True),
+        (1_000, 1_000, 10.1, False),
+        (80_000, 80_000, 1.0, True),
+        (80_001, 80_000, 1.0, False),
+        (80_000, 80_001, 1.0, False),
+    ],
+)
+def test_what_can_be_a_report(billed: int, predicted: int, margin: float, *, plausible: bool) -> None:
+    """Of a model of 8,000 tokens: not ten times the prediction without its margin, nor ten of its windows."""
+    assert is_plausible(billed, predicted, margin, 8_000) is plausible

@@ -7,6 +7,7 @@ msgspec says what it validates; here that is brought into the form from which ev
 * a choice of words has a name, so that it is one type wherever it stands, with its default;
 * ``T or null`` of a simple type is ``type: [T, null]``, and what a member is when it is left out is said in words;
 * a pair of equals is an array of two;
+* a number that must be whole is an integer;
 * an integer that may outgrow 32 bits says so, for generators take 32 where nothing is said;
 * what the service refuses is ``additionalProperties: false``, what it keeps and sends on is ``true``; what it answers
   says neither, for an answer may gain a member in a minor version.
@@ -220,13 +221,22 @@ def property_schema(schema: Json, owner: str, field: str) -> Json:
         (schema["items"],) = {msgspec.json.encode(each): each for each in schema.pop("prefixItems")}.values()
     if schema.get("items"):
         schema["items"] = property_schema(schema["items"], owner, field)
-    if schema.get("type") == "integer" and schema.get("maximum", _INT32 + 1) > _INT32:
-        schema["format"] = "int64"
+    _number(schema)
     if field.endswith("_at") and schema.get("type") == "string":
         schema["format"] = "date-time"
     if pattern := schema.get("pattern"):
         schema["pattern"] = pattern.replace(r"\Z", "$")
     return schema
+
+
+def _number(schema: Json) -> None:
+    """Say of a number, in its schema, that it is whole, and how wide."""
+    if schema.get("multipleOf") == 1:
+        del schema["multipleOf"]
+        bounds: Json = {name: int(schema[name]) for name in ("minimum", "maximum") if name in schema}
+        schema |= bounds | {"type": "integer"}
+    if schema.get("type") == "integer" and schema.get("maximum", _INT32 + 1) > _INT32:
+        schema["format"] = "int64"
 
 
 def _choice(schema: Json) -> Json:

@@ -12,6 +12,7 @@ from service import __version__
 from service.api.edge import OPEN_PATHS
 from service.api.openapi.components import Json, named_components, plain, ref, struct_components
 from service.api.openapi.faults import problem_responses, problem_schemas, response_name
+from service.api.openapi.links import all_links, links_of
 from service.api.openapi.operations import OPERATIONS, TAGS, Answer, Operation
 from service.api.openapi.parameters import HEADERS, all_parameters, parameters_of
 from service.api.openapi.shapes import WINDOWS
@@ -92,7 +93,8 @@ def _operation(handler: HTTPRouteHandler, method: str, path: str) -> Json:
         operation["parameters"] = parameters
     if row.body:
         media: Json = {"schema": _schema(row.body), "example": row.body_example}
-        operation["requestBody"] = {"required": True, "content": {row.media_type: media}}
+        types = (row.media_type, row.or_type) if row.or_type else (row.media_type,)
+        operation["requestBody"] = {"required": True, "content": dict.fromkeys(types, media)}
     operation["responses"] = {
         **{str(status): _answer(answer, row) for status, answer in sorted(row.answers.items())},
         **{
@@ -111,6 +113,9 @@ def _answer(answer: Answer, row: Operation) -> Json:
     said: Json = {"description": answer.description, "headers": headers}
     if answer.shape is None:
         return said
+    name = answer.shape if isinstance(answer.shape, str) else answer.shape.__name__
+    if links := dict(links_of(name)):
+        said["links"] = links
     example = {"example": answer.example} if answer.example is not None else {}
     media = {"schema": _schema(answer.shape), **example}
     types = (answer.media_type, answer.or_type) if answer.or_type else (answer.media_type,)
@@ -153,6 +158,7 @@ def _components() -> Json:
         "parameters": all_parameters(row.query for row in OPERATIONS.values() if row.query),
         "headers": HEADERS,
         "responses": problem_responses(),
+        "links": all_links(),
         "schemas": dict(sorted(schemas.items())),
     }
 

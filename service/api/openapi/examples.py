@@ -216,3 +216,77 @@ MODEL: Final[Json] = {
     "margin": 1.0,
     "calibration": None,
 }
+MODELS: Final[Json] = {"models": [MODEL]}
+EXPORT: Final = (
+    '{"id":"c-3","version":1,"created_at":"2026-03-01T09:30:00.000Z","updated_at":"2026-03-01T09:30:00.000Z",'
+    '"messages":{"count":1,"first_seq":1,"last_seq":1},"tokens":{"o200k_base":12,"cl100k_base":12},"expires_at":null,'
+    '"summary":null,"owner":"user-43","model":"gpt-4o-mini"}\n'
+    '{"seq":1,"id":"m-1","created_at":"2026-03-01T09:30:00.000Z",'
+    '"message":{"role":"user","content":"Is there a talk about Gradle?"},'
+    '"tokens":{"o200k_base":12,"cl100k_base":12},"pinned":false,"digest":"6f1c0f2a6a0c4f7f8f7f0a3f3d6b2c11"}\n'
+)
+_QUANTILES: Final[Json] = {"p50": 4.0, "p95": 9.0}
+_REUSE: Final[Json] = {"windows": 10, "same_beginning": 9, "tokens": 9130, "reused_tokens": 8217, "share": 0.9}
+_WINDOWS: Final[Json] = {
+    "windows": 40,
+    "does_not_fit": 1,
+    "stop_reasons": {"complete": 30, "budget": 10, "limit": 0, "summary": 0},
+    "milliseconds": {"p50": 0.4, "p95": 0.9},
+    "tokens": {"p50": 913.0, "p95": 3650.0},
+    "fill": {"p50": 0.125, "p95": 0.475, "histogram": [9, 8, 7, 6, 3, 2, 2, 1, 1, 1, *[0] * 10]},
+    "kept_messages": 280,
+    "dropped_messages": 60,
+    "dropped_tokens": 2400,
+    "grounding_tokens_saved": 35900,
+    "grounding_tokens_trimmed": 1200,
+    "grounding_truncations": 4,
+    "stable": _REUSE,
+    "sliding": {"windows": 0, "same_beginning": 0, "tokens": 0, "reused_tokens": 0, "share": None},
+    "prediction": {
+        "reports": 20,
+        "under": 0,
+        "exact": 20,
+        "over": 0,
+        "under_tokens": 0,
+        "over_tokens": 0,
+        "billed_tokens": 18260,
+        "mean_error_tokens": 0.0,
+        "mean_error_share": 0.0,
+    },
+    "saved": {"documents_usd": 0.005385, "prompt_cache_usd": 0.000616},
+}
+_RANGE: Final[Json] = {
+    "since": "2026-03-01T08:30:00Z",
+    "seconds": 3600,
+    "requests": {
+        "requests": 120,
+        "client_errors": 2,
+        "server_errors": 0,
+        "append_milliseconds": _QUANTILES,
+        "window_milliseconds": _QUANTILES,
+    },
+    "all": _WINDOWS,
+    "models": [{**_WINDOWS, "model": "gpt-4o-mini", "usd_per_million": {"input": 0.15, "cached_input": 0.075}}],
+    "timeline": [
+        {
+            "at": "2026-03-01T09:29:00Z",
+            "windows": 40,
+            "requests": 120,
+            "server_errors": 0,
+            "window_p95_milliseconds": 9.0,
+        }
+    ],
+}
+STATS: Final[Json] = {
+    "at": "2026-03-01T09:30:00Z",
+    "flush_seconds": 5.0,
+    "hour": _RANGE,
+    "day": {**_RANGE, "since": "2026-02-28T09:00:00Z", "seconds": 88200},
+    "start": {**_RANGE, "timeline": []},
+}
+METRICS: Final = """# HELP sash_requests_total Requests answered, by operation and class of status.
+# TYPE sash_requests_total counter
+sash_requests_total{operation="getWindow",status="2xx"} 40.0
+"""
+PAGE_OF_HTML: Final = "<!doctype html><title>Sash</title>"
+DOCUMENT: Final[Json] = {"openapi": "3.1.0", "info": {"title": "Sash", "version": "0.1.0"}, "paths": {}}

@@ -63,6 +63,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     body: type[msgspec.Struct] | Literal["Text"] | None = None
     body_example: Any = None
     media_type: str = JSON
+    or_type: str | None = None
+    """Another media type of the body."""
     query: type[msgspec.Struct] | None = None
     fills: bool = False
     """It takes memory of the store."""
@@ -106,6 +108,7 @@ OPERATIONS: Mapping[str, Operation] = {
         summary="Change settings",
         body=ConversationSettings,
         body_example=examples.CHANGE,
+        or_type="application/merge-patch+json",
         answers={200: Answer("Changed.", Conversation, _VERSIONED, example=examples.CHANGED)},
         fills=True,
         conditional=True,
@@ -208,7 +211,13 @@ OPERATIONS: Mapping[str, Operation] = {
         tag="conversations",
         summary="Export a conversation",
         answers={
-            200: Answer("A line of settings, then a line an entry.", "Text", _VERSIONED, media_type=NDJSON),
+            200: Answer(
+                "A line of settings, then a line an entry.",
+                "Text",
+                _VERSIONED,
+                media_type=NDJSON,
+                example=examples.EXPORT,
+            ),
             304: _UNCHANGED,
         },
         conditional=True,
@@ -280,7 +289,10 @@ OPERATIONS: Mapping[str, Operation] = {
         errors=(422,),
     ),
     "listModels": Operation(
-        tag="models", summary="List models", answers={200: Answer("The models.", ModelList)}, stored=False
+        tag="models",
+        summary="List models",
+        answers={200: Answer("The models.", ModelList, example=examples.MODELS)},
+        stored=False,
     ),
     "getModel": Operation(
         tag="models",
@@ -303,30 +315,38 @@ OPERATIONS: Mapping[str, Operation] = {
     "getMetrics": Operation(
         tag="operations",
         summary="Figures for Prometheus",
-        answers={200: Answer("The figures.", "Text", media_type="text/plain", or_type="application/openmetrics-text")},
+        answers={
+            200: Answer(
+                "The figures.",
+                "Text",
+                media_type="text/plain",
+                or_type="application/openmetrics-text",
+                example=examples.METRICS,
+            )
+        },
         stored=False,
     ),
     "getStats": Operation(
         tag="operations",
         summary="Window statistics of the deployment",
-        answers={200: Answer("The statistics.", Stats)},
+        answers={200: Answer("The statistics.", Stats, example=examples.STATS)},
     ),
     "getDashboard": Operation(
         tag="operations",
         summary="The statistics for people",
-        answers={200: Answer("The page.", "Text", media_type="text/html")},
+        answers={200: Answer("The page.", "Text", media_type="text/html", example=examples.PAGE_OF_HTML)},
         stored=False,
     ),
     "getOpenapi": Operation(
         tag="operations",
         summary="This document",
-        answers={200: Answer("The document.", "OpenAPIDocument")},
+        answers={200: Answer("The document.", "OpenAPIDocument", example=examples.DOCUMENT)},
         stored=False,
     ),
     "getDocs": Operation(
         tag="operations",
         summary="A page to try it",
-        answers={200: Answer("The page.", "Text", media_type="text/html")},
+        answers={200: Answer("The page.", "Text", media_type="text/html", example=examples.PAGE_OF_HTML)},
         stored=False,
     ),
 }

@@ -39,16 +39,19 @@ HEADERS: Final[dict[str, Json]] = {
     },
     "Authenticate": {"description": "How to say who you are.", "schema": {"type": "string"}, "example": "Bearer"},
 }
-_CONDITIONS: Final[dict[str, tuple[str, str, str]]] = {
+_STRING: Final[Json] = {"type": "string"}
+_CONDITIONS: Final[dict[str, tuple[str, str, Json, str]]] = {
     "IfMatch": (
         "If-Match",
         "Only if the conversation is still at this version, written as its ETag; `*` for any.",
+        {"type": "string", "pattern": '^(\\*|(W/)?"[^"]*")$'},
         '"8"',
     ),
-    "IfNoneMatch": ("If-None-Match", "Only if the conversation has moved on from this version.", '"8"'),
+    "IfNoneMatch": ("If-None-Match", "Only if the conversation has moved on from this version.", _STRING, '"8"'),
     "IdempotencyKey": (
         "Idempotency-Key",
         "The same key with the same request is answered as before; 1 to 255 visible ASCII characters.",
+        {"type": "string", "pattern": "^[!-~]{1,255}$"},
         "k-1",
     ),
 }
@@ -60,8 +63,7 @@ def all_parameters(queries: Iterable[type]) -> Json:
         name: {"name": name, "in": "path", "required": True, "description": text, "schema": schema, "example": example}
         for name, (text, schema, example) in _PATH.items()
     }
-    for name, (header, text, example) in _CONDITIONS.items():
-        schema = {"type": "string"}
+    for name, (header, text, schema, example) in _CONDITIONS.items():
         named[name] = {"name": header, "in": "header", "description": text, "schema": schema, "example": example}
     for query in queries:
         named |= _query_parameters(query)

@@ -1,0 +1,33 @@
+"""Which methods a path takes, read from the routes: for what must be known before a handler is found."""
+
+import re
+from collections.abc import Sequence
+
+from litestar.handlers import HTTPRouteHandler
+
+_KINDS = {"path": ".+"}
+
+
+class Paths:
+    """The templates of all routes, each with its methods."""
+
+    def __init__(self, routes: Sequence[HTTPRouteHandler]) -> None:
+        templates: dict[str, set[str]] = {}
+        for route in routes:
+            for path in route.paths:
+                templates.setdefault(path, set()).update(route.http_methods)
+        ordered = sorted(templates, key=lambda path: path.count("{"))  # words before parameters, as the router has it
+        self._templates = [(_pattern(path), frozenset(templates[path])) for path in ordered]
+
+    def methods(self, path: str) -> frozenset[str]:
+        """The methods of the routes at ``path``; nothing where nothing is."""
+        for pattern, methods in self._templates:
+            if pattern.fullmatch(path):
+                return methods
+        return frozenset()
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    steps = re.split(r"\{\w+:(\w+)\}", path)
+    kinds = [_KINDS.get(step, "[^/]+") if index % 2 else re.escape(step) for index, step in enumerate(steps)]
+    return re.compile("".join(kinds))
