@@ -18,6 +18,7 @@ from service.core.text import count_text
 from service.store import checks
 from service.store.checks import Finding, check_server, check_store
 from service.store.embedded import EmbeddedStore
+from service.store.versions import LAYOUT, LAYOUT_KEY
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,17 @@ def test_a_store_as_we_start_it_is_well(server: redis.Redis) -> None:
     """Nothing to change, and nothing left behind."""
     assert worst(check_server(server)) == {}
     assert int(server.pttl("sash:{doctor}:check")) <= 1
+
+
+def test_data_of_a_newer_version_is_a_problem(server: redis.Redis) -> None:
+    """An older Sash than the one that wrote the data is told to give way."""
+    server.set(LAYOUT_KEY, LAYOUT + 1)
+    try:
+        (found,) = worst(check_server(server)).values()
+    finally:
+        server.delete(LAYOUT_KEY)
+    assert (found.subject, found.verdict) == ("store layout", "problem")
+    assert "run the version that wrote it" in str(found.change)
 
 
 @pytest.mark.parametrize(

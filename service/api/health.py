@@ -8,6 +8,7 @@ from litestar import Request, Response, get
 from service.api.context import context_of
 from service.api.conversations import JSON
 from service.problems import StoreUnavailable
+from service.store.versions import stored_layout, too_new
 
 Req = Request[Any, Any, Any]
 
@@ -22,7 +23,9 @@ def live() -> Response[bytes]:
 async def ready(request: Req) -> Response[bytes]:
     """The store answers and can be as durable as the settings ask; 503 when it does not, or cannot."""
     context = context_of(request)
-    await context.client.commands([("PING",)])
+    newer = too_new(await stored_layout(context.client))
+    if newer:
+        raise StoreUnavailable(f"Not ready: {newer}.")
     found = context.client.durability.latest
     if found is None or found.refusal:
         raise StoreUnavailable(f"Not ready: {found.refusal if found else 'no server was met yet'}.")

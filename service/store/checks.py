@@ -21,6 +21,7 @@ from redis.sentinel import Sentinel
 
 from service.store.addresses import Address, read_url
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
+from service.store.versions import LAYOUT, LAYOUT_KEY, too_new
 
 Verdict = Literal["good", "advice", "problem"]
 _OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
@@ -103,7 +104,7 @@ def check_server(client: "Redis", durability: str = "durable") -> list[Finding]:
     findings += _memory(facts, configuration)
     if durability == "replicated":
         findings.append(_replicas(facts))
-    findings.append(_scripts(client))
+    findings += [_scripts(client), _layout(client)]
     return findings
 
 
@@ -210,6 +211,21 @@ def _scripts(client: "Redis") -> Finding:
         change = "allow this user EVAL, EVALSHA, SCRIPT and the data commands on sash:*, and the server writes"
         return Finding("store scripts", "problem", str(error), change)
     return Finding("store scripts", "good", "run and may write")
+
+
+def _layout(client: "Redis") -> Finding:
+    """Whether this version reads the data that is there."""
+    try:
+        noted = client.get(LAYOUT_KEY)
+    except MovedError:
+        return Finding("store layout", "good", "another node of the cluster knows")
+    except ResponseError as error:
+        return Finding("store layout", "problem", str(error), "allow this user GET and SET on sash:*")
+    layout = int(noted) if isinstance(noted, str | bytes) else LAYOUT
+    newer = too_new(layout)
+    if newer:
+        return Finding("store layout", "problem", newer.partition(": ")[0], newer.partition(": ")[2])
+    return Finding("store layout", "good", f"layout {layout}, which this version reads")
 
 
 # ---- the embedded store

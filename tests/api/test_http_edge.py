@@ -19,6 +19,7 @@ from service.api.edge import App
 from service.app import create_app
 from service.settings import ApiKey, Settings
 from service.store.embedded import EmbeddedStore
+from service.store.versions import LAYOUT, LAYOUT_KEY
 
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -93,6 +94,20 @@ async def test_alive_and_ready(client: httpx.AsyncClient) -> None:
     """Both probes answer JSON."""
     assert (await client.get("/livez")).json()["status"] == "alive"
     assert (await client.get("/readyz")).json()["status"] == "ready"
+
+
+async def test_data_of_a_newer_version_is_not_served(client: httpx.AsyncClient, server: redis.Redis) -> None:
+    """The first readiness notes the layout; one that is beyond this version makes it unready, with what to run."""
+    server.delete(LAYOUT_KEY)
+    assert (await client.get("/readyz")).status_code == 200
+    assert server.get(LAYOUT_KEY) == str(LAYOUT)
+    server.set(LAYOUT_KEY, LAYOUT + 1)
+    try:
+        refused = await client.get("/readyz")
+    finally:
+        server.set(LAYOUT_KEY, LAYOUT)
+    problem(refused, 503, "store-unavailable")
+    assert f"layout {LAYOUT + 1}" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize(
