@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from service.api.schemas import WindowQuery, WindowRequest
+from service.core.costs import column_of
 from service.core.models import Model, find_model, unknown_model
 from service.core.settings import ConversationSettings
 from service.problems import Pointer, UnknownModel, Unprocessable
@@ -69,8 +70,3 @@ def likely_budget(query: WindowQuery, models: Mapping[str, Model]) -> tuple[int,
         return query.max_tokens or 0, 0
     limits = limits_of(query, ConversationSettings(reserve=0), models)
     return limits.budget, column_of(limits.model)
-
-
-def column_of(model: Model) -> int:
-    """The place of the model's encoding in pairs of tokens."""
-    return 0 if model.encoding == "o200k_base" else 1

@@ -79,6 +79,7 @@ def rows_of(page: Page) -> list[Row]:
     """A page of history as it is stored."""
     return [
         Row(
+            identity=message.identity,
             record=message.record,
             body=message.body,
             grounding=encode_grounding(page.grounding[message.seq]) if message.seq in page.grounding else b"",

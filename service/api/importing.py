@@ -8,13 +8,12 @@ import msgspec
 from service.api.schemas import EncodingTokens
 from service.core.grounding import Template
 from service.core.messages import Entry, Grounding, Id, Side, decode_json
-from service.core.records import Flags, Record
+from service.core.records import Flags
 from service.core.redaction import NO_DIGEST
 from service.core.settings import ConversationSettings, check_settings, fixed_parts
 from service.problems import BadRequest, InvalidEntry, Pointer, Problem
 from service.store.conversations import NewEntry
 from service.store.entries import check_entry, prepare
-from service.store.layout import decode_record
 from service.store.staging import Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -140,12 +139,13 @@ def _row(given: ImportEntry, place: int, template: Template, now_ms: int) -> Row
 
 
 def _as_exported(prepared: NewEntry, given: ImportEntry) -> Row:
-    record: Record = decode_record(prepared.record)
+    record, identity = prepared.record, prepared.identity
     if given.redacted:
-        record = msgspec.structs.replace(record, flags=record.flags | Flags.REDACTED, digest=NO_DIGEST)
+        record = msgspec.structs.replace(record, flags=record.flags | Flags.REDACTED)
+        identity = msgspec.structs.replace(identity, digest=NO_DIGEST)
     elif given.digest is not None:
-        record = msgspec.structs.replace(record, digest=bytes.fromhex(given.digest))
-    return Row(record=record, body=prepared.body, grounding=prepared.grounding, metadata=prepared.metadata)
+        identity = msgspec.structs.replace(identity, digest=bytes.fromhex(given.digest))
+    return Row(identity, record, prepared.body, prepared.grounding, prepared.metadata)
 
 
 def _milliseconds(time: datetime | None) -> int | None:

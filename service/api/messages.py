@@ -135,7 +135,7 @@ def _appended(identity: str, entries: list[NewEntry], reply: AppendReply) -> byt
             "messages": [
                 AppendedMessage(
                     seq=step.seq,
-                    id=entry.id,
+                    id=entry.identity.id,
                     duplicate=step.duplicate,
                     tokens=EncodingTokens(*(entry.tokens_parallel if step.parallel else entry.tokens)),
                 )
@@ -206,8 +206,8 @@ def stored_message(message: Message, grounding: StoredGrounding | None, metadata
     documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
     return StoredMessage(
         seq=message.seq,
-        id=record.id,
-        created_at=timestamp(record.created_ms),
+        id=message.identity.id,
+        created_at=timestamp(message.identity.created_ms),
         message=msgspec.Raw(message.body),
         tokens=EncodingTokens(*reference_tokens(record.measure, parallel=record.parallel)),
         pinned=record.pinned,

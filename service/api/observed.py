@@ -1,10 +1,10 @@
 """What is told of a window that was served: to the metrics, and to the request's log line."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable
 
 from service.api.schemas import WindowHead, WindowQuery
-from service.core.counting import reference_tokens
-from service.core.records import Record
+from service.core.costs import reference_cost
 from service.core.view import History
 from service.core.window import Window
 from service.operations.followups import Beginning
@@ -62,14 +62,14 @@ class Observed:
         lost = self._left(history.question) if head.grounding.truncated else 0
         if not head.dropped.messages:  # all of the history is here: its totals say it, no message need be asked
             return max(0, head.dropped.grounding_tokens - lost), lost
-        first, records, outside, column = history.first_seq, history.records, history.outside, history.column
-        wholes = ((records[seq - first] if seq >= first else outside[seq]).grounding for seq in window.seqs)
-        whole = sum(tokens[column] for tokens in wholes if tokens is not None)
+        rich = {history.first_seq + index for index in history.records.rich()} | history.outside.keys()
+        wholes = (history.record(seq).grounding for seq in rich.intersection(window.seqs))
+        whole = sum(tokens[history.column] for tokens in wholes if tokens is not None)
         return max(0, whole - sum(chosen.tokens for chosen in window.grounding.values()) - lost), lost
 
     def _left(self, seq: int) -> int:
         """What a message's documents have beside what is sent of them, in tokens."""
-        whole, chosen = self._record(seq).grounding, self._window.grounding.get(seq)
+        whole, chosen = self._history.record(seq).grounding, self._window.grounding.get(seq)
         return max(0, whole[self._history.column] - (chosen.tokens if chosen else 0)) if whole is not None else 0
 
     def _beginning(self, fixed: int) -> Beginning:
@@ -87,15 +87,6 @@ class Observed:
 
     def _tokens_of(self, first_seq: int, last_seq: int) -> int:
         """Tokens of the window's messages from ``first_seq`` to ``last_seq``, without documents."""
-        column, total = self._history.column, 0
-        for seq in reversed(self._window.seqs):
-            if seq < first_seq:
-                break
-            if seq <= last_seq:
-                record = self._record(seq)
-                total += reference_tokens(record.measure, parallel=record.parallel)[column]
-        return total
-
-    def _record(self, seq: int) -> Record:
-        first = self._history.first_seq
-        return self._history.records[seq - first] if seq >= first else self._history.outside[seq]
+        column, seqs, record = self._history.column, self._window.seqs, self._history.record
+        wanted = seqs[bisect_left(seqs, first_seq) : bisect_right(seqs, last_seq)]
+        return sum(reference_cost(record(seq), column) for seq in wanted)

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from service.api.budgets import column_of, limits_of
+from service.api.budgets import limits_of
 from service.api.observed import Observed
 from service.api.schemas import WindowRequest
 from service.api.windows import answer, build, documents_of
-from service.core.counting import reference_tokens
+from service.core.costs import column_of, reference_costs
 from service.core.messages import calls_of, parallel_flags
 from service.core.models import Model
-from service.core.records import Flags, Record, StoredGrounding
-from service.core.render import join_bodies
+from service.core.records import Flags, Record, Records, StoredGrounding
+from service.core.render import Bodies
 from service.core.settings import ConversationSettings, check_settings, fixed_parts
 from service.core.units import USER
 from service.core.view import History
@@ -20,7 +20,7 @@ from service.core.window import Window
 from service.problems import EntryConflict, Internal, Pointer
 from service.store.conversations import NewEntry
 from service.store.entries import check_entries, prepare
-from service.store.layout import decode_grounding, decode_record
+from service.store.layout import decode_grounding
 
 
 def stateless_window(wanted: WindowRequest, models: Mapping[str, Model]) -> bytes:
@@ -48,7 +48,6 @@ def observed_window(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple
     flags = parallel_flags([calls_of(entry.message) for entry in wanted.messages], pointers)
     entries = prepare(wanted.messages, parts.template, now_ms=0)
     kept = _once(entries, flags)
-    records = [record for _, record in kept]
     history = _history(kept, column_of(limits.model))
     grounding: dict[int, StoredGrounding] = {
         seq: decode_grounding(entry.grounding) for seq, (entry, _) in enumerate(kept, 1) if entry.grounding
@@ -57,7 +56,7 @@ def observed_window(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple
         grounding = {}
     elif wanted.grounding == "latest":
         grounding = {seq: stored for seq, stored in grounding.items() if seq == history.question}
-    bodies = join_bodies(1, records, b",".join(entry.body for entry, _ in kept), {})
+    bodies = Bodies(1, [entry.body for entry, _ in kept], {})
     documents = documents_of(wanted, parts, history, bodies, grounding)
     window = build(history, limits, parts, wanted, documents)
     if not isinstance(window, Window):
@@ -69,29 +68,28 @@ def _once(entries: list[NewEntry], flags: list[bool]) -> list[tuple[NewEntry, Re
     """Each id once, as a store keeps it; raises EntryConflict where an id names two contents."""
     kept: dict[str, tuple[NewEntry, Record]] = {}
     for index, (entry, parallel) in enumerate(zip(entries, flags, strict=True)):
-        record = decode_record(entry.record)
-        if entry.id in kept:
-            if kept[entry.id][1].digest != record.digest:
+        record, identity = entry.record, entry.identity
+        if identity.id in kept:
+            if kept[identity.id][0].identity.digest != identity.digest:
                 detail = "This id names another entry above"
                 raise EntryConflict(f"{detail}.", errors=[Pointer(f"#/messages/{index}/id", detail)])
             continue
         if parallel:
             record = msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL)
-        kept[entry.id] = (entry, record)
+        kept[identity.id] = (entry, record)
     return list(kept.values())
 
 
 def _history(kept: list[tuple[NewEntry, Record]], column: int) -> History:
-    records = [record for _, record in kept]
-    users = [seq for seq, record in enumerate(records, 1) if record.measure.role == USER]
+    records = Records.of([record for _, record in kept])
     return History(
         first_seq=1,
         records=records,
         outside={},
         length=len(records),
         column=column,
-        tokens=sum(reference_tokens(record.measure, parallel=record.parallel)[column] for record in records),
-        grounding_messages=sum(record.grounding is not None for record in records),
+        tokens=sum(reference_costs(records, column)),
+        grounding_messages=sum(record.grounding is not None for _, record in kept),
         grounding_tokens=sum(entry.grounding_tokens[column] for entry, _ in kept),
-        question=users[-1] if users else 0,
+        question=records.roles.rfind(USER) + 1,
     )

@@ -80,7 +80,7 @@ def _exported(message: Message, stored: StoredMessage) -> ExportedMessage:
     record = message.record
     return ExportedMessage(
         **{name: getattr(stored, name) for name in StoredMessage.__struct_fields__},
-        digest=None if record.flags & Flags.REDACTED else record.digest.hex(),
+        digest=None if record.flags & Flags.REDACTED else message.identity.digest.hex(),
         image_sizes=_image_sizes(record),
     )
 

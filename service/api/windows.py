@@ -6,15 +6,16 @@ from collections.abc import Mapping
 import msgspec
 
 from service.api.body import worker
-from service.api.budgets import Limits, column_of, limits_of
+from service.api.budgets import Limits, limits_of
 from service.api.context import Context
 from service.api.observed import Observed
 from service.api.schemas import Dropped, Kept, WindowGrounding, WindowHead, WindowQuery, WindowTokens
+from service.core.costs import column_of
 from service.core.counting import is_estimate
 from service.core.documents import Documents, Source
 from service.core.models import Model
-from service.core.records import Record, StoredGrounding
-from service.core.render import Bodies, join_bodies, render_openai, render_other
+from service.core.records import StoredGrounding
+from service.core.render import Bodies, render_openai, render_other
 from service.core.settings import FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
@@ -36,17 +37,17 @@ class Stored:
         self.state = tail.state
         self.first_seq = tail.first_seq
         self.records = tail.records
-        self.joined = tail.bodies
+        self._bodies = tail.bodies
         self.outside = {message.seq: message for message in tail.outside}
         self._documents = tail.documents
 
     async def read_older(self, first_seq: int) -> None:
         """Put messages from ``first_seq`` on before the tail."""
-        records, joined = await self._context.conversations.read_range(
+        records, bodies = await self._context.conversations.read_range(
             self._tenant, self._id, first_seq, self.first_seq - 1, state=self.state
         )
-        self.records = [*records, *self.records]
-        self.joined = joined + b"," + self.joined
+        self.records = records.before(self.records)
+        self._bodies = [*bodies, *self._bodies]
         self.first_seq = first_seq
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
 
@@ -56,7 +57,7 @@ class Stored:
             return {}
         if mode == "latest":
             return {self.state.question: self._documents} if self._documents else {}
-        seqs = [self.first_seq + i for i, record in enumerate(self.records) if record.grounding is not None]
+        seqs = [self.first_seq + i for i in self.records.rich() if self.records[i].grounding is not None]
         seqs += [seq for seq, message in self.outside.items() if message.record.grounding is not None]
         return await self._context.conversations.read_grounding(self._tenant, self._id, seqs, state=self.state)
 
@@ -79,7 +80,7 @@ class Stored:
     def bodies(self) -> Bodies:
         """The tail's bodies."""
         outside = {seq: message.body for seq, message in self.outside.items()}
-        return join_bodies(self.first_seq, self.records, self.joined, outside)
+        return Bodies(self.first_seq, self._bodies, outside)
 
 
 async def stored_window(context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery) -> bytes:
@@ -183,13 +184,9 @@ def documents_of(
     grounding: Mapping[int, StoredGrounding],
 ) -> Documents:
     """The documents that a window may send, closed over what was read."""
-
-    def record(seq: int) -> Record:
-        return history.records[seq - history.first_seq] if seq >= history.first_seq else history.outside[seq]
-
     return Documents(
         sources={
-            seq: Source(stored, bodies.body(seq)[stored.start : stored.end], record(seq))
+            seq: Source(stored, bodies.body(seq)[stored.start : stored.end], history.record(seq))
             for seq, stored in grounding.items()
         },
         template=parts.template,
@@ -238,12 +235,8 @@ def _window_head(
 
 
 def _any_estimate(history: History, window: Window, model: Model) -> bool:
-    first = history.first_seq
-    return any(
-        is_estimate(record.measure, model)
-        for record in (history.records[seq - first] if seq >= first else history.outside[seq] for seq in window.seqs)
-        if record.measure.extra is not None
-    )
+    rich = {history.first_seq + index for index in history.records.rich()} | history.outside.keys()
+    return bool(rich) and any(is_estimate(history.record(seq).measure, model) for seq in rich.intersection(window.seqs))
 
 
 def answer(

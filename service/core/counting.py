@@ -22,7 +22,9 @@ from service.core.models import Model
 from service.core.text import Encoding
 
 __all__ = [
+    "REFERENCE_MODELS",
     "ROLES",
+    "TOOL",
     "Extra",
     "Measure",
     "RequestCount",
@@ -121,8 +123,12 @@ _GPT_4O = Model(
 _GPT_4 = msgspec.structs.replace(_GPT_4O, id="gpt-4", encoding="cl100k_base", rules=FAMILIES["gpt-2023"])
 
 
+REFERENCE_MODELS = (_GPT_4O, _GPT_4)
+"""The models that tokens are told for when none is named, by the place of their encoding in pairs."""
+
+
 def reference_tokens(measure: Measure, *, parallel: bool = False) -> Pair:
-    """Return what a message costs gpt-4o and gpt-4: what is told of a message when no model is."""
+    """Return what a message costs the reference models."""
     return message_tokens(measure, _GPT_4O, parallel=parallel), message_tokens(measure, _GPT_4, parallel=parallel)
 
 

@@ -1,11 +1,14 @@
 """The figures beside a window: what was left out, why each message is in or not, and what did not fit."""
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from service.core.counting import ROLES, reference_tokens
+from service.core.costs import costs_as_counted, reference_cost, reference_costs
+from service.core.counting import ROLES
 from service.core.grounding import Grounded
+from service.core.models import Model
 from service.core.view import View
 from service.core.walk import Walk
 from service.problems import WindowDoesNotFit
@@ -46,7 +49,7 @@ def explain(view: View, taken: Walk) -> list[Explained]:
         for seq, cost in sorted(view.outside.items())
     ]
     for index, unit in enumerate(view.units):
-        why = view.always.get(index) or ("fits" if index in kept else taken.reasons[index])
+        why = view.always.get(index) or ("fits" if index in kept else taken.reasons.get(index, taken.rest))
         is_kept = index in view.always or index in kept
         seqs = range(first + unit.start, first + unit.end)
         lines += (Explained(seq, _role(view, seq), view.cost_of(seq), is_kept, _REASONS[why]) for seq in seqs)
@@ -57,19 +60,30 @@ def _role(view: View, seq: int) -> str:
     return ROLES[view.record(seq).measure.role]
 
 
-def dropped(view: View, taken: Walk, seqs: Iterable[int], grounding: Mapping[int, Grounded]) -> dict[str, int]:
+def dropped(
+    view: View, taken: Walk, seqs: Sequence[int], grounding: Mapping[int, Grounded], model: Model
+) -> dict[str, int]:
     """What the history has and the window has not, in messages and in reference tokens of the encoding."""
     history = view.history
-    kept = [view.record(seq) for seq in seqs]
-    left = history.length - len(kept)
-    sent = sum(reference_tokens(r.measure, parallel=r.parallel)[history.column] for r in kept) if left else 0
+    left = history.length - len(seqs)
     return {
         "messages": left,
-        "tokens": history.tokens - sent if left else 0,
+        "tokens": history.tokens - _counted(view, seqs, model) if left else 0,
         "duplicates": taken.duplicates,
         "grounding_messages": history.grounding_messages - len(grounding),
         "grounding_tokens": max(0, history.grounding_tokens - sum(chosen.tokens for chosen in grounding.values())),
     }
+
+
+def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
+    """What the window's messages count in the conversation's totals."""
+    history = view.history
+    first, column = history.first_seq, history.column
+    alike = costs_as_counted(history.records, model, column)
+    costs = view.costs if alike else reference_costs(history.records, column)
+    inside = seqs[bisect_left(seqs, first) :]
+    before = (reference_cost(history.outside[seq], column) for seq in seqs[: len(seqs) - len(inside)])
+    return sum(before) + sum(costs[seq - first] for seq in inside)
 
 
 def does_not_fit(

@@ -1,17 +1,34 @@
-"""What is kept of a message beside its body: all that a window asks, so that no body is opened for one."""
+"""What is kept of a message beside its body: all that a window asks, so that no body is opened for one.
 
+A record is 24 bytes, the same for every message, so that a tail of them is read as columns: what a thousand plain
+messages cost is one addition a message, and where they end is a sum. What few messages have (tool calls, names, images,
+documents) stands beside, in ``Details``, and is looked at only where a flag says that it is there::
+
+    0  flags   1  role   2  calls   3  unused   4-7  tokens in o200k_base   8-11  in cl100k_base   12-15  bytes of the
+    body   16-23  digest of role and content; numbers are little-endian
+"""
+
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from struct import Struct
 from typing import Final
 
 import msgspec
 
 from service.core.counting import Measure
+from service.core.measures import Extra
+
+RECORD_BYTES: Final = 24
+_LAYOUT: Final = Struct("<BBBxIII8s")
+_WORDS: Final = RECORD_BYTES // 4
+_LARGEST: Final = 2**32 - 1
 
 
 class Flags:
-    """What a record's flags say; PARALLEL marks a result that answers one of several calls.
-
-    Plain integers: an IntFlag's ``&`` costs more than all else that a window does with a message.
-    """
+    """What a record's flags say; PARALLEL marks a result that answers one of several calls, RICH a message whose cost
+    is in its details."""
 
     PINNED: Final = 1
     GROUNDED: Final = 2
@@ -19,29 +36,153 @@ class Flags:
     PARALLEL: Final = 8
     REDACTED: Final = 16
     LEGACY_CALL: Final = 32
+    RICH: Final = 64
 
 
-class Record(msgspec.Struct, array_like=True, frozen=True):
-    """One message. ``size`` is the body's bytes, ``calls`` how many tool calls it makes."""
+class Identity(msgspec.Struct, frozen=True):
+    """Who a message is: its id, when it was made, and a digest of all that was said of it when it came."""
 
-    flags: int
-    digest: bytes
-    measure: Measure
-    size: int
     id: str
     created_ms: int
+    digest: bytes
+
+
+class Details(msgspec.Struct, array_like=True, frozen=True):
+    """What stands beside a record: who the message is, and what its cost depends on beside plain text.
+
+    ``grounding`` is what the whole of its documents adds to the text, in tokens of o200k_base and cl100k_base.
+    """
+
+    digest: bytes
+    id: str
+    created_ms: int
+    extra: Extra | None = None
+    grounding: tuple[int, int] | None = None
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One message. ``size`` is the body's bytes, ``calls`` how many tool calls it makes, ``grounding`` what the whole of
+    its documents adds to the text, in tokens of o200k_base and cl100k_base."""
+
+    flags: int
+    measure: Measure
+    size: int
     calls: int
     content_digest: bytes
     grounding: tuple[int, int] | None = None
-    """What the whole of its documents adds to the text, in tokens of o200k_base and cl100k_base."""
 
     @property
     def pinned(self) -> bool:
-        return bool(self.flags & 1)
+        return bool(self.flags & Flags.PINNED)
 
     @property
     def parallel(self) -> bool:
-        return bool(self.flags & 8)
+        return bool(self.flags & Flags.PARALLEL)
+
+    @property
+    def rich(self) -> bool:
+        """Whether its cost depends on more than its role and its text."""
+        return self.measure.extra is not None or self.grounding is not None
+
+
+def encode_record(record: Record) -> bytes:
+    """Its 24 bytes; the rest of it is in its details."""
+    flags = record.flags | Flags.RICH if record.rich else record.flags & ~Flags.RICH
+    one = record.measure
+    o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
+    return _LAYOUT.pack(flags, one.role, record.calls, o200k, cl100k, record.size, record.content_digest)
+
+
+def details_of(record: Record, identity: Identity) -> Details:
+    """What stands beside the record."""
+    return Details(identity.digest, identity.id, identity.created_ms, record.measure.extra, record.grounding)
+
+
+def _places(flag: int) -> bytes:
+    return bytes(1 if byte & flag else 0 for byte in range(256))
+
+
+_PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
+
+
+class Records(Sequence[Record]):
+    """Consecutive messages as columns. ``details`` are those of the same messages, or none when no message is rich."""
+
+    def __init__(self, packed: bytes, details: Sequence[Details] = ()) -> None:
+        self.packed = packed
+        self.details = details
+        self.flags = packed[::RECORD_BYTES]
+        self.roles = packed[1::RECORD_BYTES]
+        self.calls = packed[2::RECORD_BYTES]
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> "Records":
+        """The columns of records that were made one by one."""
+        nobody = Identity("", 0, b"")
+        return cls(b"".join(map(encode_record, records)), [details_of(record, nobody) for record in records])
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
+        if isinstance(index, slice):
+            start, end, step = index.indices(len(self))
+            if step != 1:
+                return [self[i] for i in range(start, end, step)]
+            return Records(self.packed[start * RECORD_BYTES : end * RECORD_BYTES], self.details[start:end])
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        index %= len(self)
+        flags, role, calls, o200k, cl100k, size, digest = _LAYOUT.unpack_from(self.packed, index * RECORD_BYTES)
+        extra, grounding = None, None
+        if flags & Flags.RICH:
+            extra, grounding = self.details[index].extra, self.details[index].grounding
+        return Record(flags & ~Flags.RICH, Measure(role, o200k, cl100k, extra), size, calls, digest, grounding)
+
+    def before(self, newer: "Records") -> "Records":
+        """These and the ``newer`` ones after them."""
+        return Records(self.packed + newer.packed, [*self.details, *newer.details])
+
+    def identity(self, index: int) -> Identity:
+        """Who a message is; its details must be there."""
+        details = self.details[index]
+        return Identity(details.id, details.created_ms, details.digest)
+
+    def tokens(self, column: int) -> Sequence[int]:
+        """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1)."""
+        return self._words[1 + column :: _WORDS]
+
+    def sizes(self) -> Sequence[int]:
+        """Bytes of each message's body."""
+        return self._words[3::_WORDS]
+
+    def pinned(self) -> Iterator[int]:
+        """Indexes of pinned messages, ascending."""
+        return indexes_of(self.flags.translate(_PINNED))
+
+    def rich(self) -> Iterator[int]:
+        """Indexes of messages whose cost is in their details, ascending."""
+        return indexes_of(self.flags.translate(_RICH))
+
+    @property
+    def plain(self) -> bool:
+        """Whether no message makes a call."""
+        return not self.calls.strip(b"\0") and not self.flags.translate(_LEGACY).strip(b"\0")
+
+    @cached_property
+    def _words(self) -> "array[int]":
+        words = array("I", self.packed)
+        if sys.byteorder == "big":
+            words.byteswap()
+        return words
+
+
+def indexes_of(marks: bytes) -> Iterator[int]:
+    """Where ``marks`` is 1."""
+    index = marks.find(1)
+    while index >= 0:
+        yield index
+        index = marks.find(1, index + 1)
 
 
 class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):

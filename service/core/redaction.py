@@ -45,7 +45,6 @@ def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
     redacted = msgspec.structs.replace(
         record,
         flags=flags,
-        digest=NO_DIGEST,
         measure=measure(message),
         size=len(encoded),
         content_digest=digest([message["role"], message["content"]], 8),

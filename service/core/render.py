@@ -1,7 +1,7 @@
 """The window as bytes: stored bodies spliced into the request that a provider's SDK takes."""
 
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,36 +9,25 @@ import msgspec
 from service.core.formats import Outgoing, render_request
 from service.core.grounding import Grounded, splice
 from service.core.notes import note_message, summary_message
-from service.core.records import Record, StoredGrounding
+from service.core.records import StoredGrounding
 from service.core.settings import FixedParts
 from service.core.window import Window
 
 
 class Bodies(msgspec.Struct, frozen=True):
-    """Bodies of a tail as they were read, joined with commas, and those of messages before it."""
+    """Bodies of a tail, and those of messages before it."""
 
     first_seq: int
-    offsets: list[int]
-    """Where each body begins, and one more: where the next would."""
-    joined: bytes
+    tail: Sequence[bytes]
     outside: Mapping[int, bytes]
 
     def body(self, seq: int) -> bytes:
         """One message's JSON."""
-        if seq < self.first_seq:
-            return self.outside[seq]
-        index = seq - self.first_seq
-        return self.joined[self.offsets[index] : self.offsets[index + 1] - 1]
+        return self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
 
-    def run(self, first: int, last: int) -> bytes:
-        """Messages ``first`` to ``last`` of the tail, joined: one slice."""
-        return self.joined[self.offsets[first - self.first_seq] : self.offsets[last - self.first_seq + 1] - 1]
-
-
-def join_bodies(first_seq: int, records: Sequence[Record], joined: bytes, outside: Mapping[int, bytes]) -> Bodies:
-    """The bodies of ``records``, whose sizes tell where each begins."""
-    offsets = [0, *accumulate(record.size + 1 for record in records)]
-    return Bodies(first_seq, offsets, joined, outside)
+    def run(self, first: int, last: int) -> Sequence[bytes]:
+        """Messages ``first`` to ``last`` of the tail."""
+        return self.tail[first - self.first_seq : last - self.first_seq + 1]
 
 
 def render_openai(parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> bytes:
@@ -77,24 +66,33 @@ def _lines(window: Window) -> tuple[bytes, ...]:
 def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[bytes]:
     """Kept messages in order; neighbours of the tail leave as one slice."""
     pieces: list[bytes] = []
-    run: list[int] = []  # first and last seq of the slice that grows
-
-    def end_run() -> None:
-        if run:
-            pieces.append(bodies.run(run[0], run[1]))
-            run.clear()
-
-    for seq in window.seqs:
-        if seq < bodies.first_seq or seq in window.grounding:
-            end_run()
+    seqs = window.seqs
+    start = 0
+    for index in (*_apart(window, bodies.first_seq), len(seqs)):
+        for first, last in _runs(seqs, start, index):
+            pieces += bodies.run(first, last)
+        if index < len(seqs):
+            seq = seqs[index]
             pieces.append(_with_documents(bodies.body(seq), window.grounding.get(seq), grounding.get(seq)))
-        elif run and run[1] == seq - 1:
-            run[1] = seq
-        else:
-            end_run()
-            run[:] = (seq, seq)
-    end_run()
+        start = index + 1
     return pieces
+
+
+def _apart(window: Window, first_seq: int) -> list[int]:
+    """Places in the window of messages that are taken one by one: before the tail, or with documents."""
+    seqs = window.seqs
+    before = bisect_left(seqs, first_seq)
+    return [*range(before), *(i for i in sorted(bisect_left(seqs, seq) for seq in window.grounding) if i >= before)]
+
+
+def _runs(seqs: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """First and last of each stretch of neighbours among ``seqs[start:end]``."""
+    while start < end:
+        stop = end
+        while seqs[stop - 1] - seqs[start] != stop - 1 - start:
+            stop = next(i for i in range(start + 1, stop) if seqs[i] != seqs[i - 1] + 1)
+        yield seqs[start], seqs[stop - 1]
+        start = stop
 
 
 def _with_documents(body: bytes, chosen: Grounded | None, stored: StoredGrounding | None) -> bytes:

@@ -18,12 +18,12 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from service.core.counting import message_tokens, reference_tokens
+from service.core.costs import record_cost, reference_costs
 from service.core.documents import Documents
 from service.core.models import Model
 from service.core.records import Record
-from service.core.units import DEVELOPER, USER, Unit
-from service.core.view import View
+from service.core.units import DEVELOPER, USER
+from service.core.view import View, unit_at, unit_costs
 
 
 class Span(NamedTuple):
@@ -50,16 +50,17 @@ def cut_seq(view: View, room: int, step: float, *, model: Model, documents: Docu
         return Span(cost + (added if mode == "all" else 0), length, added if mode == "latest" else 0, question)
 
     # A pinned group that nobody finished is not sent, but its room stays set aside: given back, it would move the cut back.
+    records, units = history.records, view.units
+    pinned = {unit_at(units, index) for index in records.pinned()}
     spans = []
-    for unit in view.units:
-        record, cost = history.records[unit.start], view.cost(unit)
-        if record.measure.role <= DEVELOPER or _is_pinned(view, unit):
+    for index, (cost, length) in enumerate(zip(view.unit_costs, _lengths(view), strict=True)):
+        if view.role(index) <= DEVELOPER or index in pinned:
             room -= cost
-            cost = 0
-        spans.append(span(record, cost, _length(view, unit)))
+            cost = 0  # noqa: PLW2901 - it is in anyway
+        spans.append(span(records[units.starts[index]], cost, length))
     asked = None
     for seq, record in history.outside.items():
-        cost = message_tokens(record.measure, model, parallel=record.parallel)
+        cost = record_cost(record, model)
         is_steady = record.pinned or seq != history.question
         if is_steady:
             room -= cost
@@ -70,22 +71,12 @@ def cut_seq(view: View, room: int, step: float, *, model: Model, documents: Docu
     cut = stable_cut(spans, end=history.tokens, room=room, step=step, whole=history.first_seq == 1, asked=asked)
     if cut is None:
         return None
-    return history.length + 1 if cut == len(spans) else view.seq(view.units[cut])
+    return history.length + 1 if cut == len(spans) else view.seq(cut)
 
 
-def _is_pinned(view: View, unit: Unit) -> bool:
-    records = view.history.records
-    if unit.end - unit.start == 1:
-        return records[unit.start].pinned
-    return any(record.pinned for record in records[unit.start : unit.end])
-
-
-def _length(view: View, unit: Unit) -> int:
-    """A unit's place on the line, in reference tokens."""
-    records, column = view.history.records, view.history.column
-    if unit.end - unit.start == 1:
-        return reference_tokens(records[unit.start].measure, parallel=records[unit.start].parallel)[column]
-    return sum(reference_tokens(r.measure, parallel=r.parallel)[column] for r in records[unit.start : unit.end])
+def _lengths(view: View) -> list[int]:
+    """Each unit's place on the line, in reference tokens."""
+    return unit_costs(view.units, reference_costs(view.history.records, view.history.column))
 
 
 def _documents_tokens(record: Record, model: Model, column: int, documents: Documents) -> int:

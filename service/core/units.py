@@ -5,10 +5,11 @@ without its results, and for a result without its call.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from service.core.counting import ROLES
-from service.core.records import Flags, Record
+from service.core.records import Flags, Records
 
 SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL, FUNCTION = range(len(ROLES))
 assert ROLES == ("system", "developer", "user", "assistant", "tool", "function")  # noqa: S101 - records store these numbers
@@ -22,30 +23,60 @@ class Unit(NamedTuple):
     whole: bool
 
 
-def group_units(records: Sequence[Record]) -> list[Unit]:
-    """Units of consecutive records, ascending.
+class Units(Sequence[Unit]):
+    """Units of consecutive records, ascending: where each begins, and which are not whole.
+
+    ``starts`` has one more than there are units: where the next one would begin.
+    """
+
+    def __init__(self, starts: Sequence[int], broken: AbstractSet[int] = frozenset()) -> None:
+        self.starts = starts
+        self.broken = broken
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        index %= len(self)
+        return Unit(self.starts[index], self.starts[index + 1], index not in self.broken)
+
+    @property
+    def single(self) -> bool:
+        """Whether every unit is one message, so that a unit's index is its message's."""
+        return isinstance(self.starts, range)
+
+
+def group_units(records: Records) -> Units:
+    """Units of consecutive records.
 
     Results whose call is not among the records make a unit that is not whole; so do calls that other messages overtook
     before every result came. Calls at the very end wait for their results still, and are whole.
     """
-    units = []
-    index, count = 0, len(records)
+    roles, flags, calls = records.roles, records.flags, records.calls
+    if TOOL not in roles and records.plain:
+        return Units(range(len(roles) + 1))
+    starts: list[int] = []
+    broken: set[int] = set()
+    index, count = 0, len(roles)
     while index < count:
         start = index
-        record = records[index]
-        role = record.measure.role
+        role = roles[index]
         index += 1
-        whole = True
         if role == ASSISTANT:
-            if record.calls:
-                while index < count and records[index].measure.role == TOOL:
+            if calls[start]:
+                while index < count and roles[index] == TOOL:
                     index += 1
-                whole = index - start > record.calls or index == count
-            elif record.flags & Flags.LEGACY_CALL and index < count and records[index].measure.role == FUNCTION:
+                if index - start <= calls[start] and index < count:
+                    broken.add(len(starts))
+            elif flags[start] & Flags.LEGACY_CALL and index < count and roles[index] == FUNCTION:
                 index += 1
         elif role == TOOL:
-            while index < count and records[index].measure.role == TOOL:
+            while index < count and roles[index] == TOOL:
                 index += 1
-            whole = False
-        units.append(Unit(start, index, whole))
-    return units
+            broken.add(len(starts))
+        starts.append(start)
+    return Units([*starts, count], broken)

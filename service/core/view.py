@@ -1,13 +1,18 @@
 """A history as one model sees it: units, their costs, and what is in every window."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 import msgspec
 
-from service.core.counting import ROLES, message_tokens
+from service.core.costs import message_costs, record_cost
+from service.core.counting import ROLES
 from service.core.models import Model
-from service.core.records import Record, Summary
-from service.core.units import DEVELOPER, FUNCTION, TOOL, Unit, group_units
+from service.core.records import Record, Records, Summary, indexes_of
+from service.core.units import DEVELOPER, FUNCTION, SYSTEM, TOOL, Units, group_units
+
+_LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
 
 
 class History(msgspec.Struct, frozen=True):
@@ -19,7 +24,7 @@ class History(msgspec.Struct, frozen=True):
     """
 
     first_seq: int
-    records: Sequence[Record]
+    records: Records
     outside: Mapping[int, Record]
     length: int
     column: int
@@ -30,37 +35,42 @@ class History(msgspec.Struct, frozen=True):
     """Seq of the newest user message, 0 when there is none."""
     summary: Summary | None = None
 
+    def record(self, seq: int) -> Record:
+        """The record of a message that was read."""
+        return self.records[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
+
 
 class View(msgspec.Struct, frozen=True):
     """The tail as units and their costs for one model; ``always`` names the units of every window and says why."""
 
     history: History
     costs: list[int]
-    units: list[Unit]
+    """Of each message of the tail."""
+    units: Units
+    unit_costs: list[int]
     always: dict[int, str]
     outside: dict[int, int]
     """Costs of what is in every window and lies before the tail, by seq."""
     headless: bool
     """Whether the first unit may have begun before the tail, so that nothing is known of it."""
 
-    def seq(self, unit: Unit) -> int:
-        return self.history.first_seq + unit.start
+    def seq(self, index: int) -> int:
+        """Where a unit begins."""
+        return self.history.first_seq + self.units.starts[index]
 
-    def cost(self, unit: Unit) -> int:
-        return self.costs[unit.start] if unit.end - unit.start == 1 else sum(self.costs[unit.start : unit.end])
-
-    def role(self, unit: Unit) -> int:
-        return self.history.records[unit.start].measure.role
+    def role(self, index: int) -> int:
+        """The role of a unit's first message."""
+        return self.history.records.roles[self.units.starts[index]]
 
     def always_seqs(self) -> list[int]:
         """Where each unit of every window begins, ascending; those before the tail message by message."""
-        return sorted(self.outside) + sorted(self.seq(self.units[index]) for index in self.always)
+        return sorted(self.outside) + sorted(map(self.seq, self.always))
 
     def always_costs(self) -> dict[str, int]:
         """Tokens of what is in every window, by the reason for it."""
         costs: dict[str, int] = {}
         for index, why in self.always.items():
-            costs[why] = costs.get(why, 0) + self.cost(self.units[index])
+            costs[why] = costs.get(why, 0) + self.unit_costs[index]
         for seq, cost in self.outside.items():
             why = self.why(seq)
             costs[why] = costs.get(why, 0) + cost
@@ -68,8 +78,7 @@ class View(msgspec.Struct, frozen=True):
 
     def record(self, seq: int) -> Record:
         """The record of a message that was read."""
-        first = self.history.first_seq
-        return self.history.records[seq - first] if seq >= first else self.history.outside[seq]
+        return self.history.record(seq)
 
     def cost_of(self, seq: int) -> int:
         """Tokens of a message that was read, without documents."""
@@ -79,40 +88,59 @@ class View(msgspec.Struct, frozen=True):
     def why(self, seq: int) -> str:
         """Why a message before the tail is in every window."""
         record = self.history.outside[seq]
-        return _why(record, pinned=record.pinned or seq != self.history.question)
+        return _why(record.measure.role, pinned=record.pinned or seq != self.history.question)
 
 
 def view_history(history: History, model: Model) -> View | None:
     """The view; None when the tail cuts through a group that is in every window, so that older messages are needed."""
     records, first = history.records, history.first_seq
     units = group_units(records)
-    headless = bool(records) and first > 1 and records[0].measure.role in (TOOL, FUNCTION)
-    if headless and (len(units) == 1 or first - 1 in history.outside or any(r.pinned for r in records[: units[0].end])):
+    headless = bool(records) and first > 1 and records.roles[0] in (TOOL, FUNCTION)
+    if headless and (len(units) == 1 or first - 1 in history.outside or _any_pinned(records, units.starts[1])):
         return None
-    costs = [message_tokens(r.measure, model, parallel=r.parallel) for r in records]
-    return View(history, costs, units, _always(history, units), _outside(history, model), headless)
+    costs = message_costs(records, model)
+    return View(
+        history, costs, units, unit_costs(units, costs), _always(history, units), _outside(history, model), headless
+    )
 
 
-def _why(record: Record, *, pinned: bool) -> str:
+def _any_pinned(records: Records, end: int) -> bool:
+    return next(records.pinned(), end) < end
+
+
+def unit_costs(units: Units, costs: list[int]) -> list[int]:
+    if units.single:
+        return costs
+    sums = [0, *accumulate(costs)]
+    return [sums[end] - sums[start] for start, end in zip(units.starts, units.starts[1:], strict=False)]
+
+
+def _why(role: int, *, pinned: bool) -> str:
     """A pinned question is called pinned: that is what it stays when it is not the newest any more."""
-    if record.measure.role <= DEVELOPER:
-        return ROLES[record.measure.role]
+    if role <= DEVELOPER:
+        return ROLES[role]
     return "pinned" if pinned else "question"
 
 
-def _always(history: History, units: Sequence[Unit]) -> dict[int, str]:
-    always: dict[int, str] = {}
-    question, records = history.question - history.first_seq, history.records
-    for index, unit in enumerate(units):
-        record = records[unit.start]
-        pinned = unit.whole and (
-            record.pinned if unit.end - unit.start == 1 else any(r.pinned for r in records[unit.start : unit.end])
-        )
-        if pinned or record.measure.role <= DEVELOPER or unit.start == question:
-            always[index] = _why(record, pinned=pinned)
-    if units:
-        always.setdefault(len(units) - 1, "newest")
+def _always(history: History, units: Units) -> dict[int, str]:
+    if not units:
+        return {}
+    records = history.records
+    pinned = {unit_at(units, index) for index in records.pinned()} - units.broken
+    leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
+    asked = history.question - history.first_seq
+    question = {unit_at(units, asked)} if asked >= 0 else set()
+    always = {
+        index: _why(records.roles[units.starts[index]], pinned=index in pinned)
+        for index in sorted(pinned | leading | question)
+    }
+    always.setdefault(len(units) - 1, "newest")
     return always
+
+
+def unit_at(units: Units, index: int) -> int:
+    """The unit of a message."""
+    return index if units.single else bisect_right(units.starts, index) - 1
 
 
 def _outside(history: History, model: Model) -> dict[int, int]:
@@ -124,13 +152,17 @@ def _outside(history: History, model: Model) -> dict[int, int]:
         end = start + 1
         while end < len(seqs) and seqs[end] == seqs[end - 1] + 1:
             end += 1
-        run = [history.outside[seq] for seq in seqs[start:end]]
-        for unit in group_units(run):
-            # Calls at the end of a run are waiting only where the run is the end of the history, which it is not.
-            unanswered = run[unit.start].calls and unit.end - unit.start <= run[unit.start].calls
-            if unit.whole and not unanswered:
-                for index in range(unit.start, unit.end):
-                    record = run[index]
-                    costs[seqs[start + index]] = message_tokens(record.measure, model, parallel=record.parallel)
+        costs |= _run_costs(seqs[start:end], [history.outside[seq] for seq in seqs[start:end]], model)
         start = end
+    return costs
+
+
+def _run_costs(seqs: Sequence[int], run: Sequence[Record], model: Model) -> dict[int, int]:
+    costs: dict[int, int] = {}
+    for unit in group_units(Records.of(run)):
+        # Calls at the end of a run are waiting only where the run is the end of the history, which it is not.
+        unanswered = run[unit.start].calls and unit.end - unit.start <= run[unit.start].calls
+        if unit.whole and not unanswered:
+            for index in range(unit.start, unit.end):
+                costs[seqs[index]] = record_cost(run[index], model)
     return costs

@@ -1,5 +1,7 @@
 """walk: history from newest to oldest, into the room that is left."""
 
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from typing import Literal
 
 import msgspec
@@ -9,7 +11,7 @@ from service.core.grounding import Grounded
 from service.core.messages import digest
 from service.core.models import Model
 from service.core.records import Flags, Record
-from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, USER, Unit
+from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, USER
 from service.core.view import View
 
 SKIP_HORIZON = 10_000
@@ -34,6 +36,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     user_first: bool = False
     documents_everywhere: bool = False
 
+    @property
+    def oldest_seq(self) -> int:
+        """The oldest seq that history may go back to."""
+        return max(self.cut_seq, self.limit_seq, self.summary_seq)
+
     def reason(self, seq: int) -> Reason | None:
         """Why history does not go back to ``seq``; None when it may."""
         if seq < self.cut_seq:
@@ -44,18 +51,21 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Walk(msgspec.Struct):
-    """What a walk kept, as unit indexes; ``stop`` is ``older`` when the tail was too short to know.
+    """What a walk kept, as unit indexes, newest first; ``stop`` is ``older`` when the tail was too short to know.
 
-    ``room`` is what is left of the budget, ``grounding`` the documents that are sent, ``seen`` their keys and ``spent``
-    their tokens; ``skipped_seq`` is the first message that was too large, 0 while all fitted.
+    ``room`` is what is left of the budget, ``taken`` what the kept units cost, ``grounding`` the documents that are
+    sent, ``seen`` their keys and ``spent`` their tokens; ``skipped_seq`` is the first message that was too large, 0 while
+    all fitted. ``reasons`` say why a unit that was passed is left out, ``rest`` why the others are.
     """
 
     room: int
     grounding: dict[int, Grounded]
     seen: set[str]
     spent: int = 0
+    taken: int = 0
     kept: list[int] = []
     stop: Reason = "complete"
+    rest: Reason = "complete"
     duplicates: int = 0
     reasons: dict[int, str] = {}
     skipped_seq: int = 0
@@ -70,20 +80,54 @@ class Walk(msgspec.Struct):
 
 def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room; gives ``state`` back, changed."""
+    if bounds.skip or bounds.dedupe or bounds.documents_everywhere:
+        return step_by_step(state, view, bounds, model=model, documents=documents)
+    return at_once(state, view, bounds)
+
+
+def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
+    """The walk where a unit's cost alone decides: as many of the newest as a running sum allows."""
+    units, count = view.units, len(view.units)
+    free = units.broken | view.always.keys()
+    costs = view.unit_costs
+    if free:
+        costs = costs.copy()
+        for index in free:
+            costs[index] = 0
+    newest = int(view.headless)  # the first unit that the walk may see
+    oldest = max(newest, bisect_left(units.starts, bounds.oldest_seq - view.history.first_seq, 0, count))
+    sums = list(accumulate(reversed(costs)))
+    end = max(oldest, count - bisect_right(sums, state.room))
+    state.kept = list(range(count - 1, end - 1, -1))
+    for index in sorted(free):
+        if index >= end:
+            del state.kept[count - 1 - index]
+    state.taken = sums[count - 1 - end] if end < count else 0
+    state.room -= state.taken
+    state.reasons = {index: "unanswered" for index in units.broken - view.always.keys() if index >= end}
+    if end > oldest:
+        return _ended(state, view, "budget", user_first=bounds.user_first)
+    left = next((index for index in range(end - 1, newest - 1, -1) if index not in view.always), None)
+    if left is None:
+        return _at_the_beginning(state, view, bounds)
+    return _ended(state, view, bounds.reason(view.seq(left)) or "complete", user_first=bounds.user_first)
+
+
+def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
+    """The walk where what was kept before decides too: by what was said, by documents, by what was skipped."""
     said = _always_said(view) if bounds.dedupe else set()
     for index in range(len(view.units) - 1, -1, -1):
-        unit = view.units[index]
-        seq = view.seq(unit)
+        seq = view.seq(index)
         stop = _stop(state, bounds, seq)
         if index in view.always:
-            _pass(state, view, unit, model, documents, everywhere=bounds.documents_everywhere and not stop)
+            _pass(state, view, index, model, documents, everywhere=bounds.documents_everywhere and not stop)
             continue
         if index == 0 and view.headless:
             break
         if stop:
-            return _ended(state, view, index, stop, bounds)
-        words = _said(view, unit) if bounds.dedupe else None
-        if not unit.whole:
+            return _ended(state, view, stop, user_first=bounds.user_first)
+        words = _said(view, index) if bounds.dedupe else None
+        if index in view.units.broken:
             state.reasons[index] = "unanswered"
         elif words in said:
             state.duplicates += 1
@@ -95,7 +139,7 @@ def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Do
             state.skipped_seq = state.skipped_seq or seq
             state.reasons[index] = "too large"
         else:
-            return _ended(state, view, index, "budget", bounds)
+            return _ended(state, view, "budget", user_first=bounds.user_first)
     return _at_the_beginning(state, view, bounds)
 
 
@@ -111,36 +155,36 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     stop = _stop(state, bounds, before)
     seen = before == len(view.outside) and not view.headless
     if seen and (before == 0 or stop or not bounds.documents_everywhere):
-        return _ended(state, view, -1, "complete", bounds)
-    alone = view.headless and view.role(view.units[0]) == FUNCTION  # or with a call before the tail: who knows
+        return _ended(state, view, "complete", user_first=bounds.user_first)
+    alone = view.headless and view.role(0) == FUNCTION  # or with a call before the tail: who knows
     if stop is None or stop != _stop(state, bounds, 1) or alone:
         state.stop = "older"
         return state
-    return _ended(state, view, 0 if view.headless else -1, stop, bounds)
+    return _ended(state, view, stop, user_first=bounds.user_first)
 
 
 def _keep(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> bool:
     """Whether the unit fits, with its documents where messages have theirs."""
-    unit = view.units[index]
-    cost = view.cost(unit)
-    if cost > state.room or (everywhere and not _ground(state, view, unit, cost, model, documents)):
+    cost = view.unit_costs[index]
+    if cost > state.room or (everywhere and not _ground(state, view, index, cost, model, documents)):
         return False
     state.room -= cost
+    state.taken += cost
     state.kept.append(index)
     return True
 
 
-def _pass(state: Walk, view: View, unit: Unit, model: Model, documents: Documents, *, everywhere: bool) -> None:
+def _pass(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> None:
     """Give what is in anyway its documents, where messages have theirs; the newest question has them already."""
-    if everywhere and view.seq(unit) not in state.grounding:
-        _ground(state, view, unit, 0, model, documents)
+    if everywhere and view.seq(index) not in state.grounding:
+        _ground(state, view, index, 0, model, documents)
 
 
-def _ground(state: Walk, view: View, unit: Unit, cost: int, model: Model, documents: Documents) -> bool:
+def _ground(state: Walk, view: View, index: int, cost: int, model: Model, documents: Documents) -> bool:
     """Send a user message's documents beside its own ``cost``; False when they may not be trimmed and do not fit."""
-    if view.role(unit) != USER:
+    if view.role(index) != USER:
         return True
-    seq, room = view.seq(unit), state.room - cost
+    seq, room = view.seq(index), state.room - cost
     grounded = documents.choose(seq, model, room, state.seen, spent=state.spent)
     if grounded is None:
         return True
@@ -151,12 +195,11 @@ def _ground(state: Walk, view: View, unit: Unit, cost: int, model: Model, docume
     return True
 
 
-def _ended(state: Walk, view: View, index: int, stop: Reason, bounds: Bounds) -> Walk:
-    """Close a walk that ended at unit ``index`` (-1: at the beginning); all from there back is left out."""
+def _ended(state: Walk, view: View, stop: Reason, *, user_first: bool) -> Walk:
+    """Close a walk: what it did not reach is left out."""
+    state.rest = stop
     state.stop = "budget" if state.skipped_seq else stop
-    for left in range(index, -1, -1):
-        state.reasons.setdefault(left, stop)
-    if bounds.user_first:
+    if user_first:
         _begin_with_user(state, view)
     return state
 
@@ -169,22 +212,25 @@ def _begin_with_user(state: Walk, view: View) -> None:
     musts = [seq for seq in view.always_seqs() if view.record(seq).measure.role > DEVELOPER]
     first_must = musts[0] if musts else view.history.length + 1
     while state.kept:
-        oldest = view.units[state.kept[-1]]
+        oldest = state.kept[-1]
         if view.role(oldest) == USER or first_must < view.seq(oldest):
             return
-        state.reasons[state.kept.pop()] = "start"
-        state.room += view.cost(oldest)
+        state.kept.pop()
+        state.reasons[oldest] = "start"
+        state.room += view.unit_costs[oldest]
+        state.taken -= view.unit_costs[oldest]
 
 
 def _always_said(view: View) -> set[bytes]:
     """What the messages of every window say."""
-    inside = [_said(view, view.units[index]) for index in view.always]
+    inside = [_said(view, index) for index in view.always]
     outside = [_words(view.record(seq)) for seq in view.outside]
     return {words for words in (*inside, *outside) if words is not None}
 
 
-def _said(view: View, unit: Unit) -> bytes | None:
+def _said(view: View, index: int) -> bytes | None:
     """What tells that a unit is said again; None for tool groups, which are never the same."""
+    unit = view.units[index]
     return _words(view.history.records[unit.start]) if unit.end - unit.start == 1 else None
 
 

@@ -26,6 +26,7 @@ from service.core.models import Model
 from service.core.notes import longest_note, note_measure
 from service.core.records import Summary
 from service.core.stable import cut_seq
+from service.core.units import DEVELOPER
 from service.core.view import History, View, view_history
 from service.core.walk import Bounds, Walk, walk
 
@@ -177,22 +178,24 @@ class _Frame(msgspec.Struct, frozen=True):
     def seqs(self, taken: Walk) -> list[int]:
         """What is in the window, ascending."""
         view = self.view
-        units = [view.units[index] for index in sorted((*view.always, *taken.kept))]
-        first = view.history.first_seq
-        return sorted(view.outside) + [first + i for unit in units for i in range(unit.start, unit.end)]
+        first, starts = view.history.first_seq, view.units.starts
+        indexes = sorted((*view.always, *taken.kept))
+        if not view.units.single:
+            indexes = [i for index in indexes for i in range(starts[index], starts[index + 1])]
+        return sorted(view.outside) + [first + index for index in indexes]
 
     def window(self, taken: Walk, seqs: list[int], summary: Summary | None, left_out: int) -> Window:
         """The window of what was taken; the note is in it if it fits beside what must be in."""
+        view = self.view
         noted = left_out if left_out and self._room(summary, self._longest_note()) >= 0 else 0
-        kept = [self.view.record(seq) for seq in seqs] if self.fixed.tools else []
         lines = _measures((summary, note_measure(noted) if noted else None))
         grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
         costs = self.documents.cost
         tokens = {
-            **fixed_costs(self.view, self.model, self.fixed, lines),
-            "tools": self.fixed.tools_tokens(self.model, (*lines, *(record.measure for record in kept))),
-            "messages": sum(self.view.cost_of(seq) for seq in seqs),
-            "grounding": sum(costs(self.view.record(seq), sent, self.model) for seq, sent in grounding.items()),
+            **fixed_costs(view, self.model, self.fixed, lines),
+            "tools": self.fixed.tools_tokens(self.model, (*lines, *self._leading(seqs))),
+            "messages": taken.taken + sum(self.always.values()),
+            "grounding": sum(costs(view.record(seq), sent, self.model) for seq, sent in grounding.items()),
         }
         return Window(
             budget=self.budget,
@@ -201,10 +204,20 @@ class _Frame(msgspec.Struct, frozen=True):
             summary=summary,
             note=noted,
             tokens={"total": sum(tokens.values()), **tokens},
-            dropped=dropped(self.view, taken, seqs, grounding),
+            dropped=dropped(view, taken, seqs, grounding, self.model),
             stop_reason=taken.stop,
-            explain=explain(self.view, taken) if self.options.explain else None,
+            explain=explain(view, taken) if self.options.explain else None,
         )
+
+    def _leading(self, seqs: list[int]) -> list[Measure]:
+        """Measures of the messages that what definitions cost may depend on: the first, and those that instruct."""
+        if not self.fixed.tools or not seqs:
+            return []
+        leading = {
+            seqs[0],
+            *(seq for seq in self.view.always_seqs() if self.view.record(seq).measure.role <= DEVELOPER),
+        }
+        return [self.view.record(seq).measure for seq in sorted(leading)]
 
     def _costs(self, *lines: Measure | Summary | None) -> dict[str, int]:
         return fixed_costs(self.view, self.model, self.fixed, _measures(lines))

@@ -2,11 +2,10 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from service.core.records import Record
 from service.problems import Conflict
 from service.store.client import Client
 from service.store.conversations import Conversations, Page
-from service.store.layout import conversation_name, decode_records, keys_of
+from service.store.layout import conversation_name, keys_of, places, unpack_many
 
 _MESSAGES = 500
 _BYTES = 1024 * 1024
@@ -29,8 +28,9 @@ class Chunks:
         known = 0
         for first in range(1, last_seq + 1, _MESSAGES):
             last = min(first + _MESSAGES - 1, last_seq)
-            (found,) = await self._client.commands([("LRANGE", keys.counts, first - 1, last - 1)])
-            for start, end in _spans(first, decode_records(len(found), b"".join(found))):
+            (found,) = await self._client.commands([("GETRANGE", keys.counts, *places(first, last))])
+            sizes = unpack_many(found).sizes()
+            for start, end in _spans(first, sizes):
                 page = await self._conversations.page(tenant, conversation, start, end)
                 if page.version != known:
                     # Appends make new versions too. Only another edit means that pieces do not belong together.
@@ -39,20 +39,20 @@ class Chunks:
                     if state.edited != edited:
                         raise changed()
                 yield page
-            if len(found) < last - first + 1:
+            if len(sizes) < last - first + 1:
                 raise changed()
 
 
-def _spans(first: int, records: Sequence[Record]) -> Iterator[tuple[int, int]]:
+def _spans(first: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """First and last seq of stretches whose bodies are about a megabyte together, or one message."""
-    start, size = first, 0
-    for seq, record in enumerate(records, first):
-        if size and size + record.size > _BYTES:
+    start, total = first, 0
+    for seq, size in enumerate(sizes, first):
+        if total and total + size > _BYTES:
             yield start, seq - 1
-            start, size = seq, 0
-        size += record.size
-    if records:
-        yield start, first + len(records) - 1
+            start, total = seq, 0
+        total += size
+    if sizes:
+        yield start, first + len(sizes) - 1
 
 
 def changed() -> Conflict:

@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 
 from service.core.messages import orphan
-from service.core.records import Record, StoredGrounding, Summary
+from service.core.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding, Summary
 from service.problems import ConversationExists, EntryConflict, Internal, NotFound, Pointer, PreconditionFailed
 from service.store.client import Client, Script
 from service.store.layout import (
     conversation_name,
     decode_grounding,
-    decode_record,
-    decode_records,
     decode_summary,
     keys_of,
+    pack,
+    unpack_many,
 )
 
 SCRIPTS = tuple(
@@ -34,8 +34,8 @@ class HistoryEdited(Exception):  # noqa: N818 - it reads as what happened
 class NewEntry(msgspec.Struct, frozen=True):
     """An entry ready to be stored; everything that costs time was done before."""
 
-    id: str
-    record: bytes
+    identity: Identity
+    record: Record
     body: bytes
     grounding: bytes
     metadata: bytes
@@ -82,20 +82,21 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A stored message: its place, its record, its body as JSON."""
+    """A stored message: its place, who it is, its record, its body as JSON."""
 
     seq: int
+    identity: Identity
     record: Record
     body: bytes
 
 
 class Tail(msgspec.Struct, frozen=True):
-    """The end of a conversation as one read gave it; ``bodies`` are joined with commas."""
+    """The end of a conversation as one read gave it."""
 
     state: State
     first_seq: int
-    records: list[Record]
-    bodies: bytes
+    records: Records
+    bodies: list[bytes]
     documents: StoredGrounding | None
     """Of the newest user message."""
     outside: tuple[Message, ...]
@@ -188,8 +189,8 @@ class Conversations:
         arguments: list[Any] = [now_ms, if_match, name, self._retention_ms or "", settings, len(entries)]
         for entry in entries:
             arguments += (
-                entry.id,
-                entry.record,
+                entry.identity.id,
+                *pack(entry.record, entry.identity),
                 entry.body,
                 entry.grounding,
                 entry.metadata,
@@ -216,16 +217,16 @@ class Conversations:
 
     async def read_range(
         self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State
-    ) -> tuple[list[Record], bytes]:
-        """Records and joined bodies of ``first_seq`` to ``last_seq``, both included, of the history that ``state`` is of.
+    ) -> tuple[Records, list[bytes]]:
+        """Records and bodies of ``first_seq`` to ``last_seq``, both included, of the history that ``state`` is of.
 
         Raises HistoryEdited.
         """
         keys = keys_of(conversation_name(tenant, conversation))
-        wanted = (keys.conversation, keys.log, keys.counts)
-        history, count, records, bodies = await self._client.call("read_range", wanted, first_seq, last_seq)
+        wanted = (keys.conversation, keys.log, keys.counts, keys.details)
+        history, records, details, bodies = await self._client.call("read_range", wanted, first_seq, last_seq)
         _check_history(history, state)
-        return decode_records(count, records), bodies
+        return unpack_many(records, details), bodies
 
     async def read_grounding(
         self, tenant: str, conversation: str, seqs: Sequence[int], *, state: State
@@ -245,7 +246,7 @@ class Conversations:
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         fields, length, ttl = await self._client.commands(
-            [("HGETALL", keys.conversation), ("LLEN", keys.counts), ("PEXPIRETIME", keys.conversation)]
+            [("HGETALL", keys.conversation), ("LLEN", keys.log), ("PEXPIRETIME", keys.conversation)]
         )
         if not fields:
             raise NotFound("There is no such conversation.")
@@ -291,14 +292,15 @@ class Conversations:
         reply = await self._client.call("read_page", keys, first_seq, last_seq)
         if not reply:
             raise NotFound("There is no such conversation.")
-        identity, version, length, first, records, bodies, grounding, metadata = reply
+        identity, version, length, first, packed, details, bodies, grounding, metadata = reply
         _check_identity(identity, name)
+        records = unpack_many(packed, details)
         return Page(
             version=int(version),
             length=length,
             messages=[
-                Message(seq=first + index, record=decode_record(record), body=body)
-                for index, (record, body) in enumerate(zip(records, bodies, strict=True))
+                Message(seq=first + index, identity=records.identity(index), record=records[index], body=body)
+                for index, body in enumerate(bodies)
             ],
             grounding={first + index: decode_grounding(value) for index, value in enumerate(grounding) if value},
             metadata={first + index: value for index, value in enumerate(metadata) if value},
@@ -307,7 +309,7 @@ class Conversations:
 
 def _read_call(name: str, known_version: str, budget: int, column: int, most: int) -> tuple[str, list[str], list[Any]]:
     keys = keys_of(name)
-    wanted = [keys.conversation, keys.log, keys.counts, keys.grounding, keys.pinned]
+    wanted = [keys.conversation, keys.log, keys.counts, keys.details, keys.grounding, keys.pinned]
     return "read_window", wanted, [known_version, budget, _TOTALS[column], most]
 
 
@@ -387,15 +389,15 @@ def _tail(name: str, reply: list[Any]) -> Tail | None:
         raise NotFound("There is no such conversation.")
     if len(reply) == 1:
         return None
-    _, fields, length, first, records, bodies, documents, before, question = reply
+    _, fields, length, first, records, details, bodies, documents, before, question = reply
     state = _state(name, fields, length)
     outside = {int(before[i]): _split(int(before[i]), before[i + 1]) for i in range(0, len(before), 2)}
     if question:
-        outside[state.question] = Message(seq=state.question, record=decode_record(question[0]), body=question[1])
+        outside[state.question] = _message(state.question, *question)
     return Tail(
         state=state,
         first_seq=first,
-        records=decode_records(length - first + 1, records),
+        records=unpack_many(records, details),
         bodies=bodies,
         documents=decode_grounding(documents) if documents else None,
         outside=tuple(outside[seq] for seq in sorted(outside)),
@@ -403,5 +405,12 @@ def _tail(name: str, reply: list[Any]) -> Tail | None:
 
 
 def _split(seq: int, value: bytes) -> Message:
-    end = 4 + int.from_bytes(value[:4], "big")
-    return Message(seq=seq, record=decode_record(value[4:end]), body=value[end:])
+    """A message as ``pinned`` repeats it: the length of its details, record, details, body."""
+    record = 4 + RECORD_BYTES
+    end = record + int.from_bytes(value[:4], "big")
+    return _message(seq, value[4:record], value[record:end], value[end:])
+
+
+def _message(seq: int, packed: bytes, details: bytes, body: bytes) -> Message:
+    records = unpack_many(packed, details)
+    return Message(seq=seq, identity=records.identity(0), record=records[0], body=body)

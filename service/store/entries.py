@@ -10,11 +10,11 @@ from uuid import UUID
 from service.core.counting import measure, reference_tokens
 from service.core.grounding import Template, added_tokens, content_text
 from service.core.messages import Entry, Grounding, calls_of, digest, encode_message, validate_message
-from service.core.records import Flags, Record, StoredGrounding
+from service.core.records import Flags, Identity, Record, StoredGrounding
 from service.core.units import DEVELOPER
 from service.problems import Pointer, Unprocessable
 from service.store.conversations import NewEntry
-from service.store.layout import encode_grounding, encode_json, encode_record
+from service.store.layout import encode_grounding, encode_json
 
 _ENCODINGS = ("o200k_base", "cl100k_base")
 
@@ -63,21 +63,18 @@ def _prepare(entry: Entry, template: Template, now_ms: int) -> NewEntry:
         | (Flags.NOTED if entry.metadata else 0)
         | (Flags.LEGACY_CALL if calls.legacy else 0)
     )
-    identity = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
+    said = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
     record = Record(
-        flags=int(flags),
-        digest=digest(identity, 16),
+        flags=flags,
         measure=measured,
         size=len(body),
-        id=entry.id or new_id(now_ms),
-        created_ms=now_ms,
         calls=len(calls.opens),
         content_digest=digest([entry.message["role"], entry.message.get("content")], 8),
         grounding=added if grounding else None,
     )
     return NewEntry(
-        id=record.id,
-        record=encode_record(record),
+        identity=Identity(id=entry.id or new_id(now_ms), created_ms=now_ms, digest=digest(said, 16)),
+        record=record,
         body=body,
         grounding=grounding,
         metadata=encode_json(entry.metadata) if entry.metadata else b"",

@@ -12,8 +12,8 @@ import msgspec
 from service.core.counting import measure, reference_tokens
 from service.core.messages import calls_of
 from service.core.notes import summary_message
-from service.core.records import Flags, Record, Summary
-from service.core.redaction import redact_record
+from service.core.records import Flags, Record, Records, Summary
+from service.core.redaction import NO_DIGEST, redact_record
 from service.core.units import DEVELOPER, TOOL
 from service.problems import Conflict, NotFound, Pointer, PreconditionFailed, Unprocessable
 from service.store.client import Client, Script
@@ -21,11 +21,11 @@ from service.store.conversations import Conversations, State, replied_version
 from service.store.layout import (
     Keys,
     conversation_name,
-    decode_record,
-    decode_records,
     encode_json,
-    encode_record,
     keys_of,
+    pack,
+    places,
+    unpack_many,
 )
 
 SCRIPTS = tuple(Script.load(name) for name in ("redact", "rewind", "free_ids", "summarize", "lease"))
@@ -54,10 +54,13 @@ class Histories:
             if message.record.flags & Flags.REDACTED:
                 require_version(page.version, if_match)
                 return page.version
-            (old,) = await self._client.commands([("LINDEX", keys.counts, seq - 1)])
-            if old is None or decode_record(old) != message.record:
+            packed, details = await self._client.commands(
+                [("GETRANGE", keys.counts, *places(seq, seq)), ("LINDEX", keys.details, seq - 1)]
+            )
+            if not details or unpack_many(packed, details)[0] != message.record:
                 continue
             record, body = redact_record(message.record, message.body)
+            identity = msgspec.structs.replace(message.identity, digest=NO_DIGEST)
             before, after = _tokens(message.record), _tokens(record)
             documents = message.record.grounding
             reply = await self._client.call(
@@ -67,8 +70,8 @@ class Histories:
                 token,
                 now_ms,
                 seq,
-                old,
-                encode_record(record),
+                packed + details,
+                *pack(record, identity),
                 body,
                 before[0] - after[0],
                 before[1] - after[1],
@@ -115,16 +118,21 @@ class Histories:
                 continue
             version = replied_version(reply)
             async for ids in self._left_behind(keys, gone, to_seq):
-                await self._client.call("free_ids", (keys.counts, keys.ids), *ids)
+                await self._client.call("free_ids", (keys.log, keys.ids), *ids)
                 progress()
             return version
         raise _busy()
 
-    async def _records(self, keys: Keys, first: int, last: int) -> AsyncIterator[tuple[int, list[Record]]]:
+    async def _records(self, keys: Keys, first: int, last: int) -> AsyncIterator[tuple[int, Records]]:
         for start in range(first, last + 1, _CHUNK):
             end = min(start + _CHUNK - 1, last)
-            (found,) = await self._client.commands([("LRANGE", keys.counts, start - 1, end - 1)])
-            yield start, decode_records(len(found), b"".join(found))
+            yield start, await self._read(keys, start, end)
+
+    async def _read(self, keys: Keys, first: int, last: int) -> Records:
+        packed, details = await self._client.commands(
+            [("GETRANGE", keys.counts, *places(first, last)), ("LRANGE", keys.details, first - 1, last - 1)]
+        )
+        return unpack_many(packed, details)
 
     async def _left_behind(self, keys: Keys, gone: "_Gone", to_seq: int) -> AsyncIterator[list[str | int]]:
         """Ids and seqs that a rewind forgot, in pieces: as they were read, or looked for when they are very many."""
@@ -142,13 +150,12 @@ class Histories:
         if to_seq == 0:
             return b"", []
         first = max(1, to_seq - _LONGEST_GROUP + 1)
-        (found,) = await self._client.commands([("LRANGE", keys.counts, first - 1, to_seq - 1)])
-        records = decode_records(len(found), b"".join(found))
+        records = await self._read(keys, first, to_seq)
         start = len(records) - 1
         while start > 0 and records[start].measure.role == TOOL:
             start -= 1
         if start < 0 or not records[start].calls:
-            return b"", []
+            return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
         (bodies,) = await self._client.commands([("LRANGE", keys.log, first + start - 1, to_seq - 1)])
         pending = _pending([msgspec.json.decode(body) for body in bodies])
         group = {"s": first + start, "x": int(records[start].calls > 1), "p": pending}
@@ -199,13 +206,14 @@ class _Gone:
         self.totals = [0, 0, 0, 0, 0]
         self.ids: list[str | int] = []
 
-    def add(self, first: int, records: Sequence[Record]) -> None:
-        for seq, record in enumerate(records, first):
+    def add(self, first: int, records: Records) -> None:
+        for index, record in enumerate(records):
+            seq = first + index
             tokens = _tokens(record)
             added = (*tokens, 0, 0, 0) if record.grounding is None else (*tokens, 1, *record.grounding)
             self.totals = [total + one for total, one in zip(self.totals, added, strict=True)]
             if self.names_ids:
-                self.ids += (record.id, seq)
+                self.ids += (records.identity(index).id, seq)
 
 
 def make_summary(text: str, through_seq: int) -> Summary:
@@ -216,6 +224,11 @@ def make_summary(text: str, through_seq: int) -> Summary:
 def belongs_everywhere(record: Record) -> bool:
     """Whether a message is in every window by itself: pinned, system or developer."""
     return record.pinned or record.measure.role <= DEVELOPER
+
+
+def _only_pinned_by_its_result(record: Record) -> bool:
+    """Whether a legacy call is in every window, if it is, for a result that goes now."""
+    return bool(record.flags & Flags.LEGACY_CALL) and not record.pinned
 
 
 def require_version(version: int, if_match: str) -> None:

@@ -4,33 +4,32 @@ Every key of a conversation carries one hash tag, so that a script touches one s
 
     sash:{tenant/conversation}:conversation   hash    settings, version, totals, the open tool group (fields below)
     sash:{tenant/conversation}:log            list    a message a node: canonical JSON, ready to send
-    sash:{tenant/conversation}:counts         list    a record a message: all that a window asks of it but the bytes
+    sash:{tenant/conversation}:counts         string  a record a message, 24 bytes each: what most windows ask of it
+    sash:{tenant/conversation}:details        list    the rest of a record: who it is, and what it costs beside plain text
     sash:{tenant/conversation}:ids            hash    entry id -> seq: an entry is stored once
     sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of what is in every window
     sash:{tenant/conversation}:answers        hash    token of a request -> when it was done, and its answer if it is kept
 
-The log and the counts have the same length; a message's seq is its place, from 1. So a tail costs the tail:
+The log, the counts and the details have the same length; a message's seq is its place, from 1. So a tail costs the tail:
 
-- a window is the tail of ``counts`` (about 70 bytes a message), arithmetic, and the same slice of ``log``;
+- a window is the tail of ``counts``, read as columns, arithmetic, and the same slice of ``log``;
+- ``details`` are read with it only where the conversation has, or had, a message that is not plain (field ``rich``);
 - where the tail begins is estimated inside the script from the running totals, so one round trip is enough;
 - ``pinned`` repeats the few messages that every window holds, so that nothing is sought in the middle of a long list.
 
-A record is a msgpack array whose first bytes stand still, because scripts read them (offsets from 1, as in Lua)::
-
-    1      array header
-    2      flags                 (Flags in core/records.py)
-    3-20   digest of the entry   (bin 8, 16 bytes: "the same id with the same content")
-    21     measure: array header
-    22     measure: role         (index in ROLES)
+Records are laid out in core/records.py. Details are a msgpack array whose first bytes stand still, because scripts read
+them (offsets from 1, as in Lua): 1 array header, 2-19 digest of the entry (bin 8, 16 bytes: "the same id with the same
+content"), from 20 the id.
 
 Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``s`` settings, JSON;
 ``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
 cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``user`` seq of the newest user
-message; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and ``through`` the last seq that it
-covers; ``summarizer`` who writes the next one, and until when; ``edited`` the version at which history last changed
-other than by an append; ``token`` the request that made the conversation, or changed its settings last.
+message; ``rich`` 1 when a message's cost is in its details; ``open`` the tool group that waits for results, JSON;
+``summary`` JSON, and ``through`` the last seq that it covers; ``summarizer`` who writes the next one, and until when;
+``edited`` the version at which history last changed other than by an append; ``token`` the request that made the
+conversation, or changed its settings last.
 
 Other keys are no conversation's and live in slots of their own: owners' lists (``owners.py``), requests under a key
 (``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), statistics.
@@ -39,14 +38,25 @@ A rewind frees entry ids soon after, not at once: an id whose seq is beyond the 
 id, is free.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from service.core.records import Record, StoredGrounding, Summary
+from service.core.records import (
+    RECORD_BYTES,
+    Details,
+    Identity,
+    Record,
+    Records,
+    StoredGrounding,
+    Summary,
+    details_of,
+    encode_record,
+)
 
 PREFIX = "sash:"
-PARTS = ("conversation", "log", "counts", "ids", "grounding", "metadata", "pinned", "answers")
+PARTS = ("conversation", "log", "counts", "details", "ids", "grounding", "metadata", "pinned", "answers")
 
 
 class Keys(NamedTuple):
@@ -55,6 +65,7 @@ class Keys(NamedTuple):
     conversation: str
     log: str
     counts: str
+    details: str
     ids: str
     grounding: str
     metadata: str
@@ -79,6 +90,7 @@ def keys_of(name: str) -> Keys:
         tag + "conversation",
         tag + "log",
         tag + "counts",
+        tag + "details",
         tag + "ids",
         tag + "grounding",
         tag + "metadata",
@@ -92,14 +104,27 @@ def owner_key(tenant: str, owner: str) -> str:
     return f"{PREFIX}{{{tenant}/owner/{owner}}}:conversations"
 
 
-encode_record = msgspec.msgpack.Encoder().encode
-decode_record = msgspec.msgpack.Decoder(Record).decode
-_decode_records = msgspec.msgpack.Decoder(list[Record]).decode
+_encode_details = msgspec.msgpack.Encoder().encode
+_decode_details = msgspec.msgpack.Decoder(list[Details]).decode
 
 
-def decode_records(count: int, joined: bytes) -> list[Record]:
-    """``count`` records that were stored one by one and read as one string: one call decodes them all."""
-    return _decode_records(b"\xdd" + count.to_bytes(4, "big") + joined)
+def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
+    """A record and its details, as stored."""
+    return encode_record(record), _encode_details(details_of(record, identity))
+
+
+def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Records:
+    """Records that were read as one string, with their details if they were read: one call decodes them all."""
+    if not details:
+        return Records(packed)
+    joined = details if isinstance(details, bytes) else b"".join(details)
+    count = len(packed) // RECORD_BYTES
+    return Records(packed, _decode_details(b"\xdd" + count.to_bytes(4, "big") + joined))
+
+
+def places(first_seq: int, last_seq: int) -> tuple[int, int]:
+    """Where the records of ``first_seq`` to ``last_seq`` lie in ``counts``: their first byte and their last."""
+    return (first_seq - 1) * RECORD_BYTES, last_seq * RECORD_BYTES - 1
 
 
 encode_grounding = msgspec.msgpack.Encoder().encode

@@ -17,11 +17,11 @@ import msgspec
 
 from service.core.counting import reference_tokens
 from service.core.messages import calls_of
-from service.core.records import Flags, Record, Summary
-from service.core.units import DEVELOPER, TOOL, USER
+from service.core.records import Flags, Identity, Record, Summary
+from service.core.units import DEVELOPER, FUNCTION, TOOL, USER
 from service.problems import ConversationExists, StoreUnavailable
 from service.store.client import Client, Script
-from service.store.layout import conversation_name, encode_json, encode_record, keys_of
+from service.store.layout import PARTS, conversation_name, encode_json, keys_of, pack
 
 SCRIPTS = tuple(Script.load(name) for name in ("stage", "publish"))
 _KEEP_MS = 600_000
@@ -30,6 +30,7 @@ _KEEP_MS = 600_000
 class Row(msgspec.Struct, frozen=True):
     """One message with all that is kept about it, as stored; grounding and metadata empty where there is none."""
 
+    identity: Identity
     record: Record
     body: bytes
     grounding: bytes = b""
@@ -60,15 +61,16 @@ class _Tally:
         self.tokens = [0, 0]
         self.documents = [0, 0, 0]
         self.user = 0
+        self.rich = False
         self.group: list[tuple[int, Row]] = []
         self.pending: list[str] = []
-        self._group_pinned = False
+        self._group_always = False
+        self._after_legacy_call = False
 
     def add(self, row: Row) -> tuple[Row, list[tuple[int, Row]]]:
         """The row as it is stored, and the rows that are in every window since it came. Raises ValueError: orphan."""
         self.length += 1
         role = row.record.measure.role
-        pins: list[tuple[int, Row]] = []
         if role == TOOL:
             answers = calls_of(msgspec.json.decode(row.body)).answers
             if answers not in self.pending:
@@ -76,20 +78,17 @@ class _Tally:
             self.pending.remove(answers)
             row = self._result(row)
             self.group.append((self.length, row))
-        elif row.record.calls:
-            self.pending = list(calls_of(msgspec.json.decode(row.body)).opens)
-            self.group, self._group_pinned = [(self.length, row)], False
+        elif role == FUNCTION and self._after_legacy_call:
+            self.group.append((self.length, row))
         else:
-            self.pending, self.group = [], []
-        if role == TOOL or row.record.calls:
-            if self._group_pinned:
-                pins = [(self.length, row)]
-            elif row.record.pinned:
-                pins, self._group_pinned = list(self.group), True
-        elif row.record.pinned or role <= DEVELOPER:
-            pins = [(self.length, row)]
+            self.pending = list(calls_of(msgspec.json.decode(row.body)).opens) if row.record.calls else []
+            self.group, self._group_always = [(self.length, row)], False
+        self._after_legacy_call = bool(row.record.flags & Flags.LEGACY_CALL)
         self._count(row.record)
-        return row, pins
+        if self._group_always:
+            return row, [(self.length, row)]
+        self._group_always = row.record.pinned or role <= DEVELOPER
+        return row, list(self.group) if self._group_always else []
 
     def _result(self, row: Row) -> Row:
         """The row with the flag that says whether its call was one of several."""
@@ -99,6 +98,7 @@ class _Tally:
         return msgspec.structs.replace(row, record=msgspec.structs.replace(row.record, flags=flags))
 
     def _count(self, record: Record) -> None:
+        self.rich = self.rich or record.rich
         tokens = reference_tokens(record.measure, parallel=record.parallel)
         self.tokens = [total + one for total, one in zip(self.tokens, tokens, strict=True)]
         if record.grounding is not None:
@@ -124,7 +124,7 @@ class Staging:
         self._name = conversation_name(tenant, conversation)
         self._keys = keys_of(self._name)
         prefix = self._keys.log.removesuffix("log") + f"staged-{secrets.token_hex(8)}:"
-        self._staged = [prefix + part for part in ("log", "counts", "ids", "grounding", "metadata", "pinned")]
+        self._staged = [prefix + part for part in PARTS[1:-1]]
         self._token = token
         self._tally = _Tally()
 
@@ -143,10 +143,10 @@ class Staging:
                 row, pins = self._tally.add(given)
             except ValueError:
                 raise OrphanRow(index) from None
-            record = encode_record(row.record)
-            arguments += (row.record.id, record, row.body, row.grounding, row.metadata)
+            packed = pack(row.record, row.identity)
+            arguments += (row.identity.id, *packed, row.body, row.grounding, row.metadata)
             for seq, each in pins:
-                pinned += (seq, encode_record(each.record), each.body)
+                pinned += (seq, *pack(each.record, each.identity), each.body)
         match await self._client.call("stage", self._staged, *arguments, *pinned):
             case [b"twice", index]:
                 raise StagedTwice(index)
@@ -169,6 +169,8 @@ class Staging:
         fields += ("updated", updated_ms, "t0", tally.tokens[0], "t1", tally.tokens[1], "user", tally.user)
         fields += ("gn", tally.documents[0], "g0", tally.documents[1], "g1", tally.documents[2])
         fields += ("open", tally.open_group())
+        if tally.rich:
+            fields += ("rich", 1)
         if summary is not None:
             fields += ("summary", encode_json(summary), "through", summary.through_seq)
         keys = (*self._keys.kept, *self._staged)

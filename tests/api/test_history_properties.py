@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.core.counting import reference_tokens
 from service.core.units import USER
-from service.store.layout import Keys, decode_record, keys_of
+from service.store.layout import Keys, keys_of, unpack_many
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 _numbers = count()
@@ -114,10 +114,11 @@ class Talk:
 
 def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
     """Every figure of the conversation is what its records say."""
-    records = [decode_record(each) for each in raw.lrange(keys.counts, 0, -1)]
+    columns = unpack_many(raw.get(keys.counts) or b"", raw.lrange(keys.details, 0, -1))
+    records = list(columns)
     bodies = raw.lrange(keys.log, 0, -1)
     state = raw.hgetall(keys.conversation)
-    assert len(records) == len(bodies) == length
+    assert len(records) == len(columns.details) == len(bodies) == length
     assert [record.size for record in records] == [len(body) for body in bodies]
     tokens = [reference_tokens(record.measure, parallel=record.parallel) for record in records]
     grounded = [record.grounding for record in records if record.grounding is not None]
@@ -131,12 +132,13 @@ def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
     }
     assert {name: int(state.get(name.encode(), 0)) for name in figures} == figures
     assert {k.decode(): int(v) for k, v in raw.hgetall(keys.ids).items()} == {
-        record.id: seq for seq, record in enumerate(records, 1)
+        columns.identity(index).id: index + 1 for index in range(length)
     }
     assert sorted(map(int, raw.hkeys(keys.grounding))) == [s for s, r in enumerate(records, 1) if r.grounding]
     for seq, copy in raw.hgetall(keys.pinned).items():
-        end = 4 + int.from_bytes(copy[:4], "big")
-        assert (decode_record(copy[4:end]), copy[end:]) == (records[int(seq) - 1], bodies[int(seq) - 1])
+        place = int(seq) - 1
+        packed, details, body = columns[place : place + 1].packed, raw.lindex(keys.details, place), bodies[place]
+        assert copy == len(details).to_bytes(4, "big") + packed + details + body
 
 
 async def check_window(talk: Talk, query: dict[str, Any]) -> None:

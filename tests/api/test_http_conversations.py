@@ -159,7 +159,7 @@ async def test_retention_moves_with_each_change(client: httpx.AsyncClient, conve
     }
     await client.post(f"/conversations/{conversation}/messages", json={"messages": [entry]})
     keys = list(server.scan_iter(f"sash:*/{conversation}}}:*"))
-    assert len(keys) == 7
+    assert len(keys) == 8
     assert all(990_000 < server.pttl(key) <= 1_000_000 for key in keys)
 
     await client.patch(f"/conversations/{conversation}", json={"ttl_seconds": 5000})
@@ -167,7 +167,7 @@ async def test_retention_moves_with_each_change(client: httpx.AsyncClient, conve
 
     body = (await client.patch(f"/conversations/{conversation}", json={"ttl_seconds": None})).json()
     assert body["expires_at"] is None
-    assert [server.pttl(key) for key in keys] == [-1] * 7
+    assert [server.pttl(key) for key in keys] == [-1] * 8
 
 
 async def test_delete_leaves_nothing(client: httpx.AsyncClient, conversation: str, server: Any) -> None:

@@ -261,3 +261,29 @@ async def test_nothing_to_send_yet(client: httpx.AsyncClient, conversation: str)
 
     assert body["request"] == {"messages": [{"role": "system", "content": "Be brief."}]}
     assert body["kept"] == {"messages": 0, "first_seq": None, "last_seq": None}
+
+
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("pinned", ["call", "result"])
+async def test_a_pinned_legacy_pair_is_whole(
+    client: httpx.AsyncClient, conversation: str, pinned: str, *, moved: bool
+) -> None:
+    """A pinned function_call, or its pinned result, keeps the other one, however far back, and after a move too."""
+    call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+    path = f"/conversations/{conversation}"
+    entries = [
+        user("before"),
+        {"message": call, "pinned": pinned == "call"},
+        {"message": {"role": "function", "name": "look", "content": "42"}, "pinned": pinned == "result"},
+        *(user(f"later {n}") for n in range(80)),
+    ]
+    await client.post(f"{path}/messages", json={"messages": entries})
+    if moved:
+        lines = (await client.get(f"{path}/export")).content
+        assert (await client.delete(path)).status_code == 204
+        assert (await client.post("/conversations/import", content=lines, headers=NDJSON)).status_code == 201
+    body = (await client.get(f"{path}/window?model=gpt-4o&limit=1")).json()
+    assert [message["content"] for message in body["request"]["messages"]] == [None, "42", "later 79"]

@@ -48,6 +48,7 @@ async def test_an_append_keeps_all_of_it(client: httpx.AsyncClient, conversation
         "conversation",
         "log",
         "counts",
+        "details",
         "ids",
         "grounding",
         "metadata",

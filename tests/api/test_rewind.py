@@ -52,6 +52,11 @@ ENTRIES = (
     result("call-2", "c"),
     {**result("call-1", "d"), "pinned": True},
     {"id": "e", "message": {"role": "assistant", "content": "done"}},
+    {
+        "id": "g",
+        "message": {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
+    },
+    {"id": "h", "message": {"role": "function", "name": "look", "content": "43"}, "pinned": True},
     said("and?", "f", pinned=True, grounding={"documents": [{"text": "two"}, {"text": "documents"}]}),
 )
 

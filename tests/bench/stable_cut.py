@@ -24,14 +24,14 @@ from service.core.grounding import splice
 from service.core.measures import measure
 from service.core.messages import Entry, calls_of, parallel_flags
 from service.core.models import Model, find_model
-from service.core.records import Flags, Record
+from service.core.records import Flags, Record, Records
 from service.core.settings import ConversationSettings, FixedParts, fixed_parts
 from service.core.units import USER
 from service.core.view import History
 from service.core.window import Options, Window, build_window
 from service.store.conversations import NewEntry
 from service.store.entries import prepare
-from service.store.layout import decode_grounding, decode_record
+from service.store.layout import decode_grounding
 
 CACHED_PRICE = 0.1
 
@@ -86,7 +86,7 @@ def turns_of(conversation: Conversation, model: Model, budget: int, options: Opt
     new = prepare(conversation.entries, fixed.template, now_ms=0)
     records = [
         msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL) if parallel else record
-        for record, parallel in zip((decode_record(entry.record) for entry in new), flags, strict=True)
+        for record, parallel in zip((entry.record for entry in new), flags, strict=True)
     ]
     column = 0 if model.encoding == "o200k_base" else 1
     turns, tokens = [], 0
@@ -95,7 +95,7 @@ def turns_of(conversation: Conversation, model: Model, budget: int, options: Opt
         if record.measure.role != USER:
             continue
         window = build_window(
-            History(1, records[:length], {}, length, column, tokens, 0, 0, question=length),
+            History(1, Records.of(records[:length]), {}, length, column, tokens, 0, 0, question=length),
             model=model,
             budget=budget,
             fixed=fixed.fixed,

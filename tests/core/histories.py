@@ -16,14 +16,14 @@ from service.core.documents import Documents, Source
 from service.core.messages import Document, Entry, Grounding, calls_of, parallel_flags
 from service.core.models import Model, find_model
 from service.core.notes import summary_message
-from service.core.records import Flags, Record, StoredGrounding, Summary
-from service.core.render import join_bodies, render_openai
+from service.core.records import Flags, Record, Records, StoredGrounding, Summary
+from service.core.render import Bodies, render_openai
 from service.core.settings import ConversationSettings, FixedParts, fixed_parts
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
 from service.problems import WindowDoesNotFit
 from service.store.entries import check_entries, prepare
-from service.store.layout import decode_grounding, decode_record
+from service.store.layout import decode_grounding
 
 MODELS = ("gpt-4o-mini", "gpt-5", "gpt-3.5-turbo", "claude-sonnet-4-5")
 quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -60,7 +60,7 @@ class Talk:
         check_entries(self.entries)
         flags = parallel_flags([calls_of(m) for m in self.messages], [f"/{i}" for i in range(len(self.messages))])
         new = prepare(self.entries, self.parts.template, now_ms=1)
-        records = [decode_record(entry.record) for entry in new]
+        records = [entry.record for entry in new]
         records = [
             msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL) if parallel else record
             for record, parallel in zip(records, flags, strict=True)
@@ -87,7 +87,7 @@ class Talk:
         grounded = [record.grounding[column] for record in records if record.grounding]
         return History(
             first_seq=first_seq,
-            records=records[first_seq - 1 :],
+            records=Records.of(records[first_seq - 1 :]),
             outside={seq: records[seq - 1] for seq in self.always if seq < first_seq},
             length=len(records),
             column=column,
@@ -142,8 +142,8 @@ class Talk:
 
     def request(self, window: Window) -> bytes:
         """The window as it is sent."""
-        records, bodies, documents = self.stored
-        return render_openai(self.parts, window, join_bodies(1, records, b",".join(bodies), {}), documents)
+        _, bodies, documents = self.stored
+        return render_openai(self.parts, window, Bodies(1, bodies, {}), documents)
 
 
 @dataclass(frozen=True)

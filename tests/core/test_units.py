@@ -4,13 +4,14 @@ from histories import calling, entries, groups, quick, result, said, talk
 from hypothesis import given
 
 from service.core.messages import Entry
+from service.core.records import Records
 from service.core.units import Unit, group_units
 
 LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
 
 
 def units(*messages: dict[str, object]) -> list[Unit]:
-    return group_units(talk(*messages).stored[0])
+    return list(group_units(Records.of(talk(*messages).stored[0])))
 
 
 @quick
@@ -18,7 +19,7 @@ def units(*messages: dict[str, object]) -> list[Unit]:
 def test_every_record_once(drawn: tuple[Entry, ...]) -> None:
     """Units are all records in order, none twice, and are what belongs together by the messages themselves."""
     found = talk(*drawn)
-    seqs = [list(range(unit.start + 1, unit.end + 1)) for unit in group_units(found.stored[0])]
+    seqs = [list(range(unit.start + 1, unit.end + 1)) for unit in group_units(Records.of(found.stored[0]))]
     assert seqs == groups(found.messages)
 
 
@@ -44,7 +45,7 @@ def test_waiting_calls() -> None:
 def test_results_without_their_call() -> None:
     """Results at the head of a tail, whose call lies before it, are not whole."""
     records = talk(calling("a", "b"), result("a"), result("b"), said("user", "?")).stored[0]
-    assert group_units(records[1:])[0] == Unit(0, 2, whole=False)
+    assert group_units(Records.of(records[1:]))[0] == Unit(0, 2, whole=False)
 
 
 def test_legacy_pair() -> None:
@@ -60,4 +61,4 @@ def test_legacy_pair() -> None:
 
 def test_nothing() -> None:
     """No records, no units."""
-    assert group_units([]) == []
+    assert not group_units(Records(b""))

@@ -16,7 +16,6 @@ from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
 from service.store.entries import prepare
 from service.store.history import Histories
-from service.store.layout import decode_record
 from service.store.staging import OrphanRow, Row, StagedTwice, Staging
 
 TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
@@ -57,7 +56,7 @@ def rows(*contents: str, ids: tuple[str, ...] = ()) -> list[Row]:
     entries = [Entry(message={"role": "user", "content": content}) for content in contents]
     for entry, identity in zip(entries, ids, strict=False):
         entry.id = identity
-    return [Row(decode_record(each.record), each.body) for each in prepare(entries, TEMPLATE, 1)]
+    return [Row(each.identity, each.record, each.body) for each in prepare(entries, TEMPLATE, 1)]
 
 
 async def published(staging: Staging, ttl_ms: int | None = None) -> None:
@@ -161,7 +160,7 @@ async def test_an_orphan(shelf: Shelf, conversation: str) -> None:
     entry = Entry(message={"role": "tool", "tool_call_id": "call-1", "content": "x"})
     (prepared,) = prepare([entry], TEMPLATE, 1)
     with pytest.raises(OrphanRow) as orphan:
-        await shelf.staging(conversation).add([*rows("a"), Row(decode_record(prepared.record), prepared.body)])
+        await shelf.staging(conversation).add([*rows("a"), Row(prepared.identity, prepared.record, prepared.body)])
     assert orphan.value.index == 1
 
 

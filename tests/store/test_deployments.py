@@ -50,7 +50,7 @@ async def heard(conversations: Conversations, conversation: str) -> list[str]:
     """The texts of a conversation, as its window reads them."""
     tail = await conversations.read_window("t", conversation, known_version="", budget=10**9, column=0, most=0)
     assert tail is not None
-    return re.findall(r'"content":"([^"]*)"', tail.bodies.decode())
+    return re.findall(r'"content":"([^"]*)"', b",".join(tail.bodies).decode())
 
 
 async def talk(conversations: Conversations) -> None:

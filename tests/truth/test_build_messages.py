@@ -14,12 +14,12 @@ from service.core.counting import count_request, measure, reference_tokens
 from service.core.documents import Documents
 from service.core.messages import Entry
 from service.core.models import Model, find_model, unknown_model
+from service.core.records import Records
 from service.core.settings import ConversationSettings, fixed_parts
 from service.core.view import History
 from service.core.window import Options, Window, build_window
 from service.problems import UnknownModel, WindowDoesNotFit
 from service.store.entries import prepare
-from service.store.layout import decode_record
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "truth" / "build_messages_cases.json"
 if not SHARED.exists():
@@ -49,7 +49,8 @@ def kept(case: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], Window]
     parts = fixed_parts(settings)
     new = [{"role": "user", "content": case["new_user_content"]}] if case["new_user_content"] is not None else []
     messages = case["past_messages"] + new
-    records = [decode_record(e.record) for e in prepare([Entry(message=m) for m in messages], parts.template, now_ms=0)]
+    entries = prepare([Entry(message=m) for m in messages], parts.template, now_ms=0)
+    records = Records.of([entry.record for entry in entries])
     column = 0 if model.encoding == "o200k_base" else 1
     tokens = sum(reference_tokens(measure(m))[column] for m in messages)
     window = build_window(

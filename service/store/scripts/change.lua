@@ -1,7 +1,7 @@
 #!lua
 -- Put other settings.
 --
--- KEYS  conversation, log, counts, ids, grounding, metadata, pinned
+-- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned
 -- ARGV  1 version that must stand, '*' for any, or ''   2 settings   3 ttl (ms) or ''   4 now (ms)
 --       5 settings that must stand   6 token of this request
 -- Gives {'ok', version}, {'moved', version} or {}

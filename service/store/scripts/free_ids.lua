@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Drop entry ids that a rewind left behind.
 --
--- KEYS  counts, ids
+-- KEYS  log, ids
 -- ARGV  id and seq of each entry that was forgotten
 -- An id that has been used again since, or whose place is taken, stays: an append looks closer than this does.
 local length = redis.call('LLEN', KEYS[1])

@@ -1,17 +1,18 @@
 #!lua flags=no-writes
 -- Read what a window is built from: the conversation, and a tail of its messages that is likely to be enough.
 --
--- KEYS  conversation, log, counts, grounding, pinned
+-- KEYS  conversation, log, counts, details, grounding, pinned
 -- ARGV  1 version that the caller has, or ''   2 budget in tokens, 0 when not known   3 field of the total: t0 or t1
 --       4 most messages, 0 for no limit
 -- Gives {} when there is no such conversation; {version} when the caller has it; else
---       {version, fields of the conversation, length, first seq of the tail, records joined, bodies joined with commas,
---        documents of the newest user message or '', pinned before the tail (seq, record and body, …),
---        newest user message's record and body when it is before the tail}
+--       {version, fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
+--        message is rich, {body, …}, documents of the newest user message or '', pinned before the tail (seq, record and
+--        body, …), newest user message's record, details and body when it is before the tail}
 --
--- Joined strings, because one long reply is parsed at memory speed and a thousand short ones are not.
-local ENOUGH, SLACK = 64, 1.2
-local conversation, log, counts, grounding, pinned = unpack(KEYS)
+-- Records are one string, because that is read at memory speed. Bodies are not joined: that would copy them twice here,
+-- where all clients wait.
+local ENOUGH, SLACK, RECORD = 64, 1.2, 24
+local conversation, log, counts, details, grounding, pinned = unpack(KEYS)
 local fields = redis.call('HGETALL', conversation)
 if #fields == 0 then
   return {}
@@ -22,7 +23,7 @@ if ARGV[1] ~= '' and ARGV[1] == state.v then
   return {tonumber(state.v)}
 end
 
-local length = redis.call('LLEN', counts)
+local length = redis.call('LLEN', log)
 local budget, total, most = tonumber(ARGV[2]), tonumber(state[ARGV[3]] or 0), tonumber(ARGV[4])
 local wanted = ENOUGH
 if budget > 0 then
@@ -31,14 +32,18 @@ end
 if most > 0 and most < wanted then wanted = most + 1 end
 local first = math.max(1, length - wanted + 1)
 
-local records = redis.call('LRANGE', counts, first - 1, -1)
+local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, -1)
+local beside = state.rich and table.concat(redis.call('LRANGE', details, first - 1, -1)) or ''
 local bodies = redis.call('LRANGE', log, first - 1, -1)
 local user = tonumber(state.user or 0)
 local documents, question = '', {}
 if user > 0 then
-  documents = redis.call('HGET', grounding, user) or ''
+  if tonumber(state.gn) > 0 then documents = redis.call('HGET', grounding, user) or '' end
   if user < first then
-    question = {redis.call('LINDEX', counts, user - 1), redis.call('LINDEX', log, user - 1)}
+    question = {
+      redis.call('GETRANGE', counts, (user - 1) * RECORD, user * RECORD - 1), redis.call('LINDEX', details, user - 1),
+      redis.call('LINDEX', log, user - 1),
+    }
   end
 end
 local before = {}
@@ -51,4 +56,4 @@ if first > 1 then
     end
   end
 end
-return {tonumber(state.v), fields, length, first, table.concat(records), table.concat(bodies, ','), documents, before, question}
+return {tonumber(state.v), fields, length, first, records, beside, bodies, documents, before, question}

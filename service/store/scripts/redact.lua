@@ -1,28 +1,33 @@
 #!lua flags=allow-oom
 -- Put a message without content in the place of one with it.
 --
--- KEYS  conversation, log, counts, ids, grounding, metadata, pinned, answers
+-- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers
 -- ARGV  1 version that must stand, '*' for any, or ''   2 token of this request   3 now (ms)   4 seq   5 record that must stand
---       6 new record   7 new body   8 9 tokens less, o200k and cl100k   10 messages with documents less   11 12 tokens
---       of documents less
+--       6 new record   7 its details   8 new body   9 10 tokens less, o200k and cl100k   11 messages with documents less
+--       12 13 tokens of documents less
 -- Gives {'ok', version}, {'moved', version}, {'changed'} when another record stands there, or {}
-local conversation, log, counts, _, grounding, metadata, pinned, answers = unpack(KEYS)
+local RECORD = 24
+local conversation, log, counts, details, _, grounding, metadata, pinned, answers = unpack(KEYS)
 local state = redis.call('HMGET', conversation, 'v', 'ttl', 'through')
 if not state[1] then return {} end
 if redis.call('HEXISTS', answers, ARGV[2]) == 1 then return {'ok', state[1]} end
 if ARGV[1] ~= '' and ARGV[1] ~= '*' and state[1] ~= ARGV[1] then return {'moved', state[1]} end
 local seq = tonumber(ARGV[4])
-if redis.call('LINDEX', counts, seq - 1) ~= ARGV[5] then return {'changed'} end
+local standing = redis.call('LINDEX', details, seq - 1)
+if not standing or redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) .. standing ~= ARGV[5] then
+  return {'changed'}
+end
 
-redis.call('LSET', counts, seq - 1, ARGV[6])
-redis.call('LSET', log, seq - 1, ARGV[7])
+redis.call('SETRANGE', counts, (seq - 1) * RECORD, ARGV[6])
+redis.call('LSET', details, seq - 1, ARGV[7])
+redis.call('LSET', log, seq - 1, ARGV[8])
 redis.call('HDEL', grounding, seq)
 redis.call('HDEL', metadata, seq)
 if redis.call('HEXISTS', pinned, seq) == 1 then
-  redis.call('HSET', pinned, seq, struct.pack('>I4', #ARGV[6]) .. ARGV[6] .. ARGV[7])
+  redis.call('HSET', pinned, seq, struct.pack('>I4', #ARGV[7]) .. ARGV[6] .. ARGV[7] .. ARGV[8])
 end
 for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
-  redis.call('HINCRBY', conversation, field, -ARGV[7 + place])
+  redis.call('HINCRBY', conversation, field, -ARGV[8 + place])
 end
 -- A summary of it may say what it said.
 if tonumber(state[3] or 0) >= seq then redis.call('HDEL', conversation, 'summary', 'through') end
@@ -33,7 +38,7 @@ redis.call('DEL', answers)
 redis.call('HSET', answers, ARGV[2], ARGV[3])
 redis.call('PEXPIRE', answers, 86400000)
 if state[2] then
-  for index = 1, 7 do redis.call('PEXPIRE', KEYS[index], state[2]) end
+  for index = 1, 8 do redis.call('PEXPIRE', KEYS[index], state[2]) end
   if tonumber(state[2]) < 86400000 then redis.call('PEXPIRE', answers, state[2]) end
 end
 return {'ok', version}

@@ -1,24 +1,25 @@
 #!lua flags=allow-oom
 -- Forget what came after a message.
 --
--- KEYS  conversation, log, counts, ids, grounding, metadata, pinned, answers
+-- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers
 -- ARGV  1 version that the figures below were made for   2 token of this request   3 now (ms)   4 last seq to keep
 --       5 6 tokens less, o200k and cl100k   7 messages with documents less   8 9 tokens of documents less
 --       10 tool group that is open then (JSON), or ''   11 and on: seqs that are no longer in every window
 -- Gives {'ok', version}, {'moved', version} or {}
-local CHUNK, USER = 1000, 2
-local conversation, log, counts, _, grounding, metadata, pinned, answers = unpack(KEYS)
+local CHUNK, USER, RECORD = 1000, 2, 24
+local conversation, log, counts, details, _, grounding, metadata, pinned, answers = unpack(KEYS)
 local state = redis.call('HMGET', conversation, 'v', 'ttl', 'through', 'user')
 if not state[1] then return {} end
 if redis.call('HEXISTS', answers, ARGV[2]) == 1 then return {'ok', state[1]} end
 if state[1] ~= ARGV[1] then return {'moved', state[1]} end
-local keep, length = tonumber(ARGV[4]), redis.call('LLEN', counts)
+local keep, length = tonumber(ARGV[4]), redis.call('LLEN', log)
 
 if keep == 0 then
-  redis.call('DEL', log, counts)
+  redis.call('DEL', log, counts, details)
 else
   redis.call('LTRIM', log, 0, keep - 1)
-  redis.call('LTRIM', counts, 0, keep - 1)
+  redis.call('LTRIM', details, 0, keep - 1)
+  redis.call('SET', counts, redis.call('GETRANGE', counts, 0, keep * RECORD - 1))
 end
 -- Nothing kept by seq may wait for another message to take that seq.
 for _, key in ipairs({grounding, metadata, pinned}) do
@@ -42,9 +43,9 @@ if user > keep then
   user = 0
   while user == 0 and last > 0 do
     local first = math.max(1, last - CHUNK + 1)
-    local records = redis.call('LRANGE', counts, first - 1, last - 1)
-    for index = #records, 1, -1 do
-      if user == 0 and string.byte(records[index], 22) == USER then user = first + index - 1 end
+    local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, last * RECORD - 1)
+    for seq = last, first, -1 do
+      if user == 0 and string.byte(records, (seq - first) * RECORD + 2) == USER then user = seq end
     end
     last = first - 1
   end
@@ -59,7 +60,7 @@ redis.call('DEL', answers)
 redis.call('HSET', answers, ARGV[2], ARGV[3])
 redis.call('PEXPIRE', answers, 86400000)
 if state[2] then
-  for index = 1, 7 do redis.call('PEXPIRE', KEYS[index], state[2]) end
+  for index = 1, 8 do redis.call('PEXPIRE', KEYS[index], state[2]) end
   if tonumber(state[2]) < 86400000 then redis.call('PEXPIRE', answers, state[2]) end
 end
 return {'ok', version}

@@ -1,0 +1,55 @@
+"""Columns of records to columns of costs: what each message of a tail costs a model."""
+
+import math
+from functools import lru_cache
+from operator import add
+
+from service.core.counting import REFERENCE_MODELS, TOOL, message_tokens
+from service.core.models import Model
+from service.core.records import Record, Records
+
+
+def message_costs(records: Records, model: Model) -> list[int]:
+    """What each message costs ``model``, in its tokens, without documents."""
+    costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), records.tokens(column_of(model))))
+    if model.margin != 1.0:
+        margin = model.margin
+        costs = [math.ceil(cost * margin) for cost in costs]
+    for index in records.rich():
+        costs[index] = record_cost(records[index], model)
+    return costs
+
+
+def record_cost(record: Record, model: Model) -> int:
+    """What one message costs ``model``, in its tokens, without documents."""
+    return message_tokens(record.measure, model, parallel=record.parallel)
+
+
+def reference_cost(record: Record, column: int) -> int:
+    """What one message counts in a conversation's totals."""
+    return record_cost(record, REFERENCE_MODELS[column])
+
+
+def reference_costs(records: Records, column: int) -> list[int]:
+    """What each message counts in a conversation's totals."""
+    return message_costs(records, REFERENCE_MODELS[column])
+
+
+def costs_as_counted(records: Records, model: Model, column: int) -> bool:
+    """Whether these messages cost the model what they count in the conversation's totals."""
+    alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
+    return alike and model.margin == 1.0 and next(records.rich(), None) is None
+
+
+def column_of(model: Model) -> int:
+    """The place of the model's encoding in pairs of tokens."""
+    return 0 if model.encoding == "o200k_base" else 1
+
+
+@lru_cache(maxsize=64)
+def _around(role_costs: tuple[int, ...]) -> bytes:
+    """What stands around a plain message's text, by role: a table for ``bytes.translate``."""
+    table = bytearray(256)
+    table[: len(role_costs)] = role_costs
+    table[TOOL] = 0
+    return bytes(table)

@@ -1,0 +1,76 @@
+"""Records as columns: what is packed comes back, and columns say what each message says alone."""
+
+import struct
+
+from histories import MODELS, Talk, quick, said, talk, talks
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.costs import message_costs, record_cost
+from service.core.models import find_model
+from service.core.records import RECORD_BYTES, Flags, Record, Records
+from service.store.entries import prepare
+from service.store.layout import pack, unpack_many
+
+
+@quick
+@given(talks())
+def test_what_is_packed_comes_back(found: Talk) -> None:
+    """Records, ids, times and digests are the same after a way through the store's bytes."""
+    new = prepare(found.entries, found.parts.template, now_ms=7)
+    packed = [pack(entry.record, entry.identity) for entry in new]
+    assert all(len(record) == RECORD_BYTES for record, _ in packed)
+    records = unpack_many(b"".join(record for record, _ in packed), [details for _, details in packed])
+    assert list(records) == [entry.record for entry in new]
+    assert [records.identity(index) for index in range(len(new))] == [entry.identity for entry in new]
+
+
+@quick
+@given(talks(), st.sampled_from(MODELS))
+def test_costs_as_a_column(found: Talk, name: str) -> None:
+    """A column of costs is each message's cost, for every family."""
+    records, model = found.stored[0], find_model(name)
+    assert message_costs(Records.of(records), model) == [record_cost(record, model) for record in records]
+
+
+@quick
+@given(talks(), st.data())
+def test_a_stretch(found: Talk, data: st.DataObject) -> None:
+    """A slice of the columns is the slice of the records, and two that meet are the whole again."""
+    records = found.stored[0]
+    columns = Records.of(records)
+    start = data.draw(st.integers(0, len(records)))
+    end = data.draw(st.integers(start, len(records)))
+    assert list(columns[start:end]) == records[start:end]
+    assert list(columns[:start].before(columns[start:])) == records
+
+
+@quick
+@given(talks())
+def test_what_a_flag_says(found: Talk) -> None:
+    """Pinned and rich messages are found by their flags; sizes are the bodies' bytes."""
+    records, bodies, _ = found.stored
+    columns = Records.of(records)
+    assert list(columns.pinned()) == [i for i, record in enumerate(records) if record.pinned]
+    assert list(columns.rich()) == [i for i, record in enumerate(records) if record.rich]
+    assert list(columns.sizes()) == [len(body) for body in bodies]
+
+
+def test_plain_messages_need_no_details() -> None:
+    """A tail of plain messages is complete without its details."""
+    (new,) = prepare(talk(said("user", "Hello")).entries, talk().parts.template, now_ms=7)
+    assert list(unpack_many(pack(new.record, new.identity)[0])) == [new.record]
+
+
+def test_the_bytes_stand_still() -> None:
+    """Scripts read flags and role as the first two bytes, and numbers are little-endian on every machine."""
+    (record,) = talk(said("assistant", "Hello there")).stored[0]
+    packed, _ = pack(
+        _with_flags(record), prepare(talk(said("user", "x")).entries, talk().parts.template, 7)[0].identity
+    )
+    assert packed[:2] == bytes((Flags.PINNED, 3))
+    assert struct.unpack_from("<III", packed, 4) == (record.measure.o200k, record.measure.cl100k, record.size)
+
+
+def _with_flags(record: Record) -> Record:
+    return Record(Flags.PINNED, record.measure, record.size, record.calls, record.content_digest)

@@ -1,0 +1,33 @@
+"""The two walks: a running sum keeps what going step by step keeps."""
+
+from histories import MODELS, Talk, quick, talks
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.models import find_model
+from service.core.view import view_history
+from service.core.walk import Bounds, Walk, at_once, step_by_step
+
+
+@st.composite
+def bounds(draw: st.DrawFn, length: int) -> Bounds:
+    seqs = st.one_of(st.just(1), st.integers(1, length + 1))
+    return Bounds(limit_seq=draw(seqs), summary_seq=draw(seqs), cut_seq=draw(seqs), user_first=draw(st.booleans()))
+
+
+@quick
+@given(talks(), st.sampled_from(MODELS), st.data())
+def test_at_once_is_step_by_step(found: Talk, name: str, data: st.DataObject) -> None:
+    """For any room, bounds and tail, both walks keep the same units, stop for the same reason and leave the same room."""
+    model = find_model(name)
+    first_seq = data.draw(st.integers(1, max(1, len(found.entries))))
+    view = view_history(found.history(model, first_seq), model)
+    if view is None:
+        return
+    room = data.draw(st.integers(0, sum(view.costs) + 5))
+    limits = data.draw(bounds(len(found.entries)))
+    quick_walk = at_once(Walk(room=room, grounding={}, seen=set()), view, limits)
+    slow_walk = step_by_step(
+        Walk(room=room, grounding={}, seen=set()), view, limits, model=model, documents=found.documents()
+    )
+    assert quick_walk == slow_walk
