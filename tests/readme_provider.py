@@ -1,12 +1,13 @@
 """A stand-in for the provider on loopback: asks for a talk when it has the tool for it, else says where it is.
 
 It bills what ``POST /count`` says, and answers 400 as the provider does when a call and its result are not together.
+``python tests/readme_provider.py`` serves it on port 8001, for a Sash on port 8000.
 """
 
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -21,8 +22,8 @@ class Provider(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, sash: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, sash: str, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.sash = sash
         self.requests: list[dict[str, Any]] = []
 
@@ -123,3 +124,9 @@ def provided(sash: str) -> Iterator[Provider]:
         yield provider
         provider.shutdown()
         thread.join()
+
+
+if __name__ == "__main__":
+    with Provider("http://127.0.0.1:8000", 8001) as standing_in, suppress(KeyboardInterrupt):
+        print(f"a stand-in for the provider: {standing_in.environment['OPENAI_BASE_URL']}", flush=True)
+        standing_in.serve_forever()

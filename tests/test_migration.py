@@ -106,6 +106,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         connection.executemany("INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)", rows)
     connection.close()
     (tmp_path / "chat.json").write_text(json.dumps(MOVED))
+    whole = {"id": "order-1", "model": "gpt-4o-mini", "entries": [{"message": each} for each in MOVED]}
+    (tmp_path / "conversations.jsonl").write_text(json.dumps(whole) + "\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -114,19 +116,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_readmes_way_in_works_and_may_be_taken_twice(served: Served, theirs: EmbeddedStore) -> None:
     """Each source arrives whole and in order, ready for a window; a second run adds nothing."""
     run = [[word.replace(THEIR_REDIS, theirs.url) for word in command] for command in commands()]
-    assert [command[:2] for command in run] == [["sash", "import"]] * 4
+    assert [command[:2] for command in run] == [["sash", "import"]] * 5
     told: list[dict[str, Any]] = []
     for command in [*run, *run]:
         result = CliRunner().invoke(main, [*command[1:], "--url", served.url], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         told.append(json.loads(result.stdout))
-    assert [each["messages"] for each in told] == [5, 4, 4, 4, 0, 0, 0, 0]
-    assert [each["left_out"] for each in told[:4]] == [{}, {"reasoning": 1}, {"reasoning": 1}, {}]
+    assert [each["messages"] for each in told] == [5, 4, 4, 4, 4, 0, 0, 0, 0, 0]
+    assert [each["left_out"] for each in told[:5]] == [{}, {"reasoning": 1}, {"reasoning": 1}, {}, {}]
     expected = {
         safe_id("user:1"): [{"role": "system", "content": "You book tables."}, *MOVED],
         "user-2": MOVED,
         "user-3": MOVED,
         "support-4711": MOVED,
+        "order-1": MOVED,
     }
     for conversation, messages in expected.items():
         window = httpx.get(f"{served.url}/conversations/{conversation}/window", params={"model": "gpt-4o-mini"}).json()

@@ -15,10 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 from conftest import Served
-from readme_blocks import ROOT, block, blocks, curl, printed, readme, run, section
+from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, readme, run, section
 from readme_provider import ANSWER, TOPIC, Provider, provided
 
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
+_NPM_SECONDS = 300
 FOUND = "gradle: The Network Latency Tax, 12:10, Robertson 2"
 QUESTION = {"role": "user", "content": "is there a talk about gradle?"}
 THEIR_TESTS = ["tests/memory/test_session.py", "tests/memory/test_session_limit.py"]
@@ -117,6 +118,21 @@ def test_javascript_needs_no_client(fresh_server: str, provider: Provider) -> No
     assert printed(done) == [ANSWER]
     assert provider.requests == [{"model": "gpt-4o-mini", "messages": [QUESTION]}]
     assert [message["role"] for message in stored(fresh_server, "talks-5")] == ["user", "assistant"]
+
+
+@pytest.mark.clients
+@pytest.mark.skipif(shutil.which("npm") is None, reason="needs node 20 and npm (apt-get install nodejs npm)")
+def test_a_typescript_client_is_generated_and_run(fresh_server: str, tmp_path: Path) -> None:
+    """The section's commands, one after the other in an empty folder; the client says what the window holds."""
+    text = section("### A client generated from `openapi.json`").replace(SERVER, fresh_server)
+    (program,) = blocks("ts", text)
+    (tmp_path / "talk.ts").write_text(program)
+    commands = "\n".join(["set -e", *blocks("sh", text)])
+    done = subprocess.run(
+        ["sh"], input=commands, cwd=tmp_path, capture_output=True, text=True, timeout=_NPM_SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "[ { role: 'user', content: 'is there a talk about gradle?' } ]"
 
 
 def test_the_section_names_every_adapter_that_is_shipped() -> None:
