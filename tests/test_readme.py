@@ -66,7 +66,7 @@ def call(identity: str) -> dict[str, object]:
     return {"id": identity, "type": "function", "function": {"name": "find_talk", "arguments": TOPIC}}
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
 def test_every_curl_of_the_readme_is_answered(fresh_server: str) -> None:
     """Each shell block with curl in it, anywhere in README, succeeds."""
     found = [code for code in blocks("sh", readme()) if "curl " in code and "127.0.0.1:8000" in code]
@@ -79,7 +79,7 @@ def test_every_curl_of_the_readme_is_answered(fresh_server: str) -> None:
     assert first["window"]["grounding"]["documents_kept"] == 1
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
 def test_curl_makes_a_conversation_and_reads_its_window(fresh_server: str) -> None:
     """Create, append, window, usage: the window holds the system prompt and the question, and predicts the bill."""
     httpx.delete(f"{fresh_server}/conversations/talks-1")
@@ -110,7 +110,7 @@ def test_the_openai_loop_goes_through_a_tool_call(fresh_server: str, provider: P
     assert known["worst_error"] == 0
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node 20")
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node 20: apt-get install nodejs, or a newer one")
 def test_javascript_needs_no_client(fresh_server: str, provider: Provider) -> None:
     """Fetch appends, sends the window, and appends the reply."""
     code = block("js", "### JavaScript and TypeScript")
@@ -121,7 +121,9 @@ def test_javascript_needs_no_client(fresh_server: str, provider: Provider) -> No
 
 
 @pytest.mark.clients
-@pytest.mark.skipif(shutil.which("npm") is None, reason="needs node 20 and npm (apt-get install nodejs npm)")
+@pytest.mark.skipif(
+    shutil.which("npm") is None, reason="needs node 20 and npm: apt-get install nodejs npm, or newer ones"
+)
 def test_a_typescript_client_is_generated_and_run(fresh_server: str, tmp_path: Path) -> None:
     """The section's commands, one after the other in an empty folder; the client says what the window holds."""
     text = section("### A client generated from `openapi.json`").replace(SERVER, fresh_server)

@@ -15,7 +15,8 @@ from conftest import Served
 from service.operations.dashboard import dashboard
 
 browsed = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="no chromium and chromedriver here (Debian: chromium, chromium-driver)"
+    CHROMIUM is None or DRIVER is None,
+    reason="needs chromium and chromedriver: apt-get install chromium chromium-driver",
 )
 ARROW_LEFT, ARROW_RIGHT, HOME, TAB, SPACE, ENTER = "\ue012", "\ue014", "\ue011", "\ue004", " ", "\ue007"
 DECODED = "document.querySelectorAll('#strip button').length"

@@ -10,7 +10,8 @@ from clients.browser import CHROMIUM, DRIVER, Browser, chromium
 from conftest import Served
 
 pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="no chromium and chromedriver here (Debian: chromium, chromium-driver)"
+    CHROMIUM is None or DRIVER is None,
+    reason="needs chromium and chromedriver: apt-get install chromium chromium-driver",
 )
 SENT = "document.querySelector('#{0} [aria-live] strong:not(.quiet)')?.textContent"
 

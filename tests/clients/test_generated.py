@@ -21,6 +21,14 @@ pytestmark = pytest.mark.clients
 HERE = Path(__file__).parent
 CONTRACT = HERE.parent.parent / "openapi.json"
 GENERATOR = "openapi-generator-cli==7.26.0"
+_PACKAGES = {
+    "node": "nodejs",
+    "npm": "npm",
+    "java": "default-jdk-headless",
+    "javac": "default-jdk-headless",
+    "apt-get": "apt",
+    "dpkg-deb": "dpkg",
+}
 SAW = {
     "created": 1,
     "appended": [1, 2, 3],
@@ -54,7 +62,8 @@ def needs(*programs: str) -> None:
     """Skip where a language is not installed, and say which."""
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
-        pytest.skip(f"needs {' and '.join(missing)}")
+        packages = " ".join(dict.fromkeys(_PACKAGES[program] for program in missing))
+        pytest.skip(f"needs {' and '.join(missing)}: apt-get install {packages}")
 
 
 def told(output: str) -> Any:

@@ -15,7 +15,7 @@ from conftest import ROOT, Served, free_port
 
 pytestmark = [
     pytest.mark.deploy,
-    pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Prometheus (apt-get install prometheus)"),
+    pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Prometheus: apt-get install prometheus"),
 ]
 
 FOLDER = ROOT / "deploy" / "prometheus"
