@@ -1,0 +1,169 @@
+"""What a deployment needs, measured: ``python -m tests.bench.sizing``. Prints README's tables, in about a minute.
+
+Memory is MEMORY USAGE of every key, all of it sampled. Processor time is what the worker and the store's main thread used
+while a known number of calls was answered, over 32 connections: it says what a call costs whoever else is busy, while
+calls a second depend on it. Medians of several rounds, with the least and the most.
+"""
+
+import argparse
+import asyncio
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from service.store.embedded import EmbeddedStore
+from tests.bench.load import load, request
+from tests.bench.speed import Server, serving, text_of
+
+MODEL = "gpt-4o-mini"
+MESSAGE_BYTES = 400
+WINDOW = 32
+CONNECTIONS = 32
+CONVERSATIONS = 200
+LONG = 10_000
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One call: microseconds of processor time, and how many were answered in a second."""
+
+    worker_us: float
+    store_us: float
+    per_second: float
+
+
+def body(seeds: range) -> bytes:
+    """An append of one message a seed, each of 400 bytes of content."""
+    contents = [text_of(MESSAGE_BYTES, seed)[:MESSAGE_BYTES] for seed in seeds]
+    messages = [
+        f'{{"message":{{"role":"{("user", "assistant")[seed % 2]}","content":"{content}"}}}}'
+        for seed, content in zip(seeds, contents, strict=True)
+    ]
+    return f'{{"messages":[{",".join(messages)}]}}'.encode()
+
+
+def append(conversation: str, seeds: range, query: str = "") -> bytes:
+    return request("POST", f"/conversations/{conversation}/messages{query}", body(seeds))
+
+
+async def answered(server: Server, requests: list[bytes], count: int) -> float:
+    """Send so many of the requests; calls a second."""
+    done = await load(server.port, requests, count=count, connections=min(CONNECTIONS, count))
+    if done.errors:
+        raise SystemExit(f"{done.errors} of {count} requests failed")
+    return done.requests_per_second
+
+
+def main_thread_seconds(store: redis.Redis) -> float:
+    """Processor time of the store's main thread, which runs every command."""
+    found: dict[str, Any] = store.info("cpu")  # type: ignore[assignment]
+    return float(found["used_cpu_user_main_thread"]) + float(found["used_cpu_sys_main_thread"])
+
+
+async def cost(server: Server, store: redis.Redis, requests: list[bytes], count: int) -> Cost:
+    worker, main = server.cpu_seconds(), main_thread_seconds(store)
+    per_second = await answered(server, requests, count)
+    return Cost(
+        (server.cpu_seconds() - worker) / count * 1e6, (main_thread_seconds(store) - main) / count * 1e6, per_second
+    )
+
+
+def memory_bytes(store: redis.Redis, conversation: str) -> int:
+    """What the store holds for a conversation, its keys' names included."""
+    keys = list(store.scan_iter(f"sash:{{default/{conversation}}}:*", count=10_000))
+    return sum(int(store.memory_usage(key, samples=0) or 0) for key in keys)  # type: ignore[arg-type]
+
+
+async def stored(server: Server, store: redis.Redis, messages: int) -> int:
+    """Bytes that a conversation of so many messages takes."""
+    name = f"stored-{messages}"
+    for first in range(0, messages, 100):
+        await answered(server, [append(name, range(first, min(first + 100, messages)))], 1)
+    return memory_bytes(store, name)
+
+
+def spread(values: list[float], form: str = ",.0f") -> str:
+    """The median, and between what it lies."""
+    return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
+
+
+def machine(store: redis.Redis) -> str:
+    """The processor, how many there are, and what ran on it."""
+    try:
+        told = Path("/proc/cpuinfo").read_text()
+        model = next(each.partition(":")[2].strip() for each in told.splitlines() if each.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()
+    facts: dict[str, Any] = store.info("server")  # type: ignore[assignment]
+    kept = f"Valkey {facts['valkey_version']}" if "valkey_version" in facts else f"Redis {facts['redis_version']}"
+    return f"{model}, {os.cpu_count()} processors; Python {platform.python_version()}, {kept}, appendfsync always"
+
+
+async def run(rounds: int, calls: int) -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="sash-sizing-") as folder,
+        EmbeddedStore(Path(folder) / "data") as embedded,
+        serving(embedded.url) as server,
+        redis.Redis.from_url(embedded.url, decode_responses=True) as store,
+    ):
+        names = [f"c-{number}" for number in range(CONVERSATIONS)]
+        await answered(server, [append(name, range(WINDOW)) for name in names], CONVERSATIONS)
+        windows = [request("GET", f"/conversations/{name}/window?model={MODEL}&limit={WINDOW}") for name in names]
+        appends = [append(name, range(number, number + 1)) for number, name in enumerate(names)]
+        both = [
+            append(name, range(number, number + 1), f"?model={MODEL}&limit={WINDOW}")
+            for number, name in enumerate(names)
+        ]
+        kinds = {"an append": appends, f"a window of {WINDOW}": windows, "both in one call": both}
+        costs: dict[str, list[Cost]] = {kind: [] for kind in kinds}
+        for requests in kinds.values():
+            await answered(server, requests, calls)  # warm
+        for _ in range(rounds):
+            for kind, requests in kinds.items():
+                costs[kind].append(await cost(server, store, requests, calls))
+        print_calls(costs)
+        one, twenty, long = [await stored(server, store, messages) for messages in (1, 20, LONG)]
+        print_memory(one=one, twenty=twenty, long=long, resident=server.resident_bytes())
+        print(f"\n{machine(store)}. {time.strftime('%Y-%m-%d')}, {rounds} rounds of {calls:,} calls of each kind.")
+
+
+def print_calls(costs: dict[str, list[Cost]]) -> None:
+    print("| call | worker's processor, µs | store's processor, µs | calls a second a worker | workers a store shard |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for kind, rounds in costs.items():
+        cells = (
+            spread([each.worker_us for each in rounds]),
+            spread([each.store_us for each in rounds]),
+            spread([each.per_second for each in rounds]),
+            spread([each.worker_us / each.store_us for each in rounds], ",.1f"),
+        )
+        print(f"| {kind} | {' | '.join(cells)} |")
+
+
+def print_memory(*, one: int, twenty: int, long: int, resident: int) -> None:
+    print("\n| memory | |\n| --- | ---: |")
+    print(f"| a message of {MESSAGE_BYTES} bytes, in a conversation of {LONG:,} | {long / LONG:,.0f} B |")
+    print(f"| a conversation of one such message | {one:,} B |")
+    print(f"| a conversation of 20 | {twenty:,} B |")
+    print(f"| a million conversations of 20 | {twenty / 1e3:,.1f} GB |")
+    print(f"| a worker | {resident / 1e6:,.0f} MB |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=4_000)
+    options = parser.parse_args()
+    asyncio.run(run(options.rounds, options.calls))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""What a release changes, it changes everywhere."""
+
+import json
+
+import yaml
+from conftest import ROOT
+
+from service import __version__
+
+
+def test_there_is_one_version() -> None:
+    """The package, the contract and the chart say the same."""
+    chart = yaml.safe_load((ROOT / "deploy" / "helm" / "sash" / "Chart.yaml").read_text())
+    contract = json.loads((ROOT / "openapi.json").read_text())
+    assert {__version__, contract["info"]["version"], chart["version"], chart["appVersion"]} == {__version__}
