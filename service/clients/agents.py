@@ -10,9 +10,19 @@ from weakref import WeakKeyDictionary
 
 import httpx2
 
-from service.clients.answers import WAITS_SECONDS, SashError, appends, is_passing, options, query, read, wait_seconds
+from service.clients.answers import (
+    WAITS_SECONDS,
+    SashError,
+    appends,
+    is_passing,
+    options,
+    path_of,
+    query,
+    read,
+    wait_seconds,
+    window_of,
+)
 from service.clients.items import to_entries, to_items
-from service.commands.sources.conversation import safe_id
 
 _PAGE = 1000
 _POPS = 5
@@ -39,13 +49,11 @@ class SashSession:
         session_settings: Any = None,
         **window: Any,
     ) -> None:
-        if window and model is None:
-            raise ValueError(f"{', '.join(window)}: only a window has these, and a window needs a model")
         self.session_id = session_id
         self.session_settings = session_settings
-        self._path = f"/conversations/{safe_id(session_id)}"
+        self._path = path_of(session_id)
         self._options = options(url, api_key)
-        self._window = query({"model": model, "format": "responses", **window}) if model else None
+        self._window = window_of(model, window, format="responses")
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
 
     async def get_items(self, limit: int | None = None) -> list[Any]:

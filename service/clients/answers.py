@@ -8,6 +8,8 @@ from uuid import uuid4
 import httpx2
 import msgspec
 
+from service.commands.sources.conversation import safe_id
+
 TIMEOUT_SECONDS = 30.0
 WAITS_SECONDS = (0.1, 0.5, 2.0)
 """Before the second, third and fourth attempt. What the adapters send may be sent twice: entries carry ids."""
@@ -29,6 +31,18 @@ def options(url: str, api_key: str | None) -> dict[str, Any]:
     """How a client of httpx2 is made for a server."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     return {"base_url": url, "headers": headers, "timeout": TIMEOUT_SECONDS}
+
+
+def path_of(session_id: str) -> str:
+    """Where a session's conversation is: under its own id where that may be one, else under one made from it."""
+    return f"/conversations/{safe_id(session_id)}"
+
+
+def window_of(model: str | None, window: dict[str, Any], **fixed: str) -> dict[str, Any] | None:
+    """What is asked of a window for ``model``; None without one. Raises ValueError for parameters without a model."""
+    if model is None and window:
+        raise ValueError(f"{', '.join(window)}: only a window has these, and a window needs a model")
+    return None if model is None else query({"model": model, **fixed, **window})
 
 
 def query(parameters: dict[str, Any]) -> dict[str, Any]:

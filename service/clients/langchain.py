@@ -16,7 +16,17 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
-from service.clients.answers import WAITS_SECONDS, appends, is_passing, options, query, read, wait_seconds
+from service.clients.answers import (
+    WAITS_SECONDS,
+    appends,
+    is_passing,
+    options,
+    path_of,
+    query,
+    read,
+    wait_seconds,
+    window_of,
+)
 from service.commands.sources.conversation import SourceError, safe_id
 from service.commands.sources.langchain import to_steps
 
@@ -43,12 +53,10 @@ class SashChatMessageHistory(BaseChatMessageHistory):
         model: str | None = None,
         **window: Any,
     ) -> None:
-        if window and model is None:
-            raise ValueError(f"{', '.join(window)}: only a window has these, and a window needs a model")
         super().__init__()
-        self._path = f"/conversations/{safe_id(session_id)}"
+        self._path = path_of(session_id)
         self._client = httpx2.Client(**options(url, api_key))
-        self._window = query({"model": model, **window}) if model else None
+        self._window = window_of(model, window)
 
     @property
     def messages(self) -> list[BaseMessage]:

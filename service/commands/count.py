@@ -9,13 +9,13 @@ from service.commands.sources.conversation import SourceError
 from service.commands.terminal import (
     console,
     grid,
+    history_options,
     one_conversation,
     own_models,
     plain_errors,
     preview,
     print_json,
     read_bytes,
-    shape_option,
     tools_of,
     wants_json,
 )
@@ -30,10 +30,7 @@ _TAKEN = ("tools", "tool_choice", "functions", "function_call", "response_format
 @click.argument("file")
 @click.option("--model", help="Model to count for. [default: the one that the file names]")
 @click.option("--text", is_flag=True, help="Count FILE as one plain text.")
-@click.option("--tools", metavar="FILE", help="JSON file with tool definitions.")
-@click.option("--conversation", metavar="ID", help="Which conversation, when FILE holds several.")
-@click.option("--models-file", metavar="FILE", envvar="SASH_MODELS_FILE", help="Models of your own, in TOML.")
-@shape_option
+@history_options
 def count(
     file: str,
     *,

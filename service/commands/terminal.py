@@ -26,6 +26,19 @@ def shape_option(command: F) -> F:
     )(command)
 
 
+def history_options(command: F) -> F:
+    """Options of a command on one history: its tools, which conversation it is, models of one's own, what to print."""
+    options = (
+        click.option("--tools", metavar="FILE", help="JSON file with tool definitions."),
+        click.option("--conversation", metavar="ID", help="Which conversation, when FILE holds several."),
+        click.option("--models-file", metavar="FILE", envvar="SASH_MODELS_FILE", help="Models of your own, in TOML."),
+        shape_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def wants_json(as_json: bool | None) -> bool:  # noqa: FBT001 - click hands the flag over as it is
     """Whether JSON is to be printed."""
     return not sys.stdout.isatty() if as_json is None else as_json

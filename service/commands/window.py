@@ -9,12 +9,12 @@ from service.commands.sources.conversation import SourceConversation, SourceErro
 from service.commands.terminal import (
     console,
     grid,
+    history_options,
     one_conversation,
     own_models,
     plain_errors,
     preview,
     print_json,
-    shape_option,
     tools_of,
     wants_json,
 )
@@ -71,10 +71,7 @@ _NOT_SENT = {
     help="The shape of the request. [default: openai]",
 )
 @click.option("--system", metavar="TEXT", help="System prompt, in place of the file's.")
-@click.option("--tools", metavar="FILE", help="JSON file with tool definitions.")
-@click.option("--conversation", metavar="ID", help="Which conversation, when FILE holds several.")
-@click.option("--models-file", metavar="FILE", envvar="SASH_MODELS_FILE", help="Models of your own, in TOML.")
-@shape_option
+@history_options
 def window(
     file: str,
     *,

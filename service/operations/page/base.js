@@ -66,7 +66,7 @@ function askForKey(refused) {
   byId("key").hidden = false;
   if (byId("ask").open || (api.declined && !refused)) return;
   byId("ask-why").textContent = refused
-    ? "That key opens nothing here. Keys are listed in SASH_API_KEYS."
+    ? "That key opens nothing here. sash keys create makes one; others are listed in SASH_API_KEYS."
     : "This deployment answers only with one. It is kept in this tab alone, until you close it.";
   byId("ask-key").value = "";
   byId("ask").showModal();
