@@ -92,7 +92,8 @@ def _operation(handler: HTTPRouteHandler, method: str, path: str) -> Json:
     if parameters := list(parameters_of(row, method, path)):
         operation["parameters"] = parameters
     if row.body:
-        media: Json = {"schema": _schema(row.body), "example": row.body_example}
+        schema = {**_schema(row.body), "minLength": 1} if row.body == "Text" else _schema(row.body)
+        media: Json = {"schema": schema, "example": row.body_example}
         types = (row.media_type, row.or_type) if row.or_type else (row.media_type,)
         operation["requestBody"] = {"required": True, "content": dict.fromkeys(types, media)}
     operation["responses"] = {
