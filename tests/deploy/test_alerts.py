@@ -11,6 +11,7 @@ import pytest
 import yaml
 from conftest import ROOT
 from prometheus_client.parser import text_string_to_metric_families
+from readme_blocks import section
 
 DEPLOY = ROOT / "deploy"
 DASHBOARD = json.loads((DEPLOY / "grafana" / "dashboard.json").read_text())
@@ -103,6 +104,12 @@ def test_the_runbook_names_settings_and_alerts_that_exist() -> None:
     text = (DEPLOY / "runbook.md").read_text()
     assert set(re.findall(r"\bSASH_[A-Z_]+\b", text)) <= {variable.name for variable in VARIABLES}
     assert set(re.findall(r"\bSash[A-Z]\w+", text)) <= set(ALERTS)
+
+
+def test_the_readme_names_what_wakes_somebody() -> None:
+    """Those alerts and no others are named there."""
+    pages = {rule["alert"] for rule in RULES if rule.get("labels", {}).get("severity") == "page"}
+    assert set(re.findall(r"`(Sash[A-Z]\w+)`", section("### Alerts"))) == pages
 
 
 def test_recorded_figures_are_recorded() -> None:
