@@ -1,5 +1,6 @@
 """sash serve: the embedded store when no other is named, and the workers."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -21,6 +22,7 @@ from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedSto
 _DRAIN_SECONDS = 10
 _WATCH_SECONDS = 0.5
 _ORPHAN_SECONDS = 0.02
+_COLLECT_AFTER = (20_000, 20, 20)  # new objects, and rounds of the younger generation
 
 
 def application() -> App:
@@ -30,7 +32,16 @@ def application() -> App:
     settings = Settings.read(os.environ)
     configure_logging(settings.log_format, settings.log_level)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    return Drain(create_app(settings))
+    app = Drain(create_app(settings))
+    _settle()
+    return app
+
+
+def _settle() -> None:
+    """Keep the collector of cycles off what lives as long as the worker, and let a request's own objects die by count."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
 
 
 def _end_with_parent(parent: int) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -32,12 +33,12 @@ _TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 
 async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> bytes:
     """The body as it came. Raises UnsupportedMediaType, BadRequest; too large a body raises 413 in the framework."""
-    encoding = request.headers.get("content-encoding", "identity")
+    encoding = header(request, b"content-encoding") or "identity"
     if encoding.strip().lower() != "identity":
         raise UnsupportedMediaType(
             "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
         )
-    if not media_type.fullmatch(request.headers.get("content-type", "")):
+    if not media_type.fullmatch(header(request, b"content-type") or ""):
         raise UnsupportedMediaType(
             "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
         )
@@ -62,7 +63,13 @@ async def worker(size_bytes: int, function: Callable[..., T], *arguments: Any) -
 
 def query_of(request: Req, kind: type[T]) -> T:
     """The query string as a Struct. Raises BadRequest naming the parameter."""
-    raw: bytes = request.scope["query_string"]
+    query: T = _query_of(request.scope["query_string"], kind)  # type: ignore[arg-type] # a class is hashable
+    return query
+
+
+@lru_cache(maxsize=1024)
+def _query_of(raw: bytes, kind: type[Any]) -> Any:
+    """The same query string is sent with every turn."""
     try:
         pairs = parse_qsl(
             raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict", max_num_fields=64
@@ -115,8 +122,9 @@ def if_match(request: Req) -> str:
         BadRequest: not an entity tag, or several.
         PreconditionFailed: a tag that is not one of ours, so that it cannot be the conversation's.
     """
-    value = request.headers.get("if-match", "").strip()
-    if "if-match" not in request.headers or value == "*":
+    given = header(request, b"if-match")
+    value = (given or "").strip()
+    if given is None or value == "*":
         return value
     tags = _tags(value)
     if len(tags) != 1:
@@ -129,8 +137,13 @@ def if_match(request: Req) -> str:
 
 def if_none_match(request: Req) -> str:
     """The newest version that the client has, or nothing: versions only grow, so no older one can be the present one."""
-    known = [int(tag) for tag in _tags(request.headers.get("if-none-match", "")) if _is_version(tag)]
+    known = [int(tag) for tag in _tags(header(request, b"if-none-match") or "") if _is_version(tag)]
     return str(max(known)) if known else ""
+
+
+def header(request: Req, name: bytes) -> str | None:
+    """The first header of this name, in small letters; the others need not be read for it."""
+    return next((value.decode("latin-1") for given, value in request.scope["headers"] if given == name), None)
 
 
 def _tags(value: str) -> list[str]:

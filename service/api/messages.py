@@ -9,6 +9,7 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
+from service.api.answer import Answer
 from service.api.body import Cursor, checked_id, etag, if_match, if_none_match, query_of, read_body, worker
 from service.api.budgets import likely_budget, limits_of
 from service.api.context import Context, context_of, fresh_id, now_ms, tenant_of
@@ -46,7 +47,7 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)
-async def append_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answer:
     """Append entries, all or none, each id once; with ``model`` the answer carries the window."""
     started = time.perf_counter()
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
@@ -77,7 +78,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Respo
         )
         context.owners.touch(tenant, reply.settings, identity)
         _tell(context, reply, started, tokenise_seconds)
-        return _response(reply, _appended(identity, entries, reply))
+        return _answer(reply, _appended(identity, entries, reply))
     reply, tail = await context.conversations.append_and_read(
         tenant,
         identity,
@@ -98,7 +99,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Respo
         # The turn is kept all the same: who reads the problem must not take it for lost.
         problem.members["appended"] = msgspec.Raw(told)
         raise
-    return _response(reply, told[:-1] + b',"window":' + window + b"}")
+    return _answer(reply, told[:-1] + b',"window":' + window + b"}")
 
 
 def _tell(context: Context, reply: AppendReply, started: float, tokenise_seconds: float) -> None:
@@ -145,9 +146,9 @@ def _appended(identity: str, entries: list[NewEntry], reply: AppendReply) -> byt
     )
 
 
-def _response(reply: AppendReply, body: bytes) -> Response[bytes]:
+def _answer(reply: AppendReply, body: bytes) -> Answer:
     status = 200 if all(step.duplicate for step in reply.entries) else 201
-    return Response(body, status_code=status, headers={"ETag": etag(reply.version)}, media_type=JSON)
+    return Answer(body, version=reply.version, status=status)
 
 
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")

@@ -8,7 +8,8 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
-from service.api.body import checked_id, etag, if_none_match, query_of, read_body, worker
+from service.api.answer import Answer
+from service.api.body import checked_id, if_none_match, query_of, read_body, worker
 from service.api.budgets import likely_budget
 from service.api.context import context_of, tenant_of
 from service.api.conversations import JSON
@@ -24,7 +25,7 @@ _request = msgspec.json.Decoder(WindowRequest)
 
 
 @get("/conversations/{conversation_id:str}/window", operation_id="getWindow")
-async def get_window(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     """The messages to send: a window that fits the model exactly."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
@@ -34,9 +35,9 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Response[b
         tenant, identity, known_version=known, budget=budget, column=column, most=query.limit or 0
     )
     if tail is None:
-        return Response(b"", status_code=304, headers={"ETag": etag(int(known))})
+        return Answer(b"", version=int(known), status=304)
     body = await stored_window(context, tenant, identity, tail, query)
-    return Response(body, headers={"ETag": etag(tail.state.version)}, media_type=JSON)
+    return Answer(body, version=tail.state.version)
 
 
 def _is_exact(query: WindowQuery, models: Mapping[str, Model]) -> bool:

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
 from hiredis import pack_command
+from redis._parsers.hiredis import NOT_ENOUGH_DATA
 from redis.asyncio import Connection
-from redis.exceptions import ResponseError
+from redis.exceptions import ConnectionError, ResponseError  # noqa: A004 - redis' own
 
 from service.problems import StoreUnavailable
 from service.store.durability import INSPECT, Barrier, Durability, Found
@@ -116,11 +117,12 @@ class Lane:
         self._sent: deque[Command] = deque()
         self._held: list[tuple[Command, Any]] = []
         self._wake = asyncio.Event()
-        self._arrived = asyncio.Event()
-        self._passed = asyncio.Event()
         self._connection: Connection | None = None
+        self._transport: asyncio.WriteTransport | None = None
+        self._scheduled = False
+        self._barred = False  # writes wait for the barrier of the batch before
+        self._choked = False  # the server does not take what was written already
         self._found: Found | None = None
-        self._serving = False
         self._task = asyncio.create_task(self._run())
         self.reconnects = 0
 
@@ -132,7 +134,7 @@ class Lane:
     @property
     def state(self) -> State:
         """What the connection is doing."""
-        return "down" if not self._serving else "busy" if self.load else "idle"
+        return "down" if self._transport is None else "busy" if self.load else "idle"
 
     @property
     def filling(self) -> bool:
@@ -148,6 +150,13 @@ class Lane:
         """Queue commands; they leave together, in order, before anything submitted later."""
         self._queue.extend(commands)
         self._wake.set()
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """Write at the end of this tick: what is asked meanwhile goes with it."""
+        if not self._scheduled and self._transport is not None:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._flush)
 
     def expire(self, now: float) -> None:
         """Give up what is past its deadline. A reply that is overdue makes the connection untrustworthy: close it."""
@@ -225,70 +234,67 @@ class Lane:
             await connection.disconnect(nowait=True)
 
     async def _serve(self) -> None:
-        self._serving = True
-        writer = asyncio.create_task(self._write())
-        reader = asyncio.create_task(self._read())
-        try:
-            done, _ = await asyncio.wait((writer, reader), return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            self._serving = False
-            writer.cancel()
-            reader.cancel()
-            await asyncio.gather(writer, reader, return_exceptions=True)
-
-    async def _write(self) -> None:
-        connection, found = self._connection, self._found
+        """Write and read until the connection is lost."""
+        connection = self._connection
         assert connection is not None  # noqa: S101 - _connect came before
-        assert found is not None  # noqa: S101
-        while True:
-            if not self._queue:
-                self._wake.clear()
-                await self._wake.wait()
-            if found.refusal:
-                self._refuse(found.refusal)
-            batch = [command for command in self._queue if not command.future.done()]
-            self._queue.clear()
-            if not batch:
-                continue
-            behind = _behind(batch, found.barrier)
-            try:
-                packed = [pack_command(tuple(command.words)) for command in (*batch, *behind)]
-            except (UnicodeError, TypeError):
-                self._queue.extendleft(reversed(_sendable(batch)))
-                continue
-            self._sent.extend([*batch, *behind])
-            self._observer.sent(len(batch))
-            self._passed.clear()
-            self._arrived.set()
-            await connection.send_packed_command(packed, check_health=False)
-            if behind:
-                await self._passed.wait()
+        replies = _Replies(self, connection)
+        self._barred = self._choked = False
+        self._transport = replies.transport
+        try:
+            self._schedule()
+            await replies.lost
+        finally:
+            self._transport = None
+
+    def _flush(self) -> None:
+        """Send what waits, unless what was sent before must be safe first."""
+        self._scheduled = False
+        found, transport = self._found, self._transport
+        if transport is None or found is None or self._barred or self._choked:
+            return
+        if found.refusal:
+            self._refuse(found.refusal)
+        batch = [command for command in self._queue if not command.future.done()]
+        self._queue.clear()
+        if not batch:
+            return
+        behind = _behind(batch, found.barrier)
+        try:
+            packed = b"".join([pack_command(tuple(command.words)) for command in (*batch, *behind)])
+        except (UnicodeError, TypeError):
+            self._queue.extend(_sendable(batch))
+            self._schedule()
+            return
+        self._sent.extend([*batch, *behind])
+        self._observer.sent(len(batch))
+        self._barred = bool(behind)
+        transport.write(packed)
+
+    def choke(self, *, choked: bool) -> None:
+        """The transport holds too much that the server has not taken, or has room again."""
+        self._choked = choked
+        self._schedule()
 
     def _refuse(self, why: str) -> None:
         for command in self._queue:
             if command.writes:
                 command.fail(StoreUnavailable(f"Writes are refused: {why}."))
 
-    async def _read(self) -> None:
-        while True:
-            if not self._sent:
-                self._arrived.clear()
-                await self._arrived.wait()
-                continue
-            reply = await self._reply()
-            command = self._sent.popleft()
-            if isinstance(command, _Wait):
-                command.reply = reply
-                if command.last:
-                    self._release(command)
-            elif isinstance(reply, ResponseError):
-                command.fail(reply)
-            elif command.writes and self.waits:
-                self._held.append((command, reply))
-            else:
-                command.resolve(reply)
+    def replied(self, reply: Any) -> None:
+        """The reply to the oldest command that has none. Raises LookupError when nobody asked."""
+        if not self._sent:
+            raise LookupError("a reply to nothing")
+        command = self._sent.popleft()
+        if isinstance(command, _Wait):
+            command.reply = reply
+            if command.last:
+                self._release(command)
+        elif isinstance(reply, ResponseError):
+            command.fail(reply)
+        elif command.writes and self.waits:
+            self._held.append((command, reply))
+        else:
+            command.resolve(reply)
 
     def _release(self, last: "_Wait") -> None:
         """Give out the replies that a barrier held, or say that they are not safe."""
@@ -299,7 +305,8 @@ class Lane:
             else:
                 command.fail(failure)
         self._held.clear()
-        self._passed.set()
+        self._barred = False
+        self._schedule()
 
     async def _reply(self) -> Any:
         """The next reply; an error that the server answered with is given, not raised."""
@@ -309,6 +316,51 @@ class Lane:
             return await connection.read_response(disable_decoding=True, timeout=math.inf)
         except ResponseError as error:
             return error
+
+
+class _Replies(asyncio.Protocol):
+    """Takes a connection's socket over from redis-py, once it has shaken hands: replies go to the lane as they come.
+
+    redis-py reads through a stream, a task and a timeout for each reply; here a reply is a function call.
+    """
+
+    def __init__(self, lane: Lane, connection: Connection) -> None:
+        self._lane = lane
+        self._reader: Any = connection._parser._reader  # type: ignore[attr-defined] # noqa: SLF001 - it knows the errors
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        writer = connection._writer  # noqa: SLF001
+        assert writer is not None  # noqa: S101 - it is connected
+        self.transport = writer.transport
+        self.transport.set_protocol(self)
+        self.transport.resume_reading()  # type: ignore[attr-defined] # a stream may have had enough
+
+    def data_received(self, data: bytes) -> None:
+        reader = self._reader
+        reader.feed(data)
+        try:
+            while (reply := reader.gets(False)) is not NOT_ENOUGH_DATA:  # noqa: FBT003 - bytes stay bytes
+                if isinstance(reply, ConnectionError):
+                    raise reply  # noqa: TRY301 - the server says that it cannot serve this connection
+                self._lane.replied(reply)
+        except Exception as error:  # noqa: BLE001 - no reply after one that cannot be read is anybody's
+            self._end(error)
+            self.transport.abort()
+
+    def pause_writing(self) -> None:
+        self._lane.choke(choked=True)
+
+    def resume_writing(self) -> None:
+        self._lane.choke(choked=False)
+
+    def eof_received(self) -> None:
+        self._end(ConnectionResetError("the server closed the connection"))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(error or ConnectionResetError("the connection was closed"))
+
+    def _end(self, error: Exception) -> None:
+        if not self.lost.done():
+            self.lost.set_exception(error)
 
 
 def _sendable(commands: Iterable[Command]) -> list[Command]:
