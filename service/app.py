@@ -35,6 +35,7 @@ from service.api.context import Context
 from service.api.edge import App, Edge
 from service.api.idempotency import Idempotent
 from service.api.keys import Keys
+from service.api.large import Large
 from service.api.paths import Paths
 from service.core.models import Model, find_model, list_models, load_models_toml
 from service.core.text import ENCODINGS, count_text
@@ -152,12 +153,14 @@ def create_app(settings: Settings) -> App:
     )
     paths = Paths(ROUTES)
     return Edge(
-        Idempotent(
-            cast("App", inner),
-            Claims(client),
-            paths,
-            max_body_bytes=settings.max_body_bytes,
-            max_import_bytes=settings.max_import_bytes,
+        Large(
+            Idempotent(
+                cast("App", inner),
+                Claims(client),
+                paths,
+                max_body_bytes=settings.max_body_bytes,
+                max_import_bytes=settings.max_import_bytes,
+            )
         ),
         keys=Keys(settings.api_keys, ApiKeys(client), required=settings.require_keys),
         paths=paths,

@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -11,6 +12,7 @@ from typing import Literal
 import click
 from granian import Granian
 from granian.constants import Interfaces, Loops
+from granian.http import HTTP1Settings
 
 from service.api.drain import Drain
 from service.api.edge import App
@@ -20,19 +22,22 @@ from service.settings import Settings, mask_url
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 
 _DRAIN_SECONDS = 10
+_BUFFER_BYTES = 64 * 1024  # of each connection: what is held for a client that does not read
 _WATCH_SECONDS = 0.5
 _ORPHAN_SECONDS = 0.02
 _COLLECT_AFTER = (20_000, 20, 20)  # new objects, and rounds of the younger generation
+_SWITCH_SECONDS = 0.0005  # the HTTP loop is a thread beside Python's: for 5 ms, the default, one waited for the other
 
 
 def application() -> App:
     """The application of a worker process; its settings come from the environment that ``run`` prepared."""
     from service.operations.logging import configure_logging  # noqa: PLC0415 - only workers log lines
 
+    sys.setswitchinterval(_SWITCH_SECONDS)
     settings = Settings.read(os.environ)
     configure_logging(settings.log_format, settings.log_level)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    app = Drain(create_app(settings))
+    app = Drain(create_app(settings), patience_seconds=settings.request_timeout_seconds)
     _settle()
     return app
 
@@ -106,6 +111,7 @@ def _serve(settings: Settings, store_url: str) -> int:
         loop=Loops.uvloop,
         workers=settings.workers,
         websockets=False,
+        http1_settings=HTTP1Settings(max_buffer_size=_BUFFER_BYTES),
         log_enabled=False,
         respawn_failed_workers=True,
         workers_kill_timeout=_DRAIN_SECONDS,

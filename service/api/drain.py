@@ -1,9 +1,10 @@
-"""An end that nobody notices: what a worker does between SIGTERM and its last answer.
+"""What a worker does with its connections: their bounds, and an end that nobody notices.
 
-A server that closes idle connections at once closes some on which a request is just arriving. So the worker goes on
-listening and answering for as long as requests come, says ``Connection: close`` with each answer, so that clients go
-elsewhere by themselves, and is not ready, so that a balancer sends no more. When a second has passed without a request,
-or four in any case, the server ends as it does on SIGINT: what runs is finished, and the connections left are idle ones.
+A server that is told to end and closes idle connections at once closes some on which a request is just arriving. So on
+SIGTERM the worker goes on listening and answering for as long as requests come, says ``Connection: close`` with each
+answer, so that clients go elsewhere by themselves, and is not ready, so that a balancer sends no more. When a second has
+passed without a request, or four in any case, the server ends as it does on SIGINT: what runs is finished, and the
+connections that are left are idle ones.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import os
 import signal
 import time
 
+from service.api.connections import bound_listeners
 from service.api.edge import OPEN_PATHS, App, Message, Receive, Scope, Send
 from service.api.errors import PROBLEM_TYPE, render
 from service.problems import StoreUnavailable
@@ -22,10 +24,12 @@ _LOOK_SECONDS = 0.05
 
 
 class Drain:
-    """The wrapper: an ASGI application around another. It takes SIGTERM when the lifespan begins."""
+    """The wrapper: an ASGI application around another, one for each process. It takes SIGTERM when the lifespan begins."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, *, patience_seconds: float) -> None:
         self._app = app
+        self._patience_seconds = patience_seconds
+        self._bounded = False
         self._began: float | None = None
         self._latest = float("-inf")
         self._running = 0
@@ -37,6 +41,9 @@ class Drain:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if not self._bounded:  # the listener is made after the lifespan has begun
+            self._bounded = True
+            bound_listeners(self._patience_seconds)
         if scope["path"] not in OPEN_PATHS:
             self._latest = time.monotonic()
         self._running += 1

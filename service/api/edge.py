@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from service.api.connections import Connections
 from service.api.errors import PROBLEM_TYPE, render
 from service.api.keys import DEFAULT_TENANT, Keys
 from service.api.paths import Paths
@@ -30,7 +31,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/metrics", "/dashboard"})
 """What needs no key: nothing of a tenant's is behind these."""
 
-_PIECE_BYTES = 64 * 1024
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _log = get_logger()
 
@@ -56,6 +56,7 @@ class Edge:
         self._paths = paths
         self._limits = limits
         self._timeout_seconds = timeout_seconds
+        self._connections = Connections()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -78,6 +79,8 @@ class Edge:
                 else:
                     await self._app(scope, asked.receive, answer.send)
         except TimeoutError:
+            if answer.status:
+                self._connections.end(scope)  # who does not read what was begun is told nothing more
             await answer.problem(_too_slow(self._timeout_seconds, waiting=asked.waiting), scope["path"])
         except Problem as problem:
             await answer.problem(problem, scope["path"])
@@ -187,20 +190,7 @@ class _Answer:
             self.size_bytes += len(message.get("body", b""))
             if self.head:
                 message = {**message, "body": b""}
-            elif len(message.get("body", b"")) > _PIECE_BYTES:
-                await self._send_in_pieces(message["body"], more=message.get("more_body", False))
-                return
         await self._send(message)
-
-    async def _send_in_pieces(self, body: bytes, *, more: bool) -> None:
-        """Send a long body so that the server waits for the client to take it, where the deadline can end the wait.
-
-        Handed over whole, it would be the server's for as long as a client cares not to read.
-        """
-        for start in range(0, len(body), _PIECE_BYTES):
-            end = start + _PIECE_BYTES
-            piece = {"type": "http.response.body", "body": body[start:end], "more_body": more or end < len(body)}
-            await self._send(piece)
 
     async def options(self, methods: frozenset[str]) -> None:
         """Answer OPTIONS: the methods of a path are all that there is to say."""

@@ -1,6 +1,8 @@
 """SIGTERM: the worker goes on while requests come, and tells everybody to go elsewhere."""
 
+import contextlib
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -57,3 +59,26 @@ def test_requests_that_never_end_do_not_keep_it(tmp_path: Path) -> None:
         ended.set()
         asking.join()
     assert 3 < time.monotonic() - started < 10
+
+
+def test_a_client_that_reads_nothing_is_cut_at_the_deadline(tmp_path: Path) -> None:
+    """Its connection is gone with what it did not read: a server has only so many."""
+    served = Served(tmp_path / "data", SASH_REQUEST_TIMEOUT_SECONDS="1")
+    served.start()
+    port = int(served.url.rpartition(":")[2])
+    try:
+        entries = [{"message": {"role": "user", "content": "large " * 5000}}] * 60
+        answer = httpx.post(f"{served.url}/conversations/large/messages", json={"messages": entries}, timeout=10)
+        assert answer.status_code == 201
+        with socket.socket() as mute:
+            mute.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            mute.connect(("127.0.0.1", port))
+            mute.sendall(b"GET /conversations/large/messages HTTP/1.1\r\nHost: sash\r\n\r\n")
+            time.sleep(2.5)
+            came = 0
+            with contextlib.suppress(ConnectionResetError):
+                while piece := mute.recv(1 << 20):
+                    came += len(piece)
+            assert came < 1_000_000
+    finally:
+        served.stop()

@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import json
 import os
-import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
+from faults.dawdlers import LARGE, LARGE_BYTES
 from faults.ledger import Ledger, Verdict
 from faults.processes import Service
 from faults.runs import Row, Scale, judge, running
@@ -16,92 +17,101 @@ from faults.wire import Wire
 from faults.writers import Writers
 from store.servers import Server
 
+_MOST_MB = 64
+"""What the answers of all the slow ones together may make the service hold, beside their connections."""
+_CONNECTION_MB = 0.08
+_LEAST_SECONDS = 0.01
+
 
 async def slow_clients(folder: Path, scale: Scale) -> Row:
     """Clients that send or read a byte now and then: cut at the deadline, and nobody else waits for them."""
     store = Server(scale.binary, folder / "store")
-    async with running(store, folder, SASH_REQUEST_TIMEOUT_SECONDS="2", SASH_STORE_TIMEOUT_SECONDS="2") as service:
-        large = json.dumps({"messages": [{"message": {"role": "user", "content": "large " * 300_000}}]}).encode()
-        wire = Wire(service.port)
-        for _ in range(3):
-            assert (await wire.ask("POST", "/conversations/large/messages", large)).status == 201
+    async with running(store, folder, SASH_REQUEST_TIMEOUT_SECONDS="4", SASH_STORE_TIMEOUT_SECONDS="2") as service:
+        entries = [{"message": {"role": "user", "content": "large " * (LARGE_BYTES // 600)}}] * 100
+        large, wire = json.dumps({"messages": entries}).encode(), Wire(service.port)
+        assert (await wire.ask("POST", f"/conversations/{LARGE}/messages", large)).status == 201
+        for _ in range(10):  # what a service that has served large answers holds
+            assert (await wire.ask("GET", f"/conversations/{LARGE}/messages")).status == 200
         writers = Writers(Ledger(), lambda _: service.port, number=4, conversations=4, pause_seconds=0.02).start()
         before, memory = await _p99(service.port), _memory(service)
-        slow = [asyncio.ensure_future(_dawdle(service.port, reads=i % 10 == 0)) for i in range(scale.slow)]
-        await asyncio.sleep(1)
-        meanwhile, most = await _p99(service.port), _memory(service)
-        done, pending = await asyncio.wait(slow, timeout=12)
-        for task in pending:
-            task.cancel()
+        sockets = _sockets(service)
+        slow = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "faults.dawdlers", str(service.port), str(scale.slow), "8"),
+            cwd=Path(__file__).parent.parent,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        most = [memory]
+        watching = asyncio.create_task(_watch(service, most))
+        await asyncio.sleep(0.3)
+        meanwhile = await _p99(service.port, 5)
+        assert slow.stdout is not None
+        cut = int(await slow.stdout.readline())
+        left = _sockets(service) - sockets
+        assert slow.stdin is not None
+        slow.stdin.close()
+        await slow.wait()
         await writers.stop()
-        cut = sum(task.result() for task in done)
+        watching.cancel()
         wrong = []
-        if pending or cut < scale.slow:
-            wrong.append(f"{scale.slow - cut} of {scale.slow} were not cut")
-        if meanwhile > max(2 * before, before + 0.05):
+        if cut < scale.slow or left > 0:
+            wrong.append(f"{scale.slow - cut} of {scale.slow} were not cut, {left} connections stayed")
+        if meanwhile > max(2 * before, _LEAST_SECONDS):
             wrong.append("others waited")
+        if max(most) > memory + _MOST_MB + _CONNECTION_MB * scale.slow:
+            wrong.append("memory grew")
         note = (
-            f"{scale.slow} clients, {cut} cut; p99 {before * 1000:.0f} ms alone, {meanwhile * 1000:.0f} ms beside them; "
-            f"memory {memory:.0f} MB, then {most:.0f} MB"
+            f"{scale.slow} clients, {cut} cut; p99 {before * 1000:.1f} ms alone, {meanwhile * 1000:.1f} ms beside them; "
+            f"memory {memory:.0f} MB, at most {max(most):.0f} MB"
         )
         return await judge("slow senders and readers", writers, service.port, note, "; ".join(wrong))
 
 
-_LARGE_BYTES = 5_400_000
-
-
-async def _dawdle(port: int, *, reads: bool) -> bool:
-    """Send the request, or read the answer, as slowly as can be; whether the service ended the connection."""
-    plain = socket.socket()
-    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    plain.setblocking(False)  # noqa: FBT003 - its only form
-    await asyncio.get_running_loop().sock_connect(plain, ("127.0.0.1", port))
-    reader, writer = await asyncio.open_connection(sock=plain, limit=1024)
-    try:
-        if reads:
-            writer.write(b"GET /conversations/large/messages HTTP/1.1\r\nHost: sash\r\nConnection: close\r\n\r\n")
-        else:
-            head = "POST /conversations/slow/messages HTTP/1.1\r\nHost: sash\r\nContent-Type: application/json"
-            writer.write(f"{head}\r\nContent-Length: 9999\r\n\r\n".encode())
-        for _ in range(30):
-            await asyncio.sleep(0.1)
-            if not reads:
-                writer.write(b" ")
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(0.01):
-                    if not await reader.read(1) or not reads:
-                        return True  # the end, or an answer before the request was whole: 408
-        rest = 0
-        while piece := await reader.read(1 << 20):
-            rest += len(piece)
-    except OSError:
-        return True
-    finally:
-        writer.transport.abort()
-    return reads and rest < _LARGE_BYTES  # what was under way when it was cut, and not the whole
-    return False
-
-
-async def _p99(port: int) -> float:
-    """Seconds below which 99 of 100 requests stay."""
+async def _p99(port: int, seconds: float = 3) -> float:
+    """Seconds below which 99 of 100 requests stay, asked one after the other for a while."""
     wire, taken = Wire(port), []
-    for _ in range(200):
-        started = time.monotonic()
+    end = time.monotonic() + seconds
+    while (started := time.monotonic()) < end:
         await wire.ask("GET", "/conversations/f-0/window?model=gpt-4o-mini&limit=5")
         taken.append(time.monotonic() - started)
     wire.close()
-    return sorted(taken)[197]
+    return sorted(taken)[len(taken) * 99 // 100]
+
+
+async def _watch(service: Service, seen: list[float]) -> None:
+    while True:
+        await asyncio.sleep(0.1)
+        seen.append(_memory(service))
+
+
+def _group(service: Service) -> list[Path]:
+    """The service's processes, as the kernel shows them."""
+    assert service.process is not None
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getpgid(int(folder.name)) == service.process.pid:
+                found.append(folder)
+    return found
+
+
+def _sockets(service: Service) -> int:
+    """How many sockets they hold open."""
+    total = 0
+    for folder in _group(service):
+        for link in (folder / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                total += str(link.readlink()).startswith("socket:")
+    return total
 
 
 def _memory(service: Service) -> float:
     """Resident memory of the service's processes, in MB."""
-    assert service.process is not None
-    group, total = service.process.pid, 0
-    for folder in Path("/proc").glob("[0-9]*"):
+    pages = 0
+    for folder in _group(service):
         with contextlib.suppress(OSError):
-            if os.getpgid(int(folder.name)) == group:
-                total += int((folder / "statm").read_text().split()[1])
-    return total * os.sysconf("SC_PAGE_SIZE") / 1e6
+            pages += int((folder / "statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 async def disk_full(folder: Path, scale: Scale) -> Row:

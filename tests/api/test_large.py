@@ -1,0 +1,117 @@
+"""Large answers share a budget: the slowest reader goes first; small answers hardly wait."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+
+from service.api.large import Large
+
+
+def asker(app: Large, path: str = "/conversations/c/messages") -> Any:
+    """One request, whose answer is taken by ``take``."""
+
+    async def ask(take: Any) -> None:
+        async with asyncio.timeout(5) as deadline:
+            scope = {"type": "http", "method": "GET", "path": path, "sash.deadline": (deadline, 5)}
+            await app(scope, None, take)  # type: ignore[arg-type]
+
+    return ask
+
+
+def answers(body: bytes) -> Any:
+    """An application that answers with the body."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        del scope, receive
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
+
+
+async def test_a_large_body_goes_in_pieces_and_whole() -> None:
+    """What arrives is what was answered, in pieces that a client can be waited for between."""
+    body, came = bytes(range(256)) * 4096, []
+
+    async def take(message: Any) -> None:
+        came.append(message)
+
+    await asker(Large(answers(body)))(take)
+    pieces = [message for message in came if message["type"] == "http.response.body"]
+    assert b"".join(piece["body"] for piece in pieces) == body
+    assert [piece["more_body"] for piece in pieces] == [True] * (len(pieces) - 1) + [False]
+    assert max(len(piece["body"]) for piece in pieces) <= 64 * 1024
+
+
+async def test_the_slowest_of_those_who_fill_the_budget_is_cut() -> None:
+    """A reader that takes nothing makes room for one that reads; one that takes something stays."""
+    app = Large(answers(bytes(1_000_000)), held_bytes=2_500_000)
+    ask, stuck = asker(app), asyncio.Event()
+
+    async def takes_nothing(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            await stuck.wait()
+
+    async def takes_slowly(message: Any) -> None:
+        await asyncio.sleep(0.02 if message["type"] == "http.response.body" else 0)
+
+    async def takes_all(message: Any) -> None:
+        del message
+
+    nothing, slowly = asyncio.create_task(ask(takes_nothing)), asyncio.create_task(ask(takes_slowly))
+    await asyncio.sleep(0.4)
+    await asyncio.wait_for(ask(takes_all), 3)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(nothing, 1)
+    await asyncio.wait_for(slowly, 5)
+
+
+async def test_large_answers_are_made_a_few_at_a_time_and_small_ones_together() -> None:
+    """What the latest came to is what the next are charged."""
+    running, most, size = 0, 0, 4_000_000
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+        await answers(bytes(size))(scope, receive, send)
+
+    async def take(message: Any) -> None:
+        del message
+
+    ask = asker(Large(app, making_bytes=8_000_000))
+    await ask(take)
+    most = 0
+    await asyncio.gather(*(ask(take) for _ in range(20)))
+    assert most <= 2
+    size = 100
+    for _ in range(100):
+        await ask(take)
+    most = 0
+    await asyncio.gather(*(ask(take) for _ in range(50)))
+    assert most == 50
+
+
+async def test_whoever_is_gone_gives_his_turn_to_the_next() -> None:
+    """Requests that are cancelled in the queue, or while they are made, leave the room as it was."""
+    app = Large(answers(bytes(4_000_000)), making_bytes=4_000_000)
+    ask = asker(app)
+
+    async def take(message: Any) -> None:
+        await asyncio.sleep(0.0001)
+        del message
+
+    await ask(take)
+    for after in (0, 0.0005, 0.002):
+        tasks = [asyncio.create_task(ask(take)) for _ in range(10)]
+        await asyncio.sleep(after)
+        for task in tasks[::2]:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+    await asyncio.wait_for(ask(take), 3)
