@@ -247,6 +247,7 @@ def test_it_asks_for_a_key(browser: Browser, keyed: Served):
     browser.open("about:blank")
     browser.open(f"{keyed.url}/dashboard")
     browser.wait("document.querySelector('#ask').open")
+    assert browser.text("#verdict h1") == "A key is needed."
     browser.type("#ask-key", "wrong" + ENTER)
     browser.wait(
         "document.querySelector('#ask').open && document.querySelector('#ask').innerText.includes('opens nothing')"

@@ -44,6 +44,7 @@ const say = {
   count: (n, one, many = `${one}s`) => `${say.whole(n)} ${n === 1 ? one : many}`,
 };
 
+const KEYLESS = { title: "A key is needed", detail: "The button “API key” above takes one." };
 const SILENCE = { title: "Sash does not answer", detail: "Nothing came back: it is stopped, or the way to it is cut." };
 
 /** Asks the service. A refused key opens the dialog; a problem is thrown with its document. */
@@ -57,6 +58,7 @@ const api = {
     if (response.status === 401) askForKey(asked !== null);
     if (response.status === 304) return null;
     const body = await response.json().catch(() => ({ title: response.statusText, detail: "The answer is not JSON.", status: response.status }));
+    if (response.status === 401) Object.assign(body, KEYLESS);
     if (!response.ok) throw Object.assign(new Error(body.detail), { problem: body });
     return body;
   },

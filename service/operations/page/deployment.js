@@ -30,9 +30,9 @@ async function refreshDeployment() {
 
 /** No answer is worse than whatever the last figures said, which stay below. */
 function sayFailure() {
-  const { problem } = shown.failure, keyless = problem.status === 401;
+  const { problem } = shown.failure;
   const older = shown.stats ? `The figures below are from ${new Date(shown.at).toLocaleTimeString("en-GB")}.` : undefined;
-  verdict(keyless ? "warn" : "bad", keyless ? "A key is needed." : `${problem.title}.`, [problem.detail], older);
+  verdict(problem.status === 401 ? "warn" : "bad", `${problem.title}.`, [problem.detail], older);
 }
 
 function verdict(how, title, lines, note) {
