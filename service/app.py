@@ -51,6 +51,7 @@ from service.problems import UnknownModel
 from service.settings import Settings
 from service.store import claims, staging
 from service.store import conversations as stored_conversations
+from service.store import datakeys as stored_data_keys
 from service.store import history as stored_history
 from service.store import limits as stored_limits
 from service.store import owners as stored_owners
@@ -59,6 +60,7 @@ from service.store.chunks import Chunks
 from service.store.claims import Claims
 from service.store.client import Client
 from service.store.conversations import Conversations
+from service.store.datakeys import DataKeys
 from service.store.history import Histories
 from service.store.keys import ApiKeys
 from service.store.limits import RateLimits
@@ -97,6 +99,7 @@ def create_app(settings: Settings) -> App:
             *stored_owners.SCRIPTS,
             *claims.SCRIPTS,
             *stored_limits.SCRIPTS,
+            *stored_data_keys.SCRIPTS,
             ADD_FIGURES,
         ),
         timeout_seconds=settings.store_timeout_seconds,
@@ -105,7 +108,8 @@ def create_app(settings: Settings) -> App:
         observer=metrics,
     )
     retention_ms = settings.retention_seconds * 1000 if settings.retention_seconds else None
-    stored = Conversations(client, retention_ms=retention_ms)
+    data_keys = DataKeys(client, settings.encryption_key)
+    stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
     histories = Histories(client, stored)
     models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {}
     folder = os.environ.get(FOLDER_VARIABLE)
@@ -156,7 +160,7 @@ def create_app(settings: Settings) -> App:
         Large(
             Idempotent(
                 cast("App", inner),
-                Claims(client),
+                Claims(client, data_keys),
                 paths,
                 max_body_bytes=settings.max_body_bytes,
                 max_import_bytes=settings.max_import_bytes,

@@ -61,10 +61,6 @@ def _end_with_parent(parent: int) -> None:
 
 def run(settings: Settings) -> int:
     """Serve until told to stop; gives the exit status."""
-    if settings.encryption_key:
-        # Better no service than one whose operator believes that messages are encrypted.
-        click.echo("sash: SASH_ENCRYPTION_KEY: this version does not encrypt at rest; encrypt the disk", err=True)
-        return 2
     if settings.redis_url is not None:
         click.echo(f"sash: store at {mask_url(settings.redis_url)}", err=True)
         return _serve(settings, settings.redis_url)

@@ -35,6 +35,17 @@ ROOT = Path(__file__).resolve().parent.parent
 _START_SECONDS = 30
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--encrypted`` runs the same tests with encryption at rest."""
+    parser.addoption("--encrypted", action="store_true", help="set a key for encryption at rest")
+
+
+@pytest.fixture(scope="session")
+def encryption_key(request: pytest.FixtureRequest) -> tuple[bytes, ...]:
+    """The master keys of the session's application: none, unless the tests are asked to encrypt."""
+    return (b"tests".ljust(32),) if request.config.getoption("--encrypted") else ()
+
+
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
     """A server of this process's own; its disk is written every second, because few tests are about durability."""
@@ -73,9 +84,10 @@ def http(app: App, **options: Any) -> httpx.AsyncClient:
 
 
 @pytest_asyncio.fixture(scope="session")
-async def app(store: EmbeddedStore) -> AsyncIterator[App]:
+async def app(store: EmbeddedStore, encryption_key: tuple[bytes, ...]) -> AsyncIterator[App]:
     """One application for the session, with the defaults that everybody gets."""
-    async with lifespan(create_app(Settings(redis_url=store.url, store_connections=2, durability="fast"))) as running:
+    settings = Settings(redis_url=store.url, store_connections=2, durability="fast", encryption_key=encryption_key)
+    async with lifespan(create_app(settings)) as running:
         yield running
 
 

@@ -311,11 +311,3 @@ def test_the_command_and_the_function_agree(chat: str) -> None:
     wanted = msgspec.convert({"model": "gpt-4o", "messages": entries}, WindowRequest)
     result = sash("window", chat, "--model", "gpt-4o")
     assert result.stdout_bytes.rstrip(b"\n") == stateless_window(wanted, {})
-
-
-def test_no_start_with_a_promise_that_is_not_kept() -> None:
-    """A key for encryption at rest, which this version does not do, ends the start with a line."""
-    result = sash("serve", SASH_ENCRYPTION_KEY="11" * 32)
-
-    assert result.exit_code == 2
-    assert "does not encrypt at rest" in result.stderr

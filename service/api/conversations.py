@@ -13,7 +13,7 @@ from service.api.schemas import Conversation, ConversationSummary, CreateConvers
 from service.core.counting import reference_tokens
 from service.core.messages import invalid, whole_numbers
 from service.core.settings import ConversationSettings, check_settings, decode_settings, encode_settings
-from service.problems import BadRequest, PreconditionFailed
+from service.problems import BadRequest, CannotOpen, PreconditionFailed
 from service.store.conversations import State
 
 Req = Request[Any, Any, Any]
@@ -103,7 +103,7 @@ async def _change(
         tenant,
         identity,
         settings=encode_settings(settings),
-        standing=state.settings,
+        standing=state.standing,
         ttl_ms=settings.ttl_seconds * 1000 if settings.ttl_seconds else None,
         if_match=expected,
         now_ms=now_ms(),
@@ -139,8 +139,11 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
     """Erase everything that is kept about a conversation."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     expected = if_match(request)
-    state = await context.conversations.get(tenant, identity)
-    line = await context.owners.line(tenant, state.settings, identity)
+    try:
+        state = await context.conversations.get(tenant, identity)
+        line = await context.owners.line(tenant, state.settings, identity)
+    except CannotOpen:
+        line = None  # whose it was nobody can tell any more; erased it can be
     await context.conversations.erase(tenant, identity, if_match=expected)
     await context.owners.unlist(line)
 

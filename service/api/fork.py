@@ -55,7 +55,8 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
 async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, str], state: State, at_seq: int) -> None:
     source, target = names
     settings, _ = decode_settings(state.settings)
-    staging = Staging(context.client, tenant, target, token=request_token(request))
+    data_keys = context.conversations.data_keys
+    staging = Staging(context.client, tenant, target, token=request_token(request), data_keys=data_keys)
     try:
         async for page in context.chunks.read(tenant, source, at_seq, state.edited):
             await staging.add(rows_of(page))

@@ -111,7 +111,8 @@ async def import_conversation(request: Req) -> Response[bytes]:
     refuse_taken(named or imported.id, "#/query/id" if named else "#/lines/1/id")
     identity = named or imported.id or fresh_id(request)
     await context.conversations.require_absent(tenant, identity, token=request_token(request))
-    staging = Staging(context.client, tenant, identity, token=request_token(request))
+    data_keys = context.conversations.data_keys
+    staging = Staging(context.client, tenant, identity, token=request_token(request), data_keys=data_keys)
     try:
         await _stage(request, staging, imported, first[1:])
         async for batch in batches:

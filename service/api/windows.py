@@ -57,9 +57,10 @@ class Stored:
             return {}
         if mode == "latest":
             return {self.state.question: self._documents} if self._documents else {}
-        seqs = [self.first_seq + i for i in self.records.rich() if self.records[i].grounding is not None]
-        seqs += [seq for seq, message in self.outside.items() if message.record.grounding is not None]
-        return await self._context.conversations.read_grounding(self._tenant, self._id, seqs, state=self.state)
+        records = {self.first_seq + i: self.records[i] for i in self.records.rich()}
+        records |= {seq: message.record for seq, message in self.outside.items()}
+        grounded = {seq: record for seq, record in records.items() if record.grounding is not None}
+        return await self._context.conversations.read_grounding(self._tenant, self._id, grounded, state=self.state)
 
     def history(self, column: int) -> History:
         """The tail as the core sees it."""

@@ -18,7 +18,9 @@ from typing import Literal
 import msgspec
 
 from service.store.client import Client, Script
+from service.store.datakeys import DataKeys
 from service.store.layout import PREFIX, conversation_name, keys_of
+from service.store.sealing import Kind, Purpose
 
 SCRIPTS = tuple(Script.load(name) for name in ("claim", "settle", "keep_answer"))
 KEEP_MS = 24 * 3600 * 1000
@@ -64,8 +66,9 @@ _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 class Claims:
     """Idempotency keys of all tenants."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, data_keys: DataKeys | None = None) -> None:
         self._client = client
+        self._data_keys = data_keys or DataKeys(client)
 
     async def take(
         self, tenant: str, key: str, fingerprint: bytes, now_ms: int
@@ -73,7 +76,12 @@ class Claims:
         """The claim for a run, the answer of one that is done, or why there is neither."""
         token = blake2b(f"{tenant}\0{key}".encode(), digest_size=16).hexdigest()
         name, run = f"{PREFIX}{{{tenant}/request/{token}}}:claim", secrets.token_hex(8)
-        match await self._client.call("claim", (name,), fingerprint, run, now_ms, HOLD_MS, KEEP_MS):
+        sealer = await self._data_keys.sealer(tenant, "")
+        keyed = sealer.digest(Purpose.REQUEST, fingerprint)
+        reply = await self._client.call("claim", (name,), keyed, run, now_ms, HOLD_MS, KEEP_MS)
+        if sealer.active and reply == [b"other"]:  # it may have been taken before a key was set
+            reply = await self._client.call("claim", (name,), fingerprint, run, now_ms, HOLD_MS, KEEP_MS)
+        match reply:
             case [b"run", began, again]:
                 return Claim(name, run, token, int(began), again == 1)
             case [b"done", kept]:
@@ -86,11 +94,15 @@ class Claims:
     async def _answer(self, tenant: str, token: str, kept: _Kept, now_ms: int) -> Answer | Forgotten:
         if kept.answer is not None:
             return kept.answer
-        keys = keys_of(conversation_name(tenant, kept.conversation))
+        name = conversation_name(tenant, kept.conversation)
+        keys = keys_of(name)
         (found,) = await self._client.commands([("HGET", keys.answers, token)])
         if found is None or len(found) == 13 or int(found[:13]) < now_ms - KEEP_MS:
             return Forgotten()
-        return _decode_answer(zlib.decompress(found[14:]) if found[13:14] == b"z" else found[14:])
+        blob = await self._data_keys.reading(
+            tenant, name, lambda sealer: sealer.open(Kind.ANSWER, found[13:], token.encode())
+        )
+        return _decode_answer(zlib.decompress(blob[1:]) if blob[:1] == b"z" else blob[1:])
 
     async def hold(self, claim: Claim, now_ms: int) -> None:
         """Hold the key for another while."""
@@ -103,9 +115,12 @@ class Claims:
     async def settle(self, tenant: str, claim: Claim, answer: Answer, conversation: str, now_ms: int) -> None:
         """Keep the answer, beside the conversation that it speaks of if there is one."""
         if conversation and answer.body:
-            keys = keys_of(conversation_name(tenant, conversation))
+            name = conversation_name(tenant, conversation)
+            keys = keys_of(name)
             blob = _encode(answer)
             blob = b"z" + zlib.compress(blob, 1) if len(blob) > _LONG_BYTES else b"p" + blob
+            sealer = await self._data_keys.sealer(tenant, name)
+            blob = sealer.seal(Kind.ANSWER, blob, claim.token.encode())
             kept = _Kept(None, conversation)
             await self._client.call(
                 "keep_answer", (keys.conversation, keys.answers), claim.token, f"{now_ms:013d}", blob, KEEP_MS

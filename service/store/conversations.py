@@ -12,14 +12,15 @@ from service.core.messages import orphan
 from service.core.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding, Summary
 from service.problems import ConversationExists, EntryConflict, Internal, NotFound, Pointer, PreconditionFailed
 from service.store.client import Client, Script
+from service.store.datakeys import DataKeys
 from service.store.layout import (
     conversation_name,
-    decode_grounding,
     decode_summary,
     keys_of,
-    pack,
     unpack_many,
 )
+from service.store.sealed import bound_to, open_bodies, open_grounding, open_message, seal_message
+from service.store.sealing import AnySealer, Kind
 
 SCRIPTS = tuple(
     Script.load(name) for name in ("append", "create", "change", "read_window", "read_range", "read_page", "erase")
@@ -45,6 +46,8 @@ class NewEntry(msgspec.Struct, frozen=True):
     tokens: tuple[int, int]
     tokens_parallel: tuple[int, int]
     grounding_tokens: tuple[int, int]
+    as_before: bool = False
+    """Whether it is to be found equal to an entry that was stored before a key was set."""
 
 
 class Appended(msgspec.Struct, frozen=True):
@@ -79,15 +82,21 @@ class State(msgspec.Struct, frozen=True):
     expires_ms: int | None = None
     edited: int = 0
     """The version at which history last changed other than by an append."""
+    standing: bytes = b""
+    """The settings as they are stored."""
+    sealed: bool = False
+    """Whether some of its messages are sealed."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A stored message: its place, who it is, its record, its body as JSON."""
+    """A stored message: its place, who it is, its record, its body as JSON; ``standing`` is record and details as stored,
+    where a page was read."""
 
     seq: int
     identity: Identity
     record: Record
     body: bytes
+    standing: bytes = b""
 
 
 class Tail(msgspec.Struct, frozen=True):
@@ -116,9 +125,10 @@ class Page(msgspec.Struct, frozen=True):
 class Conversations:
     """All conversations of a deployment; a tenant is named in every call, and sees no other's."""
 
-    def __init__(self, client: Client, *, retention_ms: int | None = None) -> None:
+    def __init__(self, client: Client, *, retention_ms: int | None = None, data_keys: DataKeys | None = None) -> None:
         self._client = client
         self._retention_ms = retention_ms
+        self.data_keys = data_keys or DataKeys(client)
 
     def ttl_ms(self, ttl_seconds: int | None) -> int | None:
         """How long a conversation is kept after its last change; None for ever."""
@@ -131,7 +141,8 @@ class Conversations:
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         ttl = ttl_ms or self._retention_ms
-        made = await self._client.call("create", keys[:1], name, settings, now_ms, ttl or "", token)
+        sealed = (await self.data_keys.sealer(tenant, name)).seal(Kind.SETTINGS, settings)
+        made = await self._client.call("create", keys[:1], name, sealed, now_ms, ttl or "", token)
         if not made:
             raise ConversationExists("A conversation with this id exists: append to it, or choose another id.")
 
@@ -157,8 +168,9 @@ class Conversations:
         Raises:
             PreconditionFailed, EntryConflict, OrphanToolResult, StoreUnavailable, StoreFull.
         """
-        call = self._append_call(conversation_name(tenant, conversation), entries, settings, if_match, now_ms)
-        return _appended(await self._client.call(call[0], call[1], *call[2]))
+        name = conversation_name(tenant, conversation)
+        reply = await self._append(tenant, name, entries, (settings, if_match, now_ms))
+        return await self.data_keys.reading(tenant, name, lambda sealer: _appended(sealer, reply[0]))
 
     async def append_and_read(
         self,
@@ -175,25 +187,63 @@ class Conversations:
     ) -> tuple[AppendReply, Tail]:
         """Append, and read the tail that a window needs, in one round trip."""
         name = conversation_name(tenant, conversation)
-        append = self._append_call(name, entries, settings, if_match, now_ms)
-        appended, read = await self._client.calls((append, _read_call(name, "", budget, column, most)))
-        reply = _appended(appended)
-        tail = _tail(name, read)
+        read = _read_call(name, "", budget, column, most)
+        reply = await self._append(tenant, name, entries, (settings, if_match, now_ms), read)
+
+        def opened(sealer: AnySealer) -> tuple[AppendReply, Tail | None]:
+            return _appended(sealer, reply[0]), _tail(sealer, name, reply[1])
+
+        appended, tail = await self.data_keys.reading(tenant, name, opened)
         if tail is None:
             raise NotFound("There is no such conversation.")
-        return reply, tail
+        return appended, tail
+
+    async def _append(
+        self, tenant: str, name: str, entries: Sequence[NewEntry], rest: tuple[bytes, str, int], *reads: Any
+    ) -> list[Any]:
+        """Replies of the append and of what is read behind it; ``rest`` is settings, if_match and now_ms."""
+        sealer = await self.data_keys.sealer(tenant, name)
+        entries = list(entries)
+        while True:
+            replies = await self._client.calls((self._append_call(sealer, name, entries, *rest), *reads))
+            match replies[0]:
+                case [b"conflict", int(index)] if sealer.active and not entries[index].as_before:
+                    # It may be the same entry, stored before a key was set: its digest there is the plain one.
+                    if await self._stored_digest(name, entries[index].identity.id) != entries[index].identity.digest:
+                        return replies
+                    entries[index] = msgspec.structs.replace(entries[index], as_before=True)
+                case _:
+                    return replies
+
+    async def _stored_digest(self, name: str, identity: str) -> bytes:
+        keys = keys_of(name)
+        (seq,) = await self._client.commands([("HGET", keys.ids, identity)])
+        (details,) = await self._client.commands([("LINDEX", keys.details, int(seq or 0) - 1)])
+        return unpack_many(bytes(RECORD_BYTES), details).identity(0).digest if seq and details else b""
 
     def _append_call(
-        self, name: str, entries: Sequence[NewEntry], settings: bytes, if_match: str, now_ms: int
+        self,
+        sealer: AnySealer,
+        name: str,
+        entries: Sequence[NewEntry],
+        settings: bytes,
+        if_match: str,
+        now_ms: int,
     ) -> tuple[str, tuple[str, ...], list[Any]]:
-        arguments: list[Any] = [now_ms, if_match, name, self._retention_ms or "", settings, len(entries)]
+        sealed = sealer.seal(Kind.SETTINGS, settings)
+        arguments: list[Any] = [now_ms, if_match, name, self._retention_ms or "", sealed, len(entries)]
         for entry in entries:
             arguments += (
                 entry.identity.id,
-                *pack(entry.record, entry.identity),
-                entry.body,
-                entry.grounding,
-                entry.metadata,
+                *seal_message(
+                    sealer,
+                    entry.record,
+                    entry.identity,
+                    entry.body,
+                    entry.grounding,
+                    entry.metadata,
+                    as_before=entry.as_before,
+                ),
                 entry.makes,
                 entry.answers,
                 "1" if entry.always else "",
@@ -213,7 +263,8 @@ class Conversations:
         """
         name = conversation_name(tenant, conversation)
         script, keys, arguments = _read_call(name, known_version, budget, column, most)
-        return _tail(name, await self._client.call(script, keys, *arguments))
+        reply = await self._client.call(script, keys, *arguments)
+        return await self.data_keys.reading(tenant, name, lambda sealer: _tail(sealer, name, reply))
 
     async def read_range(
         self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State
@@ -222,24 +273,34 @@ class Conversations:
 
         Raises HistoryEdited.
         """
-        keys = keys_of(conversation_name(tenant, conversation))
+        name = conversation_name(tenant, conversation)
+        keys = keys_of(name)
         wanted = (keys.conversation, keys.log, keys.counts, keys.details)
-        history, records, details, bodies = await self._client.call("read_range", wanted, first_seq, last_seq)
+        history, packed, details, bodies = await self._client.call("read_range", wanted, first_seq, last_seq)
         _check_history(history, state)
-        return unpack_many(records, details), bodies
+        records = unpack_many(packed, details)
+        if state.sealed:
+            bodies = await self.data_keys.reading(tenant, name, lambda sealer: open_bodies(sealer, records, bodies))
+        return records, bodies
 
     async def read_grounding(
-        self, tenant: str, conversation: str, seqs: Sequence[int], *, state: State
+        self, tenant: str, conversation: str, records: Mapping[int, Record], *, state: State
     ) -> dict[int, StoredGrounding]:
         """Documents of the messages that have any, of the history that ``state`` is of. Raises HistoryEdited."""
-        keys = keys_of(conversation_name(tenant, conversation))
-        if not seqs:
+        name = conversation_name(tenant, conversation)
+        keys = keys_of(name)
+        if not records:
             return {}
         found, history = await self._client.commands(
-            [("HMGET", keys.grounding, *seqs), ("HMGET", keys.conversation, "created", "edited")]
+            [("HMGET", keys.grounding, *records), ("HMGET", keys.conversation, "created", "edited")]
         )
         _check_history(history, state)
-        return {seq: decode_grounding(value) for seq, value in zip(seqs, found, strict=True) if value}
+        stored = {seq: value for seq, value in zip(records, found, strict=True) if value}
+
+        def opened(sealer: AnySealer) -> dict[int, StoredGrounding]:
+            return {seq: open_grounding(sealer, value, records[seq]) for seq, value in stored.items()}
+
+        return await self.data_keys.reading(tenant, name, opened)
 
     async def get(self, tenant: str, conversation: str) -> State:
         """Raises NotFound."""
@@ -250,7 +311,10 @@ class Conversations:
         )
         if not fields:
             raise NotFound("There is no such conversation.")
-        return _state(name, fields, length, expires_ms=ttl if ttl > 0 else None)
+        expires_ms = ttl if ttl > 0 else None
+        return await self.data_keys.reading(
+            tenant, name, lambda sealer: _state(sealer, name, fields, length, expires_ms=expires_ms)
+        )
 
     async def change(
         self,
@@ -264,18 +328,18 @@ class Conversations:
         now_ms: int,
         token: str,
     ) -> int:
-        """Put other settings in place of those ``standing``; gives the new version.
+        """Put other settings in place of those ``standing``, as they are stored; gives the new version.
 
         ``token`` makes a repeated call of the same request succeed.
 
         Raises:
             NotFound, and PreconditionFailed when the settings or the version are others by now.
         """
-        keys = keys_of(conversation_name(tenant, conversation)).kept
+        name = conversation_name(tenant, conversation)
+        keys = keys_of(name).kept
         ttl = ttl_ms or self._retention_ms or ""
-        return replied_version(
-            await self._client.call("change", keys, if_match, settings, ttl, now_ms, standing, token)
-        )
+        sealed = (await self.data_keys.sealer(tenant, name)).seal(Kind.SETTINGS, settings)
+        return replied_version(await self._client.call("change", keys, if_match, sealed, ttl, now_ms, standing, token))
 
     async def erase(self, tenant: str, conversation: str, *, if_match: str) -> None:
         """Forget a conversation wholly. Raises NotFound, PreconditionFailed."""
@@ -292,19 +356,33 @@ class Conversations:
         reply = await self._client.call("read_page", keys, first_seq, last_seq)
         if not reply:
             raise NotFound("There is no such conversation.")
-        identity, version, length, first, packed, details, bodies, grounding, metadata = reply
-        _check_identity(identity, name)
+        whose, version, length, first, packed, details, bodies, grounding, metadata = reply
+        _check_identity(whose, name)
         records = unpack_many(packed, details)
-        return Page(
-            version=int(version),
-            length=length,
-            messages=[
-                Message(seq=first + index, identity=records.identity(index), record=records[index], body=body)
-                for index, body in enumerate(bodies)
-            ],
-            grounding={first + index: decode_grounding(value) for index, value in enumerate(grounding) if value},
-            metadata={first + index: value for index, value in enumerate(metadata) if value},
-        )
+
+        def opened(sealer: AnySealer) -> Page:
+            messages = []
+            for index, stored in enumerate(bodies):
+                record, identity, body = open_message(sealer, records[index], records.identity(index), stored)
+                standing = packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] + details[index]
+                messages.append(Message(first + index, identity, record, body, standing))
+            return Page(
+                version=int(version),
+                length=length,
+                messages=messages,
+                grounding={
+                    first + index: open_grounding(sealer, value, records[index])
+                    for index, value in enumerate(grounding)
+                    if value
+                },
+                metadata={
+                    first + index: sealer.open(Kind.METADATA, value, bound_to(records[index]))
+                    for index, value in enumerate(metadata)
+                    if value
+                },
+            )
+
+        return await self.data_keys.reading(tenant, name, opened)
 
 
 def _read_call(name: str, known_version: str, budget: int, column: int, most: int) -> tuple[str, list[str], list[Any]]:
@@ -341,14 +419,14 @@ def _moved(version: int) -> PreconditionFailed:
     return PreconditionFailed(f"{said}: read it again and decide anew.", members={"version": version})
 
 
-def _appended(reply: list[Any]) -> AppendReply:
+def _appended(sealer: AnySealer, reply: list[Any]) -> AppendReply:
     match reply:
         case [b"ok", version, settings, *steps]:
             entries = [
                 Appended(seq=int(steps[i]), duplicate=steps[i + 1] == 1, parallel=steps[i + 2] == 1)
                 for i in range(0, len(steps), 3)
             ]
-            return AppendReply(version=version, settings=settings, entries=entries)
+            return AppendReply(version=version, settings=sealer.open(Kind.SETTINGS, settings), entries=entries)
         case [b"moved", version]:
             raise _moved(version)
         case [b"conflict", index]:
@@ -362,14 +440,14 @@ def _appended(reply: list[Any]) -> AppendReply:
             raise Internal("The store holds another conversation under this name.")
 
 
-def _state(name: str, flat: Sequence[bytes], length: int, *, expires_ms: int | None = None) -> State:
+def _state(sealer: AnySealer, name: str, flat: Sequence[bytes], length: int, *, expires_ms: int | None = None) -> State:
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
     _check_identity(fields[b"id"], name)
     summary = fields.get(b"summary")
     ttl = fields.get(b"ttl")
     return State(
         version=int(fields[b"v"]),
-        settings=fields[b"s"],
+        settings=sealer.open(Kind.SETTINGS, fields[b"s"]),
         created_ms=int(fields[b"created"]),
         updated_ms=int(fields[b"updated"]),
         length=length,
@@ -377,40 +455,45 @@ def _state(name: str, flat: Sequence[bytes], length: int, *, expires_ms: int | N
         grounding_messages=int(fields.get(b"gn", 0)),
         grounding_tokens=(int(fields.get(b"g0", 0)), int(fields.get(b"g1", 0))),
         question=int(fields.get(b"user", 0)),
-        summary=decode_summary(summary) if summary else None,
+        summary=decode_summary(sealer.open(Kind.SUMMARY, summary)) if summary else None,
         ttl_ms=int(ttl) if ttl else None,
         expires_ms=expires_ms,
         edited=int(fields.get(b"edited", 0)),
+        standing=fields[b"s"],
+        sealed=b"sealed" in fields,
     )
 
 
-def _tail(name: str, reply: list[Any]) -> Tail | None:
+def _tail(sealer: AnySealer, name: str, reply: list[Any]) -> Tail | None:
     if not reply:
         raise NotFound("There is no such conversation.")
     if len(reply) == 1:
         return None
     _, fields, length, first, records, details, bodies, documents, before, question = reply
-    state = _state(name, fields, length)
-    outside = {int(before[i]): _split(int(before[i]), before[i + 1]) for i in range(0, len(before), 2)}
+    state = _state(sealer, name, fields, length)
+    outside = {int(before[i]): _split(sealer, int(before[i]), before[i + 1]) for i in range(0, len(before), 2)}
     if question:
-        outside[state.question] = _message(state.question, *question)
+        outside[state.question] = _message(sealer, state.question, *question)
+    tail = unpack_many(records, details)
+    asked = outside[state.question].record if question else tail[state.question - first] if documents else None
     return Tail(
         state=state,
         first_seq=first,
-        records=unpack_many(records, details),
-        bodies=bodies,
-        documents=decode_grounding(documents) if documents else None,
+        records=tail,
+        bodies=open_bodies(sealer, tail, bodies) if state.sealed else bodies,
+        documents=open_grounding(sealer, documents, asked) if asked and documents else None,
         outside=tuple(outside[seq] for seq in sorted(outside)),
     )
 
 
-def _split(seq: int, value: bytes) -> Message:
+def _split(sealer: AnySealer, seq: int, value: bytes) -> Message:
     """A message as ``pinned`` repeats it: the length of its details, record, details, body."""
     record = 4 + RECORD_BYTES
     end = record + int.from_bytes(value[:4], "big")
-    return _message(seq, value[4:record], value[record:end], value[end:])
+    return _message(sealer, seq, value[4:record], value[record:end], value[end:])
 
 
-def _message(seq: int, packed: bytes, details: bytes, body: bytes) -> Message:
+def _message(sealer: AnySealer, seq: int, packed: bytes, details: bytes, body: bytes) -> Message:
     records = unpack_many(packed, details)
-    return Message(seq=seq, identity=records.identity(0), record=records[0], body=body)
+    (opened,) = open_bodies(sealer, records, [body])
+    return Message(seq=seq, identity=records.identity(0), record=records[0], body=opened)

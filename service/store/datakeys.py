@@ -200,6 +200,16 @@ class DataKeys:
 
     # ---- for operators
 
+    async def without_key(self) -> bool:
+        """Whether tenants have keys and no master key is set: what is written now would not be encrypted.
+
+        Raises StoreUnavailable.
+        """
+        if self._first is not None:
+            return False
+        (found,) = await self._client.commands([("EXISTS", _TENANTS)])
+        return bool(found)
+
     async def rotate(self, tenant: str) -> str:
         """Make a data key, which seals from now on; gives its id. Raises StoreUnavailable, StoreFull."""
         made = [_wrapped(value).created_ms for value in (await self._stored(tenant)).values()]

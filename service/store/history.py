@@ -23,10 +23,11 @@ from service.store.layout import (
     conversation_name,
     encode_json,
     keys_of,
-    pack,
     places,
     unpack_many,
 )
+from service.store.sealed import open_bodies, seal_message
+from service.store.sealing import Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("redact", "rewind", "free_ids", "summarize", "lease"))
 
@@ -42,10 +43,12 @@ class Histories:
     def __init__(self, client: Client, conversations: Conversations) -> None:
         self._client = client
         self._conversations = conversations
+        self._data_keys = conversations.data_keys
 
     async def redact(self, tenant: str, conversation: str, seq: int, *, if_match: str, now_ms: int, token: str) -> int:
         """Take a message's content away; gives the version. Raises NotFound, PreconditionFailed."""
-        keys = keys_of(conversation_name(tenant, conversation))
+        name = conversation_name(tenant, conversation)
+        keys = keys_of(name)
         for _ in range(_ATTEMPTS):
             page = await self._conversations.page(tenant, conversation, seq, seq)
             if not page.messages:
@@ -54,13 +57,9 @@ class Histories:
             if message.record.flags & Flags.REDACTED:
                 require_version(page.version, if_match)
                 return page.version
-            packed, details = await self._client.commands(
-                [("GETRANGE", keys.counts, *places(seq, seq)), ("LINDEX", keys.details, seq - 1)]
-            )
-            if not details or unpack_many(packed, details)[0] != message.record:
-                continue
             record, body = redact_record(message.record, message.body)
             identity = msgspec.structs.replace(message.identity, digest=NO_DIGEST)
+            redacted = seal_message(await self._data_keys.sealer(tenant, name), record, identity, body)
             before, after = _tokens(message.record), _tokens(record)
             documents = message.record.grounding
             reply = await self._client.call(
@@ -70,9 +69,10 @@ class Histories:
                 token,
                 now_ms,
                 seq,
-                packed + details,
-                *pack(record, identity),
-                body,
+                message.standing,
+                redacted.record,
+                redacted.details,
+                redacted.body,
                 before[0] - after[0],
                 before[1] - after[1],
                 0 if documents is None else 1,
@@ -111,7 +111,7 @@ class Histories:
             async for first, records in self._records(keys, to_seq + 1, state.length):
                 gone.add(first, records)
                 progress()
-            open_group, unpinned = await self._boundary(keys, to_seq)
+            open_group, unpinned = await self._boundary(tenant, conversation_name(tenant, conversation), to_seq)
             arguments = (str(state.version), token, now_ms, to_seq, *gone.totals, open_group, *unpinned)
             reply = await self._client.call("rewind", keys, *arguments)
             if reply[:1] == [b"moved"]:
@@ -145,10 +145,11 @@ class Histories:
             yield [word for identity, seq in pairs if seq > to_seq for word in (identity, seq)]
             cursor = None if cursor == b"0" else cursor
 
-    async def _boundary(self, keys: Keys, to_seq: int) -> tuple[bytes, list[int]]:
+    async def _boundary(self, tenant: str, name: str, to_seq: int) -> tuple[bytes, list[int]]:
         """The tool group that message ``to_seq`` leaves open, and those of it that nobody pinned."""
         if to_seq == 0:
             return b"", []
+        keys = keys_of(name)
         first = max(1, to_seq - _LONGEST_GROUP + 1)
         records = await self._read(keys, first, to_seq)
         start = len(records) - 1
@@ -157,6 +158,8 @@ class Histories:
         if start < 0 or not records[start].calls:
             return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
         (bodies,) = await self._client.commands([("LRANGE", keys.log, first + start - 1, to_seq - 1)])
+        group_records = records[start:]
+        bodies = await self._data_keys.reading(tenant, name, lambda sealer: open_bodies(sealer, group_records, bodies))
         pending = _pending([msgspec.json.decode(body) for body in bodies])
         group = {"s": first + start, "x": int(records[start].calls > 1), "p": pending}
         pinned = any(record.pinned for record in records[start:])
@@ -180,11 +183,13 @@ class Histories:
         Raises:
             NotFound, PreconditionFailed, and Unprocessable when it covers more than there is.
         """
-        keys = keys_of(conversation_name(tenant, conversation))
+        name = conversation_name(tenant, conversation)
+        keys = keys_of(name)
         edited, through = "", ""
         if standing is not None:
             edited, through = str(standing.edited), str(standing.summary.through_seq if standing.summary else 0)
-        stored = encode_json(summary) if summary else b""
+        sealer = await self._data_keys.sealer(tenant, name)
+        stored = sealer.seal(Kind.SUMMARY, encode_json(summary)) if summary else b""
         covers = summary.through_seq if summary else 0
         reply = await self._client.call("summarize", keys, if_match, token, now_ms, stored, covers, edited, through)
         if reply[:1] == [b"short"]:

@@ -12,17 +12,18 @@ A sealed value is as long as the plain one and 33 bytes::
     5-16    nonce, random
     17-     ciphertext, then 16 bytes that authenticate it
 
-Each value is bound to its conversation by the key, and by the associated data to what it is (``Kind``) and to the entry
-or request that it belongs to: bytes moved to another conversation, field or message do not open. A message is bound
-to its entry id and not to its seq, which nobody knows before the append script runs. What this cannot see is old bytes
-put back in the place where they were.
+Each value is bound to its conversation by the key, and by the associated data to what it is (``Kind``) and to whose it
+is: a message, its documents and its notes to the message's record (role, counts, size, digest of the content; not the
+flags, which change), a kept answer to its request. So bytes moved to another conversation, field or message do not open,
+nor does a message whose counts were changed. Its seq is not bound: nobody knows it before the append script runs. What
+this cannot see is that messages went, or that old bytes were put back with their old record.
 
 Nonces are random, which is sound for 2**32 values under one key (NIST SP 800-38D, 8.3). The key is a conversation's own,
 made from the data key by HKDF (RFC 5869), so the bound is for each conversation and data key: nobody reaches it.
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from os import urandom
@@ -46,12 +47,12 @@ _ID, _NONCE, _HEADER_BYTES = slice(1, 5), slice(5, 17), 17
 class Kind:
     """What a sealed value is."""
 
-    BODY: Final = b"body"
-    GROUNDING: Final = b"grounding"
-    METADATA: Final = b"metadata"
-    SETTINGS: Final = b"settings"
-    SUMMARY: Final = b"summary"
-    ANSWER: Final = b"answer"
+    BODY: Final = b"body\0"
+    GROUNDING: Final = b"grounding\0"
+    METADATA: Final = b"metadata\0"
+    SETTINGS: Final = b"settings\0"
+    SUMMARY: Final = b"summary\0"
+    ANSWER: Final = b"answer\0"
 
 
 class Purpose:
@@ -159,37 +160,19 @@ class Sealer:
         self._keys = keys
         self._name = name.encode()
 
-    def seal(self, kind: bytes, value: bytes, owner: str = "") -> bytes:
-        """``value`` as it is stored; ``owner`` is the id of the entry, or the token of the request, that it is of."""
-        return self._keys.seal(self._name, b"%b\0%b" % (kind, owner.encode()), value) if value else value
+    def seal(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:
+        """``value`` as it is stored; ``owner`` is what it is bound to: of a message ``bound_to`` its record."""
+        return self._keys.seal(self._name, kind + owner, value) if value else value
 
-    def open(self, kind: bytes, value: bytes, owner: str = "") -> bytes:
+    def open(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:
         """The value that was stored, sealed or plain. Raises CannotOpen, UnknownKey."""
         if value[:1] != _MARK:
             return value
-        return self._keys.open(self._name, b"%b\0%b" % (kind, owner.encode()), value)
+        return self._keys.open(self._name, kind + owner, value)
 
     def digest(self, purpose: bytes, value: bytes) -> bytes:
         """A digest in place of another, of the same length."""
         return self._keys.digest(purpose, value)
-
-    def open_joined(self, places: Iterable[tuple[int, str]], joined: bytes) -> bytes:
-        """Bodies joined with commas, opened and joined again; ``places`` are their plain sizes and their entries' ids.
-
-        Raises CannotOpen, UnknownKey.
-        """
-        plain, start = [], 0
-        for size, owner in places:
-            if joined[start : start + 1] == _MARK:
-                end = start + size + OVERHEAD
-                plain.append(self._keys.open(self._name, b"body\0" + owner.encode(), joined[start:end]))
-            else:
-                end = start + size
-                plain.append(joined[start:end])
-            start = end + 1
-        if start != len(joined) + (start > 0):
-            raise CannotOpen("What is stored is not as long as it was.")
-        return b",".join(plain)
 
 
 class PlainSealer:
@@ -197,11 +180,11 @@ class PlainSealer:
 
     active = False
 
-    def seal(self, kind: bytes, value: bytes, owner: str = "") -> bytes:  # noqa: ARG002
+    def seal(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:  # noqa: ARG002
         """The value itself."""
         return value
 
-    def open(self, kind: bytes, value: bytes, owner: str = "") -> bytes:  # noqa: ARG002
+    def open(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:  # noqa: ARG002
         """The value itself. Raises CannotOpen when it is sealed."""
         if value[:1] == _MARK:
             raise no_key_set(value)

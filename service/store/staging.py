@@ -21,7 +21,10 @@ from service.core.records import Flags, Identity, Record, Summary
 from service.core.units import DEVELOPER, FUNCTION, TOOL, USER
 from service.problems import ConversationExists, StoreUnavailable
 from service.store.client import Client, Script
-from service.store.layout import PARTS, conversation_name, encode_json, keys_of, pack
+from service.store.datakeys import DataKeys
+from service.store.layout import PARTS, conversation_name, encode_json, keys_of
+from service.store.sealed import Stored, seal_message
+from service.store.sealing import AnySealer, Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("stage", "publish"))
 _KEEP_MS = 600_000
@@ -119,8 +122,12 @@ class _Tally:
 class Staging:
     """One conversation that is being built; ``token`` makes a repeated publication of one request succeed."""
 
-    def __init__(self, client: Client, tenant: str, conversation: str, *, token: str) -> None:
+    def __init__(
+        self, client: Client, tenant: str, conversation: str, *, token: str, data_keys: DataKeys | None = None
+    ) -> None:
         self._client = client
+        self._tenant = tenant
+        self._data_keys = data_keys or DataKeys(client)
         self._name = conversation_name(tenant, conversation)
         self._keys = keys_of(self._name)
         prefix = self._keys.log.removesuffix("log") + f"staged-{secrets.token_hex(8)}:"
@@ -136,6 +143,7 @@ class Staging:
     async def add(self, rows: Sequence[Row]) -> None:
         """Put messages at the end. Raises StagedTwice, OrphanRow, StoreUnavailable, StoreFull."""
         before = self._tally.length
+        sealer = await self._data_keys.sealer(self._tenant, self._name)
         arguments: list[Any] = [before, _KEEP_MS, len(rows)]
         pinned: list[Any] = []
         for index, given in enumerate(rows):
@@ -143,10 +151,9 @@ class Staging:
                 row, pins = self._tally.add(given)
             except ValueError:
                 raise OrphanRow(index) from None
-            packed = pack(row.record, row.identity)
-            arguments += (row.identity.id, *packed, row.body, row.grounding, row.metadata)
+            arguments += (row.identity.id, *_sealed(sealer, row))
             for seq, each in pins:
-                pinned += (seq, *pack(each.record, each.identity), each.body)
+                pinned += (seq, *_sealed(sealer, each)[:3])
         match await self._client.call("stage", self._staged, *arguments, *pinned):
             case [b"twice", index]:
                 raise StagedTwice(index)
@@ -165,14 +172,26 @@ class Staging:
     ) -> None:
         """Give the conversation its name. Raises ConversationExists, StoreUnavailable, StoreFull."""
         tally = self._tally
-        fields: list[Any] = ["id", self._name, "s", settings, "v", version, "created", created_ms]
+        sealer = await self._data_keys.sealer(self._tenant, self._name)
+        fields: list[Any] = [
+            "id",
+            self._name,
+            "s",
+            sealer.seal(Kind.SETTINGS, settings),
+            "v",
+            version,
+            "created",
+            created_ms,
+        ]
         fields += ("updated", updated_ms, "t0", tally.tokens[0], "t1", tally.tokens[1], "user", tally.user)
         fields += ("gn", tally.documents[0], "g0", tally.documents[1], "g1", tally.documents[2])
         fields += ("open", tally.open_group())
         if tally.rich:
             fields += ("rich", 1)
+        if sealer.active:
+            fields += ("sealed", 1)
         if summary is not None:
-            fields += ("summary", encode_json(summary), "through", summary.through_seq)
+            fields += ("summary", sealer.seal(Kind.SUMMARY, encode_json(summary)), "through", summary.through_seq)
         keys = (*self._keys.kept, *self._staged)
         match await self._client.call("publish", keys, self._token, tally.length, ttl_ms or "", *fields):
             case [b"exists"]:
@@ -183,6 +202,10 @@ class Staging:
     async def abandon(self) -> None:
         """Drop what was staged, now rather than when it expires."""
         await self._client.commands([("UNLINK", *self._staged)])
+
+
+def _sealed(sealer: AnySealer, row: Row) -> Stored:
+    return seal_message(sealer, row.record, row.identity, row.body, row.grounding, row.metadata)
 
 
 def _lost() -> StoreUnavailable:

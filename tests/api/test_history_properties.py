@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from service.core.counting import reference_tokens
 from service.core.units import USER
 from service.store.layout import Keys, keys_of, unpack_many
+from service.store.sealed import SEALED_BYTES
+from service.store.sealing import is_sealed
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 _numbers = count()
@@ -119,7 +121,7 @@ def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
     bodies = raw.lrange(keys.log, 0, -1)
     state = raw.hgetall(keys.conversation)
     assert len(records) == len(columns.details) == len(bodies) == length
-    assert [record.size for record in records] == [len(body) for body in bodies]
+    assert [record.size for record in records] == [len(body) - SEALED_BYTES * is_sealed(body) for body in bodies]
     tokens = [reference_tokens(record.measure, parallel=record.parallel) for record in records]
     grounded = [record.grounding for record in records if record.grounding is not None]
     figures = {
@@ -138,7 +140,9 @@ def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
     for seq, copy in raw.hgetall(keys.pinned).items():
         place = int(seq) - 1
         packed, details, body = columns[place : place + 1].packed, raw.lindex(keys.details, place), bodies[place]
-        assert copy == len(details).to_bytes(4, "big") + packed + details + body
+        head = len(details).to_bytes(4, "big") + packed + details
+        assert copy == head + (copy[len(head) :] if is_sealed(body) else body)
+        assert len(copy) == len(head + body)
 
 
 async def check_window(talk: Talk, query: dict[str, Any]) -> None:

@@ -166,3 +166,12 @@ async def test_absent_and_conditions(client: httpx.AsyncClient, conversation: st
     assert (await client.delete(f"{path}/1", headers={"If-Match": '"7"'})).status_code == 412
     assert (await client.delete(f"{path}/1", headers={"If-Match": '"1"'})).status_code == 204
     assert (await client.delete(f"{path}/1", headers={"If-Match": '"1"'})).status_code == 412
+
+
+async def test_what_stands_for_a_text_may_cost_more_than_text(client: httpx.AsyncClient, conversation: str) -> None:
+    """A system message is more than its text to some models, and so may what a redaction leaves of it be."""
+    await append(client, conversation, {"id": "s", "message": {"role": "system", "content": ""}}, user("hello"))
+    assert (await client.delete(f"/conversations/{conversation}/messages/1")).status_code == 204
+    window = await client.get(f"/conversations/{conversation}/window?model=gpt-4o")
+    assert window.status_code == 200
+    assert window.json()["request"]["messages"][0] == {"role": "system", "content": "[redacted]"}

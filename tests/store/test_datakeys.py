@@ -22,6 +22,7 @@ TENANTS = "sash:{keys}:tenants"
 def raw(store: EmbeddedStore) -> Iterator[redis.Redis]:
     """The server, for what is there in bytes; no tenant has keys before and after."""
     with redis.Redis.from_url(store.url) as raw:
+        raw.delete(HASH, TENANTS)
         yield raw
         raw.delete(HASH, TENANTS)
 

@@ -13,7 +13,7 @@
 -- Everything is checked before anything is written: a script is atomic, but it is not undone.
 local FIELDS, RECORD = 15, 24
 local PARALLEL, REDACTED, LEGACY_CALL, RICH = 8, 16, 32, 64
-local USER, FUNCTION = 2, 5
+local USER, FUNCTION, SEALED = 2, 5, 1
 local conversation, log, counts, details, ids, grounding, metadata, pinned = unpack(KEYS)
 local now, expected, name = ARGV[1], ARGV[2], ARGV[3]
 local entries = tonumber(ARGV[6])
@@ -89,7 +89,7 @@ if fresh > 0 then
   version = version + 1
   local t0, t1 = tonumber(state[3] or 0), tonumber(state[4] or 0)
   local gn, g0, g1 = tonumber(state[5] or 0), tonumber(state[6] or 0), tonumber(state[7] or 0)
-  local user, rich = state[10] or '0', false
+  local user, rich, sealed = state[10] or '0', false, false
   local ttl = state[9]
   if not state[1] then
     ttl = ARGV[4] ~= '' and ARGV[4] or nil
@@ -112,7 +112,7 @@ if fresh > 0 then
       redis.call('APPEND', counts, record)
       redis.call('RPUSH', details, its_details)
       redis.call('HSET', ids, ARGV[at + 1], step.seq)
-      rich = rich or has(record, RICH)
+      rich, sealed = rich or has(record, RICH), sealed or string.byte(body) == SEALED
       if ARGV[at + 5] ~= '' then
         redis.call('HSET', grounding, step.seq, ARGV[at + 5])
         gn, g0, g1 = gn + 1, g0 + ARGV[at + 14], g1 + ARGV[at + 15]
@@ -137,6 +137,7 @@ if fresh > 0 then
   redis.call('HSET', conversation, 'v', version, 'updated', now, 't0', t0, 't1', t1, 'gn', gn, 'g0', g0, 'g1', g1,
     'user', user, 'open', open and #open.p > 0 and cjson.encode(open) or '')
   if rich then redis.call('HSET', conversation, 'rich', 1) end
+  if sealed then redis.call('HSET', conversation, 'sealed', 1) end
   if ttl then
     for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ttl) end
   end

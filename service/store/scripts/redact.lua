@@ -6,7 +6,7 @@
 --       6 new record   7 its details   8 new body   9 10 tokens less, o200k and cl100k   11 messages with documents less
 --       12 13 tokens of documents less
 -- Gives {'ok', version}, {'moved', version}, {'changed'} when another record stands there, or {}
-local RECORD = 24
+local RECORD, RICH, SEALED = 24, 64, 1
 local conversation, log, counts, details, _, grounding, metadata, pinned, answers = unpack(KEYS)
 local state = redis.call('HMGET', conversation, 'v', 'ttl', 'through')
 if not state[1] then return {} end
@@ -21,6 +21,8 @@ end
 redis.call('SETRANGE', counts, (seq - 1) * RECORD, ARGV[6])
 redis.call('LSET', details, seq - 1, ARGV[7])
 redis.call('LSET', log, seq - 1, ARGV[8])
+if math.floor(string.byte(ARGV[6]) / RICH) % 2 == 1 then redis.call('HSET', conversation, 'rich', 1) end
+if string.byte(ARGV[8]) == SEALED then redis.call('HSET', conversation, 'sealed', 1) end
 redis.call('HDEL', grounding, seq)
 redis.call('HDEL', metadata, seq)
 if redis.call('HEXISTS', pinned, seq) == 1 then

@@ -1,0 +1,312 @@
+"""Encryption at rest, seen from outside: nothing that people wrote is on the disk, and clients notice nothing."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import redis
+from api.everything import CALLS, EVERYTHING, append, result, said, seen
+from conftest import http, lifespan
+
+from service.app import create_app
+from service.core.messages import digest
+from service.settings import ApiKey, Settings
+from service.store.client import Client
+from service.store.datakeys import SCRIPTS, DataKeys
+from service.store.embedded import EmbeddedStore
+
+KEY = b"master".ljust(32)
+CANARY = "kanarienvogel"
+SETTINGS: dict[str, Any] = {
+    "model": "gpt-4o",
+    "owner": "ann",
+    "system": f"system {CANARY}",
+    "few_shots": [{"role": "user", "content": f"shot {CANARY}"}, {"role": "assistant", "content": "ok"}],
+    "tools": [{"type": "function", "function": {"name": "look", "description": CANARY, "parameters": {}}}],
+    "grounding_template": "{content}\n\n" + CANARY + ":\n{documents}",
+    "metadata": {"note": CANARY},
+}
+CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": json.dumps({"at": CANARY})}}
+SAYINGS: tuple[dict[str, Any], ...] = (
+    said(f"developer {CANARY}", "a", "developer"),
+    said(
+        f"question {CANARY}",
+        "b",
+        grounding={"documents": [{"text": f"document {CANARY}", "id": "d-1"}]},
+        metadata={"note": CANARY},
+        pinned=True,
+    ),
+    {"id": "c", "message": {"role": "assistant", "content": None, "tool_calls": [CALL]}},
+    {"id": "d", "message": {"role": "tool", "tool_call_id": "call-1", "content": CANARY}, "pinned": True},
+    said(f"answer {CANARY}", "e", "assistant"),
+    {"id": "f", "message": {"role": "user", "content": f"last {CANARY}", "name": CANARY}},
+)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
+    """A store of this file's own, whose every byte may be looked at."""
+    with EmbeddedStore(tmp_path_factory.mktemp("encrypted"), fsync="everysec") as store:
+        yield store
+
+
+@pytest.fixture
+def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
+    """The store's server, empty but for what the test puts there."""
+    with redis.Redis.from_url(own.url) as raw:
+        raw.flushall()
+        yield raw
+
+
+@asynccontextmanager
+async def service(own: EmbeddedStore, *keys: bytes, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """The service with these master keys, as a process of its own would be."""
+    wanted = Settings(redis_url=own.url, store_connections=2, durability="fast", encryption_key=keys, **settings)
+    async with lifespan(create_app(wanted)) as app, http(app) as client:
+        yield client
+
+
+def on_disk(own: EmbeddedStore) -> bytes:
+    """Every byte of the data directory, after the store was asked to put all that it knows there in both forms."""
+    with redis.Redis.from_url(own.url) as server:
+        server.save()
+        config = server.config_get("dir")
+    return b"".join(path.read_bytes() for path in Path(config["dir"]).rglob("*") if path.is_file())
+
+
+def rewritten(raw: redis.Redis) -> None:
+    """Return when the append-only file holds what there is, and nothing of before."""
+    raw.bgrewriteaof()
+    while raw.info("persistence")["aof_rewrite_in_progress"] or raw.info("persistence")["aof_rewrite_scheduled"]:
+        time.sleep(0.02)
+
+
+async def everything_said(client: httpx.AsyncClient) -> None:
+    """Each call that stores what people wrote, the canary in all of it."""
+    assert (await client.post("/conversations", json={"id": "one", **SETTINGS})).status_code == 201
+    headers = {"Idempotency-Key": "k-1"}
+    body = {"messages": list(SAYINGS)}
+    path = "/conversations/one"
+    assert (await client.post(f"{path}/messages?model=gpt-4o", json=body, headers=headers)).status_code == 201
+    again = await client.post(f"{path}/messages?model=gpt-4o", json=body, headers=headers)
+    assert again.headers["idempotency-replayed"] == "true"
+    assert CANARY in again.text
+    summary = {"text": f"summary {CANARY}", "through_seq": 2}
+    assert (await client.put(f"{path}/summary", json=summary)).status_code == 200
+    changed = await client.patch(path, json={"document_separator": CANARY}, headers={"Idempotency-Key": "k-2"})
+    assert changed.status_code == 200
+    assert (await client.post(f"{path}/fork", json={"id": "two"})).status_code == 201
+    exported = (await client.get(f"{path}/export")).content
+    form = {"Content-Type": "application/x-ndjson"}
+    assert (await client.post("/conversations/import?id=three", content=exported, headers=form)).status_code == 201
+    assert (await client.post("/conversations/three/rewind", json={"to_seq": 3})).status_code == 200
+    assert (await client.delete("/conversations/two/messages/5")).status_code == 204
+
+
+async def test_nothing_that_was_said_is_on_the_disk(own: EmbeddedStore, raw: redis.Redis) -> None:
+    """After every call that stores text no file of the store holds a word of it, nor a digest that confirms a guess."""
+    guesses = [digest([each["message"]["role"], each["message"]["content"]], 8) for each in SAYINGS]
+    guesses.append(digest([SAYINGS[4]["message"], None, False, None, None], 16))
+    async with service(own) as client:
+        await everything_said(client)
+    before = on_disk(own)
+    assert CANARY.encode() in before
+    assert all(guess in before for guess in guesses)
+    raw.flushall()
+    rewritten(raw)
+    assert CANARY.encode() not in on_disk(own)
+
+    async with service(own, KEY) as client:
+        await everything_said(client)
+        state = (await client.get("/conversations/one")).json()
+
+    after = on_disk(own)
+    assert b"sash:{default/one}:log" in after
+    assert CANARY.encode() not in after
+    assert KEY not in after
+    assert [guess for guess in guesses if guess in after] == []
+    answers = raw.hgetall("sash:{default/one}:answers")
+    assert {value[13:14] for value in answers.values() if len(value) > 13} == {b"\x01"}
+    assert state["tokens"]["o200k_base"] == int(raw.hget("sash:{default/one}:conversation", "t0"))  # readable still
+
+
+async def test_clients_notice_nothing(own: EmbeddedStore, raw: redis.Redis) -> None:  # noqa: ARG001 - it clears up
+    """State, history and window are the same with and without a key, whatever the messages hold."""
+    found = []
+    for keys in ((), (KEY,)):
+        async with service(own, *keys) as client:
+            name = f"c-{len(keys)}"
+            await client.post("/conversations", json={"id": name, **SETTINGS})
+            await append(client, name, *EVERYTHING)
+            await client.put(f"/conversations/{name}/summary", json={"text": "earlier", "through_seq": 3})
+            found.append(await seen(client, name))
+    for each in found:
+        for message in each["messages"]:
+            message.pop("created_at")
+    assert found[0] == found[1]
+
+
+async def test_a_key_may_come_later(own: EmbeddedStore, raw: redis.Redis) -> None:
+    """What was stored before a key was set is read beside what came after; retries across the change are duplicates."""
+    headers = {"Idempotency-Key": "k-1"}
+    first = {"messages": [said("old", "a"), {"id": "b", "message": CALLS}, result("call-1", "c")]}
+    async with service(own) as client:
+        await client.post("/conversations", json={"id": "c", "system": "old"})
+        told = await client.post("/conversations/c/messages", json=first, headers=headers)
+    async with service(own, KEY) as client:
+        again = await client.post("/conversations/c/messages", json=first, headers=headers)
+        assert (again.headers["idempotency-replayed"], again.json()) == ("true", told.json())
+        retried = await append(client, "c", *first["messages"], result("call-2", "d"), said("new", "e"))
+        assert [each["duplicate"] for each in retried["messages"]] == [True, True, True, False, False]
+        other = await client.post("/conversations/c/messages", json={"messages": [said("another", "a")]})
+        assert other.status_code == 409
+        window = (await client.get("/conversations/c/window?model=gpt-4o")).json()["request"]["messages"]
+        assert [message.get("content") for message in window] == [
+            "old", "old", CALLS["content"], "42 é", "42 é", "new",
+        ]  # fmt: skip
+        page = (await client.get("/conversations/c/messages")).json()["messages"]
+        assert [each["message"] for each in page] == window[1:]
+    assert [value[:1] for value in raw.lrange("sash:{default/c}:log", 0, -1)] == [b"{", b"{", b"{", b"\x01", b"\x01"]
+
+
+async def test_an_export_encrypts_what_is_old(own: EmbeddedStore, raw: redis.Redis) -> None:
+    """Exported, erased and imported, an old conversation is the same, and encrypted."""
+    async with service(own) as client:
+        await append(client, "c", *EVERYTHING)
+        before = await seen(client, "c")
+    async with service(own, KEY) as client:
+        exported = (await client.get("/conversations/c/export")).content
+        assert (await client.delete("/conversations/c")).status_code == 204
+        form = {"Content-Type": "application/x-ndjson"}
+        assert (await client.post("/conversations/import", content=exported, headers=form)).status_code == 201
+        assert await seen(client, "c") == before
+        again = await append(client, "c", *EVERYTHING)
+        assert all(each["duplicate"] for each in again["messages"])
+    assert {value[:1] for value in raw.lrange("sash:{default/c}:log", 0, -1)} == {b"\x01"}
+
+
+async def test_without_the_key_it_says_so(
+    own: EmbeddedStore, raw: redis.Redis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A start without the key, or with another, reads nothing encrypted and says what is missing; erasing works."""
+    async with service(own, KEY) as client:
+        await client.post("/conversations", json={"id": "c", **SETTINGS})
+        await append(client, "c", *SAYINGS)
+    key = raw.lindex("sash:{default/c}:log", 0)[1:5].hex()
+    for keys, said_of_it in (((), "without SASH_ENCRYPTION_KEY"), ((b"other".ljust(32),), "which is not set")):
+        async with service(own, *keys) as client:
+            assert (await client.get("/readyz")).status_code == (200 if keys else 503)
+            for path in ("", "/messages", "/window?model=gpt-4o", "/messages/1"):
+                answer = await client.get(f"/conversations/c{path}")
+                problem = answer.json()
+                assert (answer.status_code, problem["type"]) == (500, "/problems/internal")
+                assert said_of_it in problem["detail"]
+                assert problem["key"] == key
+                assert CANARY not in answer.text
+            refused = await client.post("/conversations/d/messages", json={"messages": [said("x")]})
+            assert refused.status_code == (500 if keys else 201)
+    logged = capsys.readouterr().out
+    assert "what is stored does not open" in logged
+    assert CANARY not in logged
+    async with service(own) as client:
+        assert (await client.delete("/conversations/c")).status_code == 204
+    assert raw.keys("sash:{default/c}*") == []
+
+
+def _flipped(raw: redis.Redis) -> None:
+    value = raw.lindex("sash:{default/c}:log", 1)
+    raw.lset("sash:{default/c}:log", 1, value[:-20] + bytes([value[-20] ^ 1]) + value[-19:])
+
+
+def _swapped(raw: redis.Redis) -> None:
+    first, second = raw.lrange("sash:{default/c}:log", 0, 1)
+    raw.lset("sash:{default/c}:log", 0, second)
+    raw.lset("sash:{default/c}:log", 1, first)
+
+
+def _recounted(raw: redis.Redis) -> None:
+    raw.setrange("sash:{default/c}:counts", 24 + 4, b"\x09\x00\x00\x00")
+
+
+def _from_another(raw: redis.Redis) -> None:
+    raw.lset("sash:{default/c}:log", 1, raw.lindex("sash:{default/d}:log", 1))
+
+
+def _cut(raw: redis.Redis) -> None:
+    raw.lset("sash:{default/c}:log", 1, raw.lindex("sash:{default/c}:log", 1)[:40])
+
+
+def _documents_moved(raw: redis.Redis) -> None:
+    raw.hset("sash:{default/c}:grounding", 2, raw.hget("sash:{default/d}:grounding", 2))
+
+
+@pytest.mark.parametrize("change", [_flipped, _swapped, _recounted, _from_another, _cut, _documents_moved])
+async def test_what_was_changed_is_not_served(own: EmbeddedStore, raw: redis.Redis, change: Any) -> None:
+    """Bytes changed, cut, exchanged or brought from elsewhere, or a count changed, are an error and never a message."""
+    async with service(own, KEY) as client:
+        for name in ("c", "d"):
+            await append(client, name, said("hello", "a"), said("text", "b", grounding={"documents": [{"text": name}]}))
+        change(raw)
+        for path in ("/messages", "/window?model=gpt-4o"):
+            answer = await client.get(f"/conversations/c{path}")
+            assert answer.status_code == 500
+            assert "does not open: it was changed or moved" in answer.json()["detail"]
+        assert (await client.get("/conversations/d/messages")).status_code == 200
+
+
+async def test_two_tenants_have_their_own_keys(own: EmbeddedStore, raw: redis.Redis) -> None:
+    """One tenant's bytes do not open as another's, and rotating one's key is nothing to the other."""
+    keys = (ApiKey("acme", "key-of-acme-0123456789"), ApiKey("beta", "key-of-beta-0123456789"))
+    headers = [{"Authorization": f"Bearer {each.key}"} for each in keys]
+    async with service(own, KEY, api_keys=keys) as client:
+        for each in headers:
+            body = {"messages": [said("the same", "a")]}
+            assert (await client.post("/conversations/c/messages", json=body, headers=each)).status_code == 201
+        acme, beta = (raw.lindex(f"sash:{{{key.tenant}/c}}:log", 0) for key in keys)
+        counts = [raw.get(f"sash:{{{key.tenant}/c}}:counts") for key in keys]
+        assert acme[1:5] != beta[1:5]
+        assert counts[0][:16] == counts[1][:16]
+        assert counts[0][16:] != counts[1][16:]  # the digest
+        raw.lset("sash:{beta/c}:log", 0, acme)
+        answers = [await client.get("/conversations/c/messages", headers=each) for each in headers]
+    assert [answer.status_code for answer in answers] == [200, 500]
+    assert answers[1].json()["key"] == acme[1:5].hex()
+
+
+async def test_a_key_is_rotated_under_load(own: EmbeddedStore, raw: redis.Redis) -> None:
+    """Two processes append and read while the data key is rotated three times: nothing fails, and all of it is read."""
+    keeper = Client(own.url, scripts=SCRIPTS)
+    await keeper.open()
+    done = asyncio.Event()
+
+    async def talk(client: httpx.AsyncClient, writer: int) -> int:
+        said_so_far = 0
+        while not done.is_set():
+            await append(client, "c", said(f"{writer} {said_so_far}", f"{writer}-{said_so_far}"))
+            window = await client.get("/conversations/c/window?model=gpt-4o")
+            assert window.status_code == 200, window.text
+            said_so_far += 1
+        return said_so_far
+
+    async with service(own, KEY) as one, service(own, KEY) as two:
+        writers = [asyncio.create_task(talk(client, n)) for n, client in enumerate((one, two) * 4)]
+        await asyncio.sleep(0.2)
+        for _ in range(3):
+            await DataKeys(keeper, [KEY]).rotate("default")
+            # A process that starts now uses the new key at once; the two that run meet its messages.
+            async with service(own, KEY) as fresh:
+                await append(fresh, "c", said("fresh"))
+        done.set()
+        written = sum(await asyncio.gather(*writers)) + 3
+        assert (await one.get("/conversations/c")).json()["messages"]["count"] == written
+        async with service(own, KEY) as reader:
+            lines = (await reader.get("/conversations/c/export")).text.splitlines()
+    await keeper.close()
+    assert len(lines) == written + 1
+    assert len({value[1:5] for value in raw.lrange("sash:{default/c}:log", 0, -1)}) == 4
