@@ -48,6 +48,14 @@ async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> by
         raise BadRequest("The body ended early.") from None
 
 
+def refuse_coded(request: Req) -> None:
+    """Raise UnsupportedMediaType for a body that says that it is compressed."""
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise UnsupportedMediaType(
+            "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
+        )
+
+
 async def decode(request: Req, decoder: msgspec.json.Decoder[T], media_type: re.Pattern[str] = JSON_BODY) -> T:
     """The body as the decoder's type."""
     body = await read_body(request, media_type)

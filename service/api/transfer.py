@@ -15,7 +15,7 @@ from litestar.exceptions import InternalServerException
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from service.api.body import checked_id, etag, if_none_match, query_of, refuse_taken, worker
+from service.api.body import checked_id, etag, if_none_match, query_of, refuse_coded, refuse_taken, worker
 from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.importing import Imported, Line, prepare_lines, read_head
@@ -98,10 +98,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
     context, tenant = context_of(request), tenant_of(request)
     if not _NDJSON.fullmatch(request.headers.get("content-type", "")):
         raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
-    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise UnsupportedMediaType(
-            "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
-        )
+    refuse_coded(request)
     named = query_of(request, ImportQuery).id
     batches = _batches(request, context.settings.max_import_bytes, context.settings.max_body_bytes)
     first: list[Line] = await anext(batches, [])
