@@ -1,7 +1,7 @@
 """From a stored tail, or a history in a body, to the window's JSON."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 import msgspec
 
@@ -37,19 +37,32 @@ class Stored:
         self.state = tail.state
         self.first_seq = tail.first_seq
         self.records = tail.records
+        self._bodies_seq = tail.bodies_seq
         self._bodies = tail.bodies
         self.outside = {message.seq: message for message in tail.outside}
         self._documents = tail.documents
 
     async def read_older(self, first_seq: int) -> None:
-        """Put messages from ``first_seq`` on before the tail."""
-        records, bodies = await self._context.conversations.read_range(
+        """Put records from ``first_seq`` on before the tail."""
+        older = await self._context.conversations.read_records(
             self._tenant, self._id, first_seq, self.first_seq - 1, state=self.state
         )
-        self.records = records.before(self.records)
-        self._bodies = [*bodies, *self._bodies]
+        self.records = older.before(self.records)
         self.first_seq = first_seq
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
+
+    async def bodies(self, seqs: Iterable[int]) -> Bodies:
+        """The bodies that were read, with those of ``seqs`` among them."""
+        oldest = min((seq for seq in seqs if seq >= self.first_seq), default=self._bodies_seq)
+        if oldest < self._bodies_seq:
+            records = self.records[oldest - self.first_seq : self._bodies_seq - self.first_seq]
+            older = await self._context.conversations.read_bodies(
+                self._tenant, self._id, oldest, records, state=self.state
+            )
+            self._bodies = [*older, *self._bodies]
+            self._bodies_seq = oldest
+        outside = {seq: message.body for seq, message in self.outside.items()}
+        return Bodies(self._bodies_seq, self._bodies, outside)
 
     async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
         """Documents that the window may send: the newest question's, or all of the tail's."""
@@ -78,11 +91,6 @@ class Stored:
             summary=state.summary,
         )
 
-    def bodies(self) -> Bodies:
-        """The tail's bodies."""
-        outside = {seq: message.body for seq, message in self.outside.items()}
-        return Bodies(self.first_seq, self._bodies, outside)
-
 
 async def stored_window(context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery) -> bytes:
     """The window of a stored conversation, as JSON.
@@ -103,6 +111,11 @@ async def stored_window(context: Context, tenant: str, conversation: str, tail: 
         seen.tell(context.metrics, time.perf_counter() - started, key=key, fixed=id(parts))
         return body
     raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+
+
+def reach_key(tenant: str, conversation: str, query: WindowQuery) -> Hashable:
+    """What windows reach about equally far back for."""
+    return tenant, conversation, query.model, query.limit, query.max_tokens
 
 
 async def _read_again(context: Context, tenant: str, conversation: str, query: WindowQuery, limits: Limits) -> Tail:
@@ -131,7 +144,7 @@ async def _window_of(
     stored = Stored(context, tenant, conversation, tail)
     while True:
         grounding = await stored.grounding(query.grounding)
-        history, bodies = stored.history(column_of(limits.model)), stored.bodies()
+        history, bodies = stored.history(column_of(limits.model)), await stored.bodies(grounding)
         size = sum(len(text) for each in grounding.values() for _, text in each.documents)
         documents = documents_of(query, parts, history, bodies, grounding)
         try:
@@ -145,6 +158,9 @@ async def _window_of(
         await stored.read_older(window.first_seq)
     if context.summarizer is not None:
         context.summarizer.notice(tenant, conversation, tail.state, window, limits.model)
+    bodies = await stored.bodies(window.seqs)
+    oldest = next((seq for seq in window.seqs if seq >= history.first_seq), history.length)
+    context.reach.learn(reach_key(tenant, conversation, query), history.length - oldest + 1)
     return answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
 
 

@@ -120,19 +120,26 @@ class Client:
         return (await self.calls(((script, keys, arguments),)))[0]
 
     async def calls(self, calls: Sequence[tuple[str, Sequence[str], Sequence[Any]]]) -> list[Any]:
-        """Several scripts' replies, run in order in one round trip; their keys share one slot."""
-        return await self._observed("+".join([call[0] for call in calls]), self._calls(calls))
+        """Replies of several scripts, and plain commands, run in order in one round trip; their keys share one slot."""
+        return await self._observed(
+            "+".join([call[0] for call in calls if call[0] in self._scripts]), self._calls(calls)
+        )
 
     async def _calls(self, calls: Sequence[tuple[str, Sequence[str], Sequence[Any]]]) -> list[Any]:
         words = [
-            ("EVALSHA", self._scripts[script].sha, len(keys), *keys, *arguments) for script, keys, arguments in calls
+            ("EVALSHA", self._scripts[name].sha, len(keys), *keys, *arguments)
+            if name in self._scripts
+            else (name, *keys, *arguments)
+            for name, keys, arguments in calls
         ]
         try:
             return await self._commands(words)
         except NoScriptError:
             # Somebody flushed the scripts. What ran may run again, so the whole batch does, sources and all: a load
             # and a call by hash could have the next flush between them.
-            return await self._commands([("EVAL", self._sources[each[1]], *each[2:]) for each in words])
+            return await self._commands(
+                [("EVAL", self._sources[each[1]], *each[2:]) if each[0] == "EVALSHA" else each for each in words]
+            )
 
     async def commands(self, words: Sequence[Sequence[Any]]) -> list[Any]:
         """Replies to plain commands. Those of one slot leave together, and run in order on one connection.

@@ -17,14 +17,13 @@ from service.store.layout import (
     conversation_name,
     decode_summary,
     keys_of,
+    places,
     unpack_many,
 )
 from service.store.sealed import bound_to, open_bodies, open_grounding, open_message, seal_message
 from service.store.sealing import AnySealer, Kind
 
-SCRIPTS = tuple(
-    Script.load(name) for name in ("append", "create", "change", "read_window", "read_range", "read_page", "erase")
-)
+SCRIPTS = tuple(Script.load(name) for name in ("append", "create", "change", "read_window", "read_page", "erase"))
 _TOTALS = ("t0", "t1")
 
 
@@ -86,6 +85,8 @@ class State(msgspec.Struct, frozen=True):
     """The settings as they are stored."""
     sealed: bool = False
     """Whether some of its messages are sealed."""
+    rich: bool = False
+    """Whether a message's cost is, or was, in its details."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -100,11 +101,12 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Tail(msgspec.Struct, frozen=True):
-    """The end of a conversation as one read gave it."""
+    """The end of a conversation as one read gave it: records from ``first_seq`` on, bodies from ``bodies_seq`` on."""
 
     state: State
     first_seq: int
     records: Records
+    bodies_seq: int
     bodies: list[bytes]
     documents: StoredGrounding | None
     """Of the newest user message."""
@@ -184,14 +186,15 @@ class Conversations:
         budget: int,
         column: int,
         most: int,
+        bodies: int = 0,
     ) -> tuple[AppendReply, Tail]:
         """Append, and read the tail that a window needs, in one round trip."""
         name = conversation_name(tenant, conversation)
-        read = _read_call(name, "", budget, column, most)
-        reply = await self._append(tenant, name, entries, (settings, if_match, now_ms), read)
+        read = _read_calls(name, "", budget, column, most, bodies)
+        reply = await self._append(tenant, name, entries, (settings, if_match, now_ms), *read)
 
         def opened(sealer: AnySealer) -> tuple[AppendReply, Tail | None]:
-            return _appended(sealer, reply[0]), _tail(sealer, name, reply[1])
+            return _appended(sealer, reply[0]), _tail(sealer, name, *reply[1:])
 
         appended, tail = await self.data_keys.reading(tenant, name, opened)
         if tail is None:
@@ -254,34 +257,63 @@ class Conversations:
         return "append", keys_of(name).kept, arguments
 
     async def read_window(
-        self, tenant: str, conversation: str, *, known_version: str, budget: int, column: int, most: int
+        self,
+        tenant: str,
+        conversation: str,
+        *,
+        known_version: str,
+        budget: int,
+        column: int,
+        most: int,
+        bodies: int = 0,
     ) -> Tail | None:
         """The tail that a window of ``budget`` tokens likely needs; None when the caller has the version already.
 
         ``budget`` 0 asks for a modest tail, ``most`` 0 for no limit of messages; ``column`` is the encoding's place.
-        Raises NotFound.
+        ``bodies`` says how many bodies the window will likely hold; 0 for those of the whole tail. Raises NotFound.
         """
         name = conversation_name(tenant, conversation)
-        script, keys, arguments = _read_call(name, known_version, budget, column, most)
-        reply = await self._client.call(script, keys, *arguments)
-        return await self.data_keys.reading(tenant, name, lambda sealer: _tail(sealer, name, reply))
+        calls = _read_calls(name, known_version, budget, column, most, 0 if known_version else bodies)
+        replies = await self._client.calls(calls)
+        return await self.data_keys.reading(tenant, name, lambda sealer: _tail(sealer, name, *replies))
 
-    async def read_range(
+    async def read_records(
         self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State
-    ) -> tuple[Records, list[bytes]]:
-        """Records and bodies of ``first_seq`` to ``last_seq``, both included, of the history that ``state`` is of.
+    ) -> Records:
+        """Records of ``first_seq`` to ``last_seq``, both included, of the history that ``state`` is of.
+
+        Raises HistoryEdited.
+        """
+        keys = keys_of(conversation_name(tenant, conversation))
+        wanted: list[tuple[Any, ...]] = [("GETRANGE", keys.counts, *places(first_seq, last_seq))]
+        if state.rich:
+            wanted.append(("LRANGE", keys.details, first_seq - 1, last_seq - 1))
+        *read, history = await self._client.commands([*wanted, ("HMGET", keys.conversation, "created", "edited")])
+        _check_history(history, state)
+        return unpack_many(*read)
+
+    async def read_bodies(
+        self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
+    ) -> list[bytes]:
+        """Bodies of ``records``, which begin at ``first_seq``, of the history that ``state`` is of.
 
         Raises HistoryEdited.
         """
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
-        wanted = (keys.conversation, keys.log, keys.counts, keys.details)
-        history, packed, details, bodies = await self._client.call("read_range", wanted, first_seq, last_seq)
+        first = first_seq - 1
+        bodies, history = await self._client.commands(
+            [
+                ("LRANGE", keys.log, first, first + len(records) - 1),
+                ("HMGET", keys.conversation, "created", "edited"),
+            ]
+        )
         _check_history(history, state)
-        records = unpack_many(packed, details)
-        if state.sealed:
-            bodies = await self.data_keys.reading(tenant, name, lambda sealer: open_bodies(sealer, records, bodies))
-        return records, bodies
+
+        def opened(sealer: AnySealer) -> list[bytes]:
+            return open_bodies(sealer, records, bodies) if state.sealed else bodies
+
+        return await self.data_keys.reading(tenant, name, opened)
 
     async def read_grounding(
         self, tenant: str, conversation: str, records: Mapping[int, Record], *, state: State
@@ -385,10 +417,17 @@ class Conversations:
         return await self.data_keys.reading(tenant, name, opened)
 
 
-def _read_call(name: str, known_version: str, budget: int, column: int, most: int) -> tuple[str, list[str], list[Any]]:
+def _read_calls(
+    name: str, known_version: str, budget: int, column: int, most: int, bodies: int
+) -> list[tuple[str, Sequence[str], Sequence[Any]]]:
+    """One script; or the newest bodies beside it, and before both the version that they are of."""
     keys = keys_of(name)
-    wanted = [keys.conversation, keys.log, keys.counts, keys.details, keys.grounding, keys.pinned]
-    return "read_window", wanted, [known_version, budget, _TOTALS[column], most]
+    wanted = (keys.conversation, keys.log, keys.counts, keys.details, keys.grounding, keys.pinned)
+    script = ("read_window", wanted, (known_version, budget, _TOTALS[column], most, "" if bodies else 1))
+    if not bodies:
+        return [script]
+    version = ("HMGET", (keys.conversation,), ("created", "v"))
+    return [version, ("LRANGE", (keys.log,), (-bodies, -1)), script]
 
 
 def _check_identity(found: bytes, name: str) -> None:
@@ -461,16 +500,23 @@ def _state(sealer: AnySealer, name: str, flat: Sequence[bytes], length: int, *, 
         edited=int(fields.get(b"edited", 0)),
         standing=fields[b"s"],
         sealed=b"sealed" in fields,
+        rich=b"rich" in fields,
     )
 
 
-def _tail(sealer: AnySealer, name: str, reply: list[Any]) -> Tail | None:
+def _tail(sealer: AnySealer, name: str, *replies: Any) -> Tail | None:
+    """The tail of what ``_read_calls`` asked. Bodies beside the script count if nothing came between them and it."""
+    *beside, reply = replies
     if not reply:
         raise NotFound("There is no such conversation.")
     if len(reply) == 1:
         return None
     _, fields, length, first, records, details, bodies, documents, before, question = reply
     state = _state(sealer, name, fields, length)
+    if beside:
+        (created, version), newest = beside
+        known = (created, version) == (b"%d" % state.created_ms, b"%d" % state.version)
+        bodies = newest[-(length - first + 1) :] if known else []
     outside = {int(before[i]): _split(sealer, int(before[i]), before[i + 1]) for i in range(0, len(before), 2)}
     if question:
         outside[state.question] = _message(sealer, state.question, *question)
@@ -480,7 +526,8 @@ def _tail(sealer: AnySealer, name: str, reply: list[Any]) -> Tail | None:
         state=state,
         first_seq=first,
         records=tail,
-        bodies=open_bodies(sealer, tail, bodies) if state.sealed else bodies,
+        bodies_seq=length - len(bodies) + 1,
+        bodies=open_bodies(sealer, tail[len(tail) - len(bodies) :], bodies) if state.sealed else bodies,
         documents=open_grounding(sealer, documents, asked) if asked and documents else None,
         outside=tuple(outside[seq] for seq in sorted(outside)),
     )

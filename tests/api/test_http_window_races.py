@@ -34,15 +34,17 @@ async def test_a_second_read_of_another_history(store: EmbeddedStore, conversati
     async with opened(store.url) as conversations:
         await conversations.append("default", conversation, said("one", "two"), **APPEND)
         state = await conversations.get("default", conversation)
-        records, bodies = await conversations.read_range("default", conversation, 1, 2, state=state)
-        assert (len(records), len(bodies)) == (2, 2)
+        records = await conversations.read_records("default", conversation, 1, 2, state=state)
+        assert len(records) == 2
+        assert len(await conversations.read_bodies("default", conversation, 1, records, state=state)) == 2
         await conversations.append("default", conversation, said("three"), **APPEND)
-        assert await conversations.read_grounding("default", conversation, [1], state=state) == {}
+        assert await conversations.read_grounding("default", conversation, {1: records[0]}, state=state) == {}
 
         await conversations.erase("default", conversation, if_match="")
         reads: list[Any] = [
-            lambda: conversations.read_range("default", conversation, 1, 2, state=state),
-            lambda: conversations.read_grounding("default", conversation, [1], state=state),
+            lambda: conversations.read_records("default", conversation, 1, 2, state=state),
+            lambda: conversations.read_bodies("default", conversation, 1, records, state=state),
+            lambda: conversations.read_grounding("default", conversation, {1: records[0]}, state=state),
         ]
         for again in (False, True):
             if again:
@@ -85,3 +87,28 @@ async def test_windows_while_history_is_rewound(client: httpx.AsyncClient, conve
     _, *counts = await asyncio.gather(rewind(), read(), read())
 
     assert min(counts) > 0
+
+
+async def test_windows_while_history_grows(client: httpx.AsyncClient, conversation: str) -> None:
+    """Readers beside a writer: every message of every window stands at its own seq, however many came meanwhile."""
+    done = asyncio.Event()
+
+    async def write() -> None:
+        for n in range(1, 301):
+            await append(client, conversation, user(str(n)))
+        done.set()
+
+    async def read() -> int:
+        windows = 0
+        while not done.is_set():
+            answer = await client.get(f"/conversations/{conversation}/window", params={"model": "gpt-4o", "limit": 40})
+            if answer.status_code == 404:
+                continue
+            body = answer.json()
+            said_at = [int(message["content"]) for message in body["request"]["messages"]]
+            assert said_at == list(range(body["kept"]["first_seq"], body["kept"]["last_seq"] + 1))
+            windows += 1
+        return windows
+
+    _, *windows = await asyncio.gather(write(), *(read() for _ in range(6)))
+    assert sum(windows) > 100

@@ -3,7 +3,7 @@
 --
 -- KEYS  conversation, log, counts, details, grounding, pinned
 -- ARGV  1 version that the caller has, or ''   2 budget in tokens, 0 when not known   3 field of the total: t0 or t1
---       4 most messages, 0 for no limit
+--       4 most messages, 0 for no limit   5 '' when the bodies are asked for beside this
 -- Gives {} when there is no such conversation; {version} when the caller has it; else
 --       {version, fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message is rich, {body, …}, documents of the newest user message or '', pinned before the tail (seq, record and
@@ -34,7 +34,7 @@ local first = math.max(1, length - wanted + 1)
 
 local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, -1)
 local beside = state.rich and table.concat(redis.call('LRANGE', details, first - 1, -1)) or ''
-local bodies = redis.call('LRANGE', log, first - 1, -1)
+local bodies = ARGV[5] ~= '' and redis.call('LRANGE', log, first - 1, -1) or {}
 local user = tonumber(state.user or 0)
 local documents, question = '', {}
 if user > 0 then
