@@ -20,7 +20,7 @@ from service.store.layout import (
     places,
     unpack_many,
 )
-from service.store.sealed import bound_to, open_bodies, open_grounding, open_message, seal_message
+from service.store.sealed import bound_to, open_bodies, open_grounding, open_messages, seal_message
 from service.store.sealing import AnySealer, Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("append", "create", "change", "read_window", "read_page", "erase"))
@@ -393,15 +393,17 @@ class Conversations:
         records = unpack_many(packed, details)
 
         def opened(sealer: AnySealer) -> Page:
-            messages = []
-            for index, stored in enumerate(bodies):
-                record, identity, body = open_message(sealer, records[index], records.identity(index), stored)
-                standing = packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] + details[index]
-                messages.append(Message(first + index, identity, record, body, standing))
             return Page(
                 version=int(version),
                 length=length,
-                messages=messages,
+                messages=[
+                    Message(
+                        first + index,
+                        *message,
+                        packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] + details[index],
+                    )
+                    for index, message in enumerate(open_messages(sealer, records, bodies))
+                ],
                 grounding={
                     first + index: open_grounding(sealer, value, records[index])
                     for index, value in enumerate(grounding)

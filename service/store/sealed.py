@@ -1,6 +1,6 @@
 """Messages as they are stored: records beside what people wrote, which is sealed where a key is set."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -10,6 +10,7 @@ from service.core.redaction import NO_DIGEST
 from service.store.layout import decode_grounding, pack
 from service.store.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed
 
+_ENTRY_BYTES = 16
 _DIGESTS_BYTES = 24  # of the entry and of its content, before a sealed body
 SEALED_BYTES = OVERHEAD + _DIGESTS_BYTES
 """What a sealed body is longer than the plain one."""
@@ -64,21 +65,31 @@ def bound_to(record: Record) -> bytes:
 
 def open_bodies(sealer: AnySealer, records: Records, bodies: Sequence[bytes]) -> list[bytes]:
     """Bodies of ``records``, each of them sealed or plain. Raises CannotOpen, UnknownKey."""
-    packed, each = records.packed, sealer.open
-    return [
-        each(Kind.BODY, body, packed[start + 1 : start + RECORD_BYTES])[_DIGESTS_BYTES:] if is_sealed(body) else body
-        for start, body in zip(range(0, len(packed), RECORD_BYTES), bodies, strict=True)
-    ]
+    return sealer.open_each(Kind.BODY, bodies, _owners(records), skip=_DIGESTS_BYTES)
 
 
-def open_message(sealer: AnySealer, record: Record, identity: Identity, body: bytes) -> tuple[Record, Identity, bytes]:
-    """A message as it was before it was stored, its digests too. Raises CannotOpen, UnknownKey."""
-    if not is_sealed(body):
-        return record, identity, body
-    opened = sealer.open(Kind.BODY, body, bound_to(record))
-    entry, content, text = opened[:16], opened[16:_DIGESTS_BYTES], opened[_DIGESTS_BYTES:]
+def open_messages(
+    sealer: AnySealer, records: Records, bodies: Sequence[bytes]
+) -> Iterator[tuple[Identity, Record, bytes]]:
+    """Messages as they were before they were stored, their digests too; of ``records`` the details must be there.
+
+    Raises CannotOpen, UnknownKey.
+    """
     replace = msgspec.structs.replace
-    return replace(record, content_digest=content), replace(identity, digest=entry), text
+    opened = sealer.open_each(Kind.BODY, bodies, _owners(records))
+    for index, (stored, body) in enumerate(zip(bodies, opened, strict=True)):
+        identity, record = records.identity(index), records[index]
+        if not is_sealed(stored):
+            yield identity, record, body
+            continue
+        entry, content, text = body[:_ENTRY_BYTES], body[_ENTRY_BYTES:_DIGESTS_BYTES], body[_DIGESTS_BYTES:]
+        yield replace(identity, digest=entry), replace(record, content_digest=content), text
+
+
+def _owners(records: Records) -> list[bytes]:
+    """What each message's values are bound to, as ``bound_to`` has it."""
+    packed = records.packed
+    return [packed[start : start + RECORD_BYTES - 1] for start in range(1, len(packed), RECORD_BYTES)]
 
 
 def open_grounding(sealer: AnySealer, value: bytes, record: Record) -> StoredGrounding:

@@ -12,18 +12,18 @@ A sealed value is as long as the plain one and 33 bytes::
     5-16    nonce, random
     17-     ciphertext, then 16 bytes that authenticate it
 
-Each value is bound to its conversation by the key, and by the associated data to what it is (``Kind``) and to whose it
-is: a message, its documents and its notes to the message's record (role, counts, size, digest of the content; not the
-flags, which change), a kept answer to its request. So bytes moved to another conversation, field or message do not open,
-nor does a message whose counts were changed. Its seq is not bound: nobody knows it before the append script runs. What
-this cannot see is that messages went, or that old bytes were put back with their old record.
+Each value is bound by the key to its conversation and to what it is (``Kind``), and by the associated data to whose it is:
+a message, its documents and its notes to the message's record (role, counts, size, digest of the content; not the flags,
+which change), a kept answer to its request. So bytes moved to another conversation, field or message do not open, nor
+does a message whose counts were changed. Its seq is not bound: nobody knows it before the append script runs. What this
+cannot see is that messages went, or that old bytes were put back with their old record.
 
 Nonces are random, which is sound for 2**32 values under one key (NIST SP 800-38D, 8.3). The key is a conversation's own,
-made from the data key by HKDF (RFC 5869), so the bound is for each conversation and data key: nobody reaches it.
+made from the data key by HKDF (RFC 5869), so the bound is for each conversation, kind and data key: nobody reaches it.
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from os import urandom
@@ -39,7 +39,8 @@ from service.problems import CannotOpen
 
 KEY_BYTES: Final = 32
 OVERHEAD: Final = 33
-_MARK: Final = b"\x01"
+_SEALED: Final = 1
+_MARK: Final = bytes([_SEALED])
 _NONCE_BYTES: Final = 12
 _ID, _NONCE, _HEADER_BYTES = slice(1, 5), slice(5, 17), 17
 
@@ -47,12 +48,12 @@ _ID, _NONCE, _HEADER_BYTES = slice(1, 5), slice(5, 17), 17
 class Kind:
     """What a sealed value is."""
 
-    BODY: Final = b"body\0"
-    GROUNDING: Final = b"grounding\0"
-    METADATA: Final = b"metadata\0"
-    SETTINGS: Final = b"settings\0"
-    SUMMARY: Final = b"summary\0"
-    ANSWER: Final = b"answer\0"
+    BODY: Final = b"body"
+    GROUNDING: Final = b"grounding"
+    METADATA: Final = b"metadata"
+    SETTINGS: Final = b"settings"
+    SUMMARY: Final = b"summary"
+    ANSWER: Final = b"answer"
 
 
 class Purpose:
@@ -123,21 +124,12 @@ class TenantKeys:
         """Whether what seals is there: not before a tenant's first value, and not without the master key."""
         return self.newest in self.data and self.digest_key is not None
 
-    def seal(self, name: bytes, bound: bytes, value: bytes) -> bytes:
-        """``value`` under the newest key, for the conversation of that name."""
-        nonce = urandom(_NONCE_BYTES)
-        sealed = _cipher(self.data[self.newest], name).encrypt(nonce, value, bound)
-        return b"".join((_MARK, self.newest, nonce, sealed))
-
-    def open(self, name: bytes, bound: bytes, value: bytes) -> bytes:
-        """What was sealed. Raises UnknownKey, CannotOpen."""
-        key = self.data.get(value[_ID])
+    def cipher(self, identity: bytes, name: bytes, kind: bytes) -> AESGCM:
+        """The cipher of one conversation's values of one kind. Raises UnknownKey."""
+        key = self.data.get(identity)
         if key is None:
-            raise UnknownKey(value[_ID])
-        try:
-            return _cipher(key, name).decrypt(value[_NONCE], value[_HEADER_BYTES:], bound)
-        except (InvalidTag, ValueError):
-            raise CannotOpen("What is stored does not open: it was changed or moved.", members=_key(value)) from None
+            raise UnknownKey(identity)
+        return _cipher(key, name, kind)
 
     def digest(self, purpose: bytes, value: bytes) -> bytes:
         """As long as ``value``, a digest: it tells equal from other, and confirms no guess to who has not the key."""
@@ -146,9 +138,8 @@ class TenantKeys:
 
 
 @lru_cache(maxsize=8192)
-def _cipher(data_key: bytes, name: bytes) -> AESGCM:
-    """The cipher of one conversation."""
-    return AESGCM(HKDFExpand(SHA256(), KEY_BYTES, b"sash conversation\0" + name).derive(data_key))
+def _cipher(data_key: bytes, name: bytes, kind: bytes) -> AESGCM:
+    return AESGCM(HKDFExpand(SHA256(), KEY_BYTES, b"sash\0%b\0%b" % (kind, name)).derive(data_key))
 
 
 class Sealer:
@@ -161,14 +152,36 @@ class Sealer:
         self._name = name.encode()
 
     def seal(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:
-        """``value`` as it is stored; ``owner`` is what it is bound to: of a message ``bound_to`` its record."""
-        return self._keys.seal(self._name, kind + owner, value) if value else value
+        """``value`` as it is stored; ``owner`` is what it is bound to: a message's ``bound_to``, a request's token."""
+        if not value:
+            return value
+        newest, nonce = self._keys.newest, urandom(_NONCE_BYTES)
+        sealed = self._keys.cipher(newest, self._name, kind).encrypt(nonce, value, owner)
+        return b"".join((_MARK, newest, nonce, sealed))
 
     def open(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:
         """The value that was stored, sealed or plain. Raises CannotOpen, UnknownKey."""
-        if value[:1] != _MARK:
-            return value
-        return self._keys.open(self._name, kind + owner, value)
+        return self.open_each(kind, (value,), (owner,))[0] if is_sealed(value) else value
+
+    def open_each(self, kind: bytes, values: Sequence[bytes], owners: Iterable[bytes], *, skip: int = 0) -> list[bytes]:
+        """The values that were stored, sealed or plain, the first ``skip`` bytes of sealed ones left out.
+
+        A window may have thousands: what can be done once is. Raises CannotOpen, UnknownKey.
+        """
+        opened: list[bytes] = []
+        known, value = b"", b""
+        try:
+            for value, owner in zip(values, owners, strict=True):
+                if value[0] != _SEALED:
+                    opened.append(value)
+                    continue
+                if value[_ID] != known:
+                    known = value[_ID]
+                    decrypt = self._keys.cipher(known, self._name, kind).decrypt
+                opened.append(decrypt(value[_NONCE], value[_HEADER_BYTES:], owner)[skip:])
+        except (InvalidTag, ValueError):
+            raise CannotOpen("What is stored does not open: it was changed or moved.", members=_key(value)) from None
+        return opened
 
     def digest(self, purpose: bytes, value: bytes) -> bytes:
         """A digest in place of another, of the same length."""
@@ -189,6 +202,10 @@ class PlainSealer:
         if value[:1] == _MARK:
             raise no_key_set(value)
         return value
+
+    def open_each(self, kind: bytes, values: Sequence[bytes], owners: Iterable[bytes], *, skip: int = 0) -> list[bytes]:  # noqa: ARG002
+        """The values themselves. Raises CannotOpen when one is sealed."""
+        return [self.open(kind, value) for value in values]
 
     def digest(self, purpose: bytes, value: bytes) -> bytes:  # noqa: ARG002
         """The digest itself."""

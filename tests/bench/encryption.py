@@ -1,0 +1,150 @@
+"""What encryption at rest costs: ``python -m tests.bench.encryption``.
+
+The same conversation with and without a key on one store, each call asked in turn by one client in the service's own
+process, so that the difference is encryption alone. Prints milliseconds of processor time that a call takes of the
+service, the least of several rounds so that a busy machine matters little, and bytes of the store a message.
+"""
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import redis.asyncio
+from rich.console import Console
+from rich.table import Table
+
+from service.api.edge import App
+from service.app import create_app
+from service.operations.logging import configure_logging
+from service.settings import Settings
+from service.store.embedded import EmbeddedStore
+
+ROUNDS = 15
+CALLS = {"append": 200, "window of 32 messages": 200, "window of 128k tokens": 20, "page of 1,000 messages": 20}
+TEXT = "It was a bright cold day in April, and the clocks were striking thirteen; nobody had asked them to. " * 2
+LONG = 2_500  # messages whose window is a little under 128k tokens
+
+
+@asynccontextmanager
+async def running(app: App) -> AsyncIterator[App]:
+    """The application between its startup and its shutdown."""
+    inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    task = asyncio.ensure_future(
+        app({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, inbox.get, outbox.put)
+    )
+    inbox.put_nowait({"type": "lifespan.startup"})
+    await outbox.get()
+    yield app
+    inbox.put_nowait({"type": "lifespan.shutdown"})
+    await task
+
+
+async def ask(app: App, method: str, path: str, body: Any = None) -> bytes:
+    """One request without a network; its answer's body."""
+    path, _, query = path.partition("?")
+    sent = [{"type": "http.request", "body": json.dumps(body).encode() if body is not None else b""}]
+    received = bytearray()
+    status = 0
+
+    async def receive() -> dict[str, Any]:
+        return sent.pop() if sent else await asyncio.Event().wait() or {}
+
+    async def send(message: Any) -> None:
+        nonlocal status
+        status = message.get("status", status)
+        received.extend(message.get("body", b""))
+
+    headers = [(b"host", b"sash"), (b"content-type", b"application/json")]
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "scheme": "http",
+        "server": ("sash", 80),
+    }
+    scope |= {"client": ("127.0.0.1", 1), "root_path": "", "method": method, "path": path, "raw_path": path.encode()}
+    scope |= {"query_string": query.encode(), "headers": headers, "state": {}, "extensions": {}}
+    await app(scope, receive, send)
+    assert 200 <= status < 300, (status, bytes(received))
+    return bytes(received)
+
+
+async def fill(app: App, conversation: str, count: int) -> None:
+    for start in range(0, count, 100):
+        messages = [
+            {"message": {"role": "user", "content": f"{start + n} {TEXT}"}} for n in range(min(100, count - start))
+        ]
+        await ask(app, "POST", f"/conversations/{conversation}/messages", {"messages": messages})
+
+
+async def timed(call: Callable[[], Awaitable[Any]], times: int) -> float:
+    """Milliseconds of processor time a call."""
+    started = time.process_time()
+    for _ in range(times):
+        await call()
+    return (time.process_time() - started) / times * 1000
+
+
+async def measure(url: str) -> tuple[dict[str, list[float]], list[float]]:
+    found: dict[str, list[list[float]]] = {name: [[], []] for name in CALLS}
+    async with AsyncExitStack() as stack:
+        apps = [
+            await stack.enter_async_context(
+                running(create_app(Settings(redis_url=url, durability="fast", encryption_key=keys)))
+            )
+            for keys in ((), (b"k" * 32,))
+        ]
+        # Its own readiness asks for the key: what is measured without one is another conversation.
+        for place, app in enumerate(apps):
+            await fill(app, f"short-{place}", 32)
+            await fill(app, f"long-{place}", LONG)
+        for _ in range(ROUNDS):
+            for place, app in enumerate(apps):
+                turn = {"messages": [{"message": {"role": "user", "content": TEXT}}]}
+                calls: dict[str, Callable[[], Awaitable[Any]]] = {
+                    "append": lambda app=app, turn=turn, place=place: ask(
+                        app, "POST", f"/conversations/other-{place}/messages", turn
+                    ),
+                    "window of 32 messages": lambda app=app, place=place: ask(
+                        app, "GET", f"/conversations/short-{place}/window?model=gpt-4o"
+                    ),
+                    "window of 128k tokens": lambda app=app, place=place: ask(
+                        app, "GET", f"/conversations/long-{place}/window?model=gpt-4o&reserve=0"
+                    ),
+                    "page of 1,000 messages": lambda app=app, place=place: ask(
+                        app, "GET", f"/conversations/long-{place}/messages?limit=1000"
+                    ),
+                }
+                for name, times in CALLS.items():
+                    found[name][place].append(await timed(calls[name], times))
+        window = json.loads(await ask(apps[1], "GET", "/conversations/long-1/window?model=gpt-4o&reserve=0"))
+        assert window["tokens"]["total"] > 100_000, window["tokens"]
+        sizes = []
+        async with redis.asyncio.Redis.from_url(url) as server:
+            for place in range(2):
+                keys = [key async for key in server.scan_iter(f"sash:{{default/long-{place}}}:*")]
+                sizes.append(sum([await server.memory_usage(key, samples=0) for key in keys]) / LONG)
+    return {name: [min(each) for each in both] for name, both in found.items()}, sizes
+
+
+def main() -> None:
+    configure_logging("json", "error")
+    with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder), fsync="everysec") as store:
+        found, sizes = asyncio.run(measure(store.url))
+    table = Table("", "without", "encrypted", "more", box=None)
+    for name, (plain, sealed) in found.items():
+        table.add_row(
+            f"{name}, ms", f"{plain:.3f}", f"{sealed:.3f}", f"{sealed - plain:+.3f} ({sealed / plain - 1:+.0%})"
+        )
+    table.add_row("store, bytes a message", *(f"{size:.0f}" for size in sizes), f"{sizes[1] - sizes[0]:+.0f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
