@@ -32,6 +32,26 @@ RULES = {
 """Sentences with which a body that fits its schema may be refused, and why no JSON Schema can say the rule."""
 
 
+BODIES: dict[str, Any] = {
+    "AppendedMessages.rewindConversation": {"to_seq": "$response.body#/first_seq"},
+    "AppendedMessages.putSummary": {"text": "Until now.", "through_seq": "$response.body#/last_seq"},
+    "AppendedMessages.forkConversation": {"at_seq": "$response.body#/last_seq"},
+    "Window.reportUsage": {
+        "model": "$response.body#/model",
+        "window_tokens": "$response.body#/tokens/total",
+        "prompt_tokens": "$response.body#/tokens/total",
+    },
+}
+"""Bodies of links, which the document says in words alone because a generator cannot read them."""
+
+
+@schemathesis.hook
+def before_load_schema(context: Any, raw_schema: dict[str, Any]) -> None:  # noqa: ARG001 - the hook's shape
+    """Put the links' bodies into the document."""
+    for name, body in BODIES.items():
+        raw_schema["components"]["links"][name]["requestBody"] = body
+
+
 @schemathesis.serializer("application/x-ndjson")
 def ndjson(ctx: Any, value: Any) -> bytes:  # noqa: ARG001 - the serializer's shape
     """Lines as they are; a generated value that is not text becomes one line."""

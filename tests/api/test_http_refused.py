@@ -69,6 +69,38 @@ async def test_what_is_not_json(client: httpx.AsyncClient, conversation: str, pa
     assert await history(client, conversation) == []
 
 
+@pytest.mark.parametrize("name", NOT_JSON)
+@pytest.mark.parametrize(
+    ("method", "path"), [("PATCH", ""), ("PUT", "/summary"), ("POST", "/rewind"), ("POST", "/fork"), ("POST", "/usage")]
+)
+async def test_what_is_not_json_changes_nothing(
+    client: httpx.AsyncClient, conversation: str, method: str, path: str, name: str
+) -> None:
+    """The same bytes in every other body: 400, and the conversation is at the version where it was."""
+    await client.post("/conversations", json={"id": conversation})
+
+    answer = await client.request(method, f"/conversations/{conversation}{path}", content=NOT_JSON[name], headers=JSON)
+
+    problem(answer, 400, "bad-request")
+    assert (await client.get(f"/conversations/{conversation}")).json()["version"] == 1
+
+
+@pytest.mark.parametrize("name", [name for name in NOT_JSON if name not in ("empty", "blank", "raw newline")])
+@pytest.mark.parametrize("number", [1, 3])
+async def test_lines_that_are_not_json(
+    client: httpx.AsyncClient, conversation: str, server: Any, number: int, name: str
+) -> None:
+    """A bad line of an import is 400 under its number, first or late, and nothing of the others is kept."""
+    good = [b'{"id":"%s"}' % conversation.encode(), json.dumps(user("x")).encode()]
+    lines = {"content-type": "application/x-ndjson"}
+
+    body = b"\n".join([*good, NOT_JSON[name]] if number == 3 else [NOT_JSON[name], *good])
+    answer = await client.post("/conversations/import", content=body, headers=lines)
+
+    assert problem(answer, 400, "bad-request")["line"] == number
+    assert list(server.scan_iter(f"sash:*{conversation}*")) == []
+
+
 async def test_the_byte_is_named(client: httpx.AsyncClient, conversation: str) -> None:
     """A problem with the encoding says which byte of the body it is."""
     body = holding(b'"\xff"')

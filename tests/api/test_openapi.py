@@ -326,9 +326,7 @@ def test_links_lead_somewhere() -> None:
             for link in (resolved(each) for each in resolved(answer).get("links", {}).values()):
                 target = known[link["operationId"]]
                 assert set(link["parameters"]) <= {resolved(each)["name"] for each in target["parameters"]}
-                if "requestBody" in link:
-                    (media,) = target["requestBody"]["content"].values()
-                    assert set(link["requestBody"]) <= resolved(media["schema"])["properties"].keys()
+                assert "requestBody" not in link  # openapi-generator refuses the document for it
                 for expression in expressions(link):
                     check_expression(expression, operation, answer)
                 followed.add(link["operationId"])
