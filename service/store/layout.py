@@ -26,13 +26,17 @@ content"), from 20 the id.
 Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``s`` settings, JSON;
 ``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
 cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``user`` seq of the newest user
-message; ``rich`` 1 when a message's cost is in its details; ``open`` the tool group that waits for results, JSON;
+message; ``rich`` 1 when a message's cost is in its details; ``sealed`` 1 when
+a message of it is encrypted; ``open`` the tool group that waits for results, JSON;
 ``summary`` JSON, and ``through`` the last seq that it covers; ``summarizer`` who writes the next one, and until when;
 ``edited`` the version at which history last changed other than by an append; ``token`` the request that made the
 conversation, or changed its settings last.
 
 Other keys are no conversation's and live in slots of their own: owners' lists (``owners.py``), requests under a key
-(``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), statistics.
+(``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
+(``datakeys.py``), statistics.
+
+What people wrote (log, grounding, metadata, settings, summary, answers) may be sealed, each value by itself: sealing.py.
 
 A rewind frees entry ids soon after, not at once: an id whose seq is beyond the end, or whose record there has another
 id, is free.

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ import httpx
 import pytest
 import redis
 from api.everything import CALLS, EVERYTHING, append, result, said, seen
-from conftest import http, lifespan
+from conftest import Served, http, lifespan
 
 from service.app import create_app
 from service.core.messages import digest
@@ -310,3 +311,22 @@ async def test_a_key_is_rotated_under_load(own: EmbeddedStore, raw: redis.Redis)
     await keeper.close()
     assert len(lines) == written + 1
     assert len({value[1:5] for value in raw.lrange("sash:{default/c}:log", 0, -1)}) == 4
+
+
+def test_what_a_killed_service_encrypted_is_there(tmp_path: Path) -> None:
+    """``sash serve`` with a key in a file: killed right after its first answer, its keys and the message are on the disk."""
+    (tmp_path / "key").write_text("bWFzdGVy" * 5 + "bWE=\n")
+    process = Served(tmp_path / "data", SASH_ENCRYPTION_KEY=f"@{tmp_path / 'key'}")
+    process.start()
+    turn = {"messages": [said(f"first {CANARY}", "a")]}
+    try:
+        assert httpx.post(f"{process.url}/conversations/c/messages", json=turn).status_code == 201
+        process.stop(signal.SIGKILL)
+        process.start()
+        again = httpx.post(f"{process.url}/conversations/c/messages", json=turn)
+        window = httpx.get(f"{process.url}/conversations/c/window?model=gpt-4o").json()
+    finally:
+        process.stop()
+    assert again.json()["messages"][0]["duplicate"]
+    assert window["request"]["messages"] == [turn["messages"][0]["message"]]
+    assert CANARY.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

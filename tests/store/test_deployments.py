@@ -17,8 +17,10 @@ from store.servers import Cluster, Sentinels, Server, binaries, server
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Entry
 from service.problems import NotFound, Problem
+from service.store import datakeys
 from service.store.client import Client
 from service.store.conversations import SCRIPTS, Conversations
+from service.store.datakeys import DataKeys
 from service.store.entries import prepare
 from service.store.layout import keys_of
 
@@ -28,11 +30,13 @@ TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
 
 @asynccontextmanager
-async def opened(url: str, **options: Any) -> AsyncIterator[tuple[Client, Conversations]]:
-    client = Client(url, scripts=SCRIPTS, **options)
+async def opened(
+    url: str, masters: tuple[bytes, ...] = (), **options: Any
+) -> AsyncIterator[tuple[Client, Conversations]]:
+    client = Client(url, scripts=(*SCRIPTS, *datakeys.SCRIPTS), **options)
     await client.open()
     try:
-        yield client, Conversations(client)
+        yield client, Conversations(client, data_keys=DataKeys(client, masters))
     finally:
         await client.close()
 
@@ -89,6 +93,12 @@ async def test_a_talk_as_the_user_of_the_acl_file(name: str, tmp_path: Path) -> 
             await talk(conversations)
             with pytest.raises(Exception, match="permission"):
                 await client.commands([("GET", "other:key")])
+        async with opened(url, (b"k" * 32,), durability="durable") as (_, conversations):
+            await talk(conversations)
+            await conversations.data_keys.rotate("t")
+            assert [done async for done in conversations.data_keys.rewrap()] == [("t", 0)]
+        async with opened(url) as (_, conversations):
+            assert await conversations.data_keys.without_key()
 
 
 async def test_a_wrong_password_is_a_problem_within_the_deadline(tmp_path: Path) -> None:
@@ -148,6 +158,16 @@ async def test_a_talk_on_a_cluster(cluster: Cluster) -> None:
     """Every call goes to its slot's node; none is sent where it would be refused."""
     async with opened(cluster.url) as (_, conversations):
         await talk(conversations)
+
+
+async def test_an_encrypted_talk_on_a_cluster(cluster: Cluster) -> None:
+    """A tenant's keys lie in slots of their own, and are found from everywhere."""
+    async with opened(cluster.url, (b"k" * 32,)) as (_, conversations):
+        await talk(conversations)
+        await conversations.data_keys.rotate("t")
+    async with opened(cluster.url, (b"n" * 32, b"k" * 32)) as (_, conversations):
+        await talk(conversations)
+        assert [done async for done in conversations.data_keys.rewrap()] == [("t", 3)]
 
 
 async def test_a_cluster_behind_a_plain_url_is_said_so(cluster: Cluster) -> None:

@@ -1,0 +1,61 @@
+"""README's commands on encryption at rest, run as they stand on a store with encrypted messages."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from conftest import ROOT, http, lifespan
+from readme_blocks import block
+
+from service.app import create_app
+from service.settings import Settings
+from service.store.embedded import EmbeddedStore
+
+OLD = "b2xk" * 10 + "b28="
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
+    """A store of this file's own: keys of tenants are for good."""
+    with EmbeddedStore(tmp_path_factory.mktemp("readme"), fsync="everysec") as store:
+        yield store
+
+
+@asynccontextmanager
+async def service(own: EmbeddedStore, key: str) -> AsyncIterator[httpx.AsyncClient]:
+    settings = Settings.read({"SASH_REDIS_URL": own.url, "SASH_DURABILITY": "fast", "SASH_ENCRYPTION_KEY": key})
+    async with lifespan(create_app(settings)) as app, http(app) as client:
+        yield client
+
+
+def commands(own: EmbeddedStore) -> str:
+    """Run the block; the new master key."""
+    told = f'sash() {{ {sys.executable} -m service "$@"; }}\nset -eu\n'
+    done = subprocess.run(
+        ["sh"],
+        input=told + block("sh", "### Encryption at rest") + 'echo "$NEW"\n',
+        env={"PATH": "/usr/bin:/bin", "SASH_REDIS_URL": own.url, "SASH_ENCRYPTION_KEY": OLD, "SASH_DURABILITY": "fast"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+async def test_both_kinds_of_keys_are_changed(own: EmbeddedStore) -> None:
+    """The block's commands succeed, the doctor is content, and the new key alone opens what the old one encrypted."""
+    turn = {"messages": [{"message": {"role": "user", "content": "is there a talk about gradle?"}}]}
+    async with service(own, OLD) as client:
+        assert (await client.post("/conversations/c/messages", json=turn)).status_code == 201
+    new = await asyncio.to_thread(commands, own)
+    async with service(own, new) as client:
+        page = (await client.get("/conversations/c/messages")).json()
+        assert [each["message"] for each in page["messages"]] == [turn["messages"][0]["message"]]
+        assert (await client.post("/conversations/c/messages", json=turn)).status_code == 201
