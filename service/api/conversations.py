@@ -1,5 +1,6 @@
 """Conversations: create, read, change, erase."""
 
+import contextlib
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from service.api.schemas import Conversation, ConversationSummary, CreateConvers
 from service.core.counting import reference_tokens
 from service.core.messages import invalid, whole_numbers
 from service.core.settings import ConversationSettings, check_settings, decode_settings, encode_settings
-from service.problems import BadRequest, CannotOpen, PreconditionFailed
+from service.problems import BadRequest, CannotOpen, NotFound, PreconditionFailed
 from service.store.conversations import State
 
 Req = Request[Any, Any, Any]
@@ -144,7 +145,10 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
         line = await context.owners.line(tenant, state.settings, identity)
     except CannotOpen:
         line = None  # whose it was nobody can tell any more; erased it can be
-    await context.conversations.erase(tenant, identity, if_match=expected)
+    with contextlib.suppress(
+        NotFound
+    ):  # it was there: whoever erased it, our first try whose reply was lost too, it is gone
+        await context.conversations.erase(tenant, identity, if_match=expected)
     await context.owners.unlist(line)
 
 

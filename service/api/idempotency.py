@@ -29,6 +29,7 @@ _KEY = re.compile(rb"[\x21-\x7e]{1,255}")
 _CONVERSATION = re.compile(r"/conversations/([^/]+)")
 _HOLD_SECONDS = HOLD_MS / 3000
 _OK = range(200, 300)
+_UNSURE = range(500, 600)
 _GONE = 404
 
 
@@ -104,10 +105,10 @@ class Idempotent:
                     answer = msgspec.structs.replace(answer, read=await self._rest(scope, streamed))
                 await self._claims.settle(tenant, claim, answer, _conversation(scope, answer), now_ms())
             else:
-                await self._claims.release(claim)
+                await self._claims.release(claim, done=None if answer.status in _UNSURE else False)
         except BaseException:
             with contextlib.suppress(StoreUnavailable, StoreFull):
-                await self._claims.release(claim)
+                await self._claims.release(claim, done=None)
             raise
         return answer
 

@@ -12,7 +12,7 @@ the next run is told when the first began, and so gives entries the ids that the
 
 import secrets
 import zlib
-from hashlib import blake2b
+from hashlib import blake2b, shake_256
 from typing import Literal
 
 import msgspec
@@ -26,6 +26,8 @@ SCRIPTS = tuple(Script.load(name) for name in ("claim", "settle", "keep_answer")
 KEEP_MS = 24 * 3600 * 1000
 HOLD_MS = 10_000
 _LONG_BYTES = 1024
+_LONGEST_ID = 128
+_LONG_AGO_MS = 1  # a hold that has ended without a word
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True):
@@ -41,17 +43,22 @@ class _Kept(msgspec.Struct, array_like=True, frozen=True):
     """Where an answer is: here, or beside a conversation."""
 
     answer: Answer | None
-    conversation: str = ""
+    conversation: bytes = b""
+    """The id, under a veil that only the request's key lifts: an erasure would not find it here."""
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A key that was taken. ``token`` is the same in every run; ``again`` when a run before ended without a word."""
+    """A key that was taken. ``token`` is the same in every run; ``again`` when nobody knows how a run before ended.
+
+    ``veil`` is made of the key, which is stored nowhere.
+    """
 
     key: str
     run: str
     token: str
     began_ms: int
     again: bool
+    veil: bytes
 
 
 class Forgotten(msgspec.Struct, frozen=True):
@@ -75,6 +82,7 @@ class Claims:
     ) -> Claim | Answer | Forgotten | Literal["busy", "other"]:
         """The claim for a run, the answer of one that is done, or why there is neither."""
         token = blake2b(f"{tenant}\0{key}".encode(), digest_size=16).hexdigest()
+        veil = shake_256(f"conversation\0{tenant}\0{key}".encode()).digest(_LONGEST_ID)
         name, run = f"{PREFIX}{{{tenant}/request/{token}}}:claim", secrets.token_hex(8)
         sealer = await self._data_keys.sealer(tenant, "")
         keyed = sealer.digest(Purpose.REQUEST, fingerprint)
@@ -83,18 +91,18 @@ class Claims:
             reply = await self._client.call("claim", (name,), fingerprint, run, now_ms, HOLD_MS, KEEP_MS)
         match reply:
             case [b"run", began, again]:
-                return Claim(name, run, token, int(began), again == 1)
+                return Claim(name, run, token, int(began), again == 1, veil)
             case [b"done", kept]:
-                return await self._answer(tenant, token, _decode_kept(kept), now_ms)
+                return await self._answer(tenant, token, _decode_kept(kept), veil, now_ms)
             case [b"other"]:
                 return "other"
             case _:
                 return "busy"
 
-    async def _answer(self, tenant: str, token: str, kept: _Kept, now_ms: int) -> Answer | Forgotten:
+    async def _answer(self, tenant: str, token: str, kept: _Kept, veil: bytes, now_ms: int) -> Answer | Forgotten:
         if kept.answer is not None:
             return kept.answer
-        name = conversation_name(tenant, kept.conversation)
+        name = conversation_name(tenant, _veiled(kept.conversation, veil).decode())
         keys = keys_of(name)
         (found,) = await self._client.commands([("HGET", keys.answers, token)])
         if found is None or len(found) == 13 or int(found[:13]) < now_ms - KEEP_MS:
@@ -108,9 +116,9 @@ class Claims:
         """Hold the key for another while."""
         await self._client.call("settle", (claim.key,), claim.run, now_ms + HOLD_MS, "")
 
-    async def release(self, claim: Claim) -> None:
-        """Let the key go: nothing was done under it."""
-        await self._client.call("settle", (claim.key,), claim.run, 0, "")
+    async def release(self, claim: Claim, *, done: Literal[False] | None) -> None:
+        """Let the key go: nothing was done under it, or (None) nobody knows, which the next run is told."""
+        await self._client.call("settle", (claim.key,), claim.run, 0 if done is False else _LONG_AGO_MS, "")
 
     async def settle(self, tenant: str, claim: Claim, answer: Answer, conversation: str, now_ms: int) -> None:
         """Keep the answer, beside the conversation that it speaks of if there is one."""
@@ -121,10 +129,15 @@ class Claims:
             blob = b"z" + zlib.compress(blob, 1) if len(blob) > _LONG_BYTES else b"p" + blob
             sealer = await self._data_keys.sealer(tenant, name)
             blob = sealer.seal(Kind.ANSWER, blob, claim.token.encode())
-            kept = _Kept(None, conversation)
+            kept = _Kept(None, _veiled(conversation.encode(), claim.veil))
             await self._client.call(
                 "keep_answer", (keys.conversation, keys.answers), claim.token, f"{now_ms:013d}", blob, KEEP_MS
             )
         else:
             kept = _Kept(answer)
         await self._client.call("settle", (claim.key,), claim.run, 0, _encode(kept))
+
+
+def _veiled(text: bytes, veil: bytes) -> bytes:
+    """The text under the veil, or from under it."""
+    return bytes(a ^ b for a, b in zip(text, veil, strict=False))
