@@ -1,7 +1,8 @@
 """From a stored tail, or a history in a body, to the window's JSON."""
 
 import time
-from collections.abc import Hashable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Hashable, Mapping, Sequence
 
 import msgspec
 
@@ -51,9 +52,9 @@ class Stored:
         self.first_seq = first_seq
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
 
-    async def bodies(self, seqs: Iterable[int]) -> Bodies:
-        """The bodies that were read, with those of ``seqs`` among them."""
-        oldest = min((seq for seq in seqs if seq >= self.first_seq), default=self._bodies_seq)
+    async def bodies(self, seqs: Sequence[int]) -> Bodies:
+        """The bodies that were read, with those of ``seqs``, ascending, among them."""
+        oldest = self.oldest(seqs)
         if oldest < self._bodies_seq:
             records = self.records[oldest - self.first_seq : self._bodies_seq - self.first_seq]
             older = await self._context.conversations.read_bodies(
@@ -63,6 +64,11 @@ class Stored:
             self._bodies_seq = oldest
         outside = {seq: message.body for seq, message in self.outside.items()}
         return Bodies(self._bodies_seq, self._bodies, outside)
+
+    def oldest(self, seqs: Sequence[int]) -> int:
+        """The first of ``seqs`` that is of the tail; the seq after the newest message when none is."""
+        index = bisect_left(seqs, self.first_seq)
+        return seqs[index] if index < len(seqs) else self.state.length + 1
 
     async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
         """Documents that the window may send: the newest question's, or all of the tail's."""
@@ -144,7 +150,7 @@ async def _window_of(
     stored = Stored(context, tenant, conversation, tail)
     while True:
         grounding = await stored.grounding(query.grounding)
-        history, bodies = stored.history(column_of(limits.model)), await stored.bodies(grounding)
+        history, bodies = stored.history(column_of(limits.model)), await stored.bodies(sorted(grounding))
         size = sum(len(text) for each in grounding.values() for _, text in each.documents)
         documents = documents_of(query, parts, history, bodies, grounding)
         try:
@@ -159,8 +165,7 @@ async def _window_of(
     if context.summarizer is not None:
         context.summarizer.notice(tenant, conversation, tail.state, window, limits.model)
     bodies = await stored.bodies(window.seqs)
-    oldest = next((seq for seq in window.seqs if seq >= history.first_seq), history.length)
-    context.reach.learn(reach_key(tenant, conversation, query), history.length - oldest + 1)
+    context.reach.learn(reach_key(tenant, conversation, query), history.length + 1 - stored.oldest(window.seqs))
     return answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
 
 

@@ -37,13 +37,7 @@ class Node:
             lanes = lanes[half:] if writes else lanes[:half]
         filling = next((lane for lane in lanes if lane.filling), None)
         (filling or min(lanes, key=lambda lane: lane.load)).submit(commands)
-        if len(commands) == 1:
-            return [await commands[0].future]
-        replies = await asyncio.gather(*(command.future for command in commands), return_exceptions=True)
-        for reply in replies:
-            if isinstance(reply, BaseException):
-                raise reply
-        return replies
+        return await _all(commands)
 
     def expire(self, now: float) -> None:
         for lane in self.lanes:
@@ -51,3 +45,21 @@ class Node:
 
     async def close(self, why: Exception | None = None) -> None:
         await asyncio.gather(*(lane.close(why) for lane in self.lanes))
+
+
+async def _all(commands: Sequence[Command]) -> list[Any]:
+    """Every reply, in order; or the first error, when the last reply is here. They come together, so one wait does."""
+    replies: list[Any] = []
+    failure: Exception | None = None
+    try:
+        for command in commands:
+            try:
+                replies.append(await command.future)
+            except Exception as error:  # noqa: BLE001 - raised below
+                failure = failure or error
+    finally:
+        for command in commands:
+            command.future.cancel()  # of a caller that was itself cancelled: nobody waits for the others
+    if failure is not None:
+        raise failure
+    return replies
