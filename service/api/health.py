@@ -26,8 +26,9 @@ async def ready(request: Req) -> Response[bytes]:
     newer = too_new(await stored_layout(context.client))
     if newer:
         raise StoreUnavailable(f"Not ready: {newer}.")
-    if await context.conversations.data_keys.without_key():
-        raise StoreUnavailable("Not ready: what is stored is encrypted, and SASH_ENCRYPTION_KEY is not set.")
+    locked = await context.conversations.data_keys.refusal()
+    if locked:
+        raise StoreUnavailable(f"Not ready: {locked}.")
     found = context.client.durability.latest
     if found is None or found.refusal:
         raise StoreUnavailable(f"Not ready: {found.refusal if found else 'no server was met yet'}.")

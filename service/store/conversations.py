@@ -311,7 +311,7 @@ class Conversations:
         _check_history(history, state)
 
         def opened(sealer: AnySealer) -> list[bytes]:
-            return open_bodies(sealer, records, bodies) if state.sealed else bodies
+            return open_bodies(sealer, records, bodies) if state.sealed or sealer.active else bodies
 
         return await self.data_keys.reading(tenant, name, opened)
 
@@ -524,12 +524,15 @@ def _tail(sealer: AnySealer, name: str, *replies: Any) -> Tail | None:
         outside[state.question] = _message(sealer, state.question, *question)
     tail = unpack_many(records, details)
     asked = outside[state.question].record if question else tail[state.question - first] if documents else None
+    bodies_seq = length - len(bodies) + 1
+    if state.sealed or sealer.active:
+        bodies = open_bodies(sealer, tail[bodies_seq - first :], bodies)
     return Tail(
         state=state,
         first_seq=first,
         records=tail,
-        bodies_seq=length - len(bodies) + 1,
-        bodies=open_bodies(sealer, tail[len(tail) - len(bodies) :], bodies) if state.sealed else bodies,
+        bodies_seq=bodies_seq,
+        bodies=bodies,
         documents=open_grounding(sealer, documents, asked) if asked and documents else None,
         outside=tuple(outside[seq] for seq in sorted(outside)),
     )

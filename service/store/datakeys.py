@@ -4,6 +4,7 @@
 
     sash:{tenant/keys/data}:wrapped   hash   id -> wrapped data key; ``digest`` -> wrapped key of the digests
     sash:{keys}:tenants               set    tenants that have keys: put there before their first key is made
+    sash:{keys}:masters               set    ids of the master keys that wrap them
 
 The newest data key seals; the others open what was sealed before. A process believes what it read for ten seconds, so
 a new data key is in use everywhere within ten. What it knows and the store lost (a failover that took the store's last
@@ -37,6 +38,7 @@ T = TypeVar("T")
 
 SCRIPTS = (Script.load("first_keys"),)
 _TENANTS = f"{PREFIX}{{keys}}:tenants"
+_MASTERS = f"{PREFIX}{{keys}}:masters"
 _DIGEST = b"digest"
 _ID_BYTES = 4
 _FRESH_SECONDS = 10.0
@@ -184,7 +186,7 @@ class DataKeys:
         """The first keys of a tenant. Raises CannotOpen when it has keys, and they are locked."""
         for name, value in (await self._stored(tenant)).items():
             self._unwrap(tenant, name, _wrapped(value))
-        await self._client.commands([("SADD", _TENANTS, tenant)])
+        await self._note(tenant)
         names = (_DIGEST, new_key()[:_ID_BYTES])
         made = time.time_ns() // 1_000_000
         await self._client.call(
@@ -194,24 +196,34 @@ class DataKeys:
         )
         return (await self._load(tenant)).keys
 
+    async def _note(self, tenant: str) -> None:
+        """Say whose keys there are, and what wraps them, before there are any."""
+        assert self._first is not None  # noqa: S101 - without it nothing is made
+        await self._client.commands([("SADD", _TENANTS, tenant), ("SADD", _MASTERS, self._first.id.hex())])
+
     def _new(self, tenant: str, name: bytes, created_ms: int) -> bytes:
         assert self._first is not None  # noqa: S101 - without it nothing is made
         return _encode(self._first.wrap(new_key(), tenant, name, created_ms))
 
     # ---- for operators
 
-    async def without_key(self) -> bool:
-        """Whether tenants have keys and no master key is set: what is written now would not be encrypted.
+    async def refusal(self) -> str:
+        """Why what is encrypted here cannot be read, and what is written would be lost to others; empty when it can be.
 
         Raises StoreUnavailable.
         """
-        if self._first is not None:
-            return False
-        (found,) = await self._client.commands([("EXISTS", _TENANTS)])
-        return bool(found)
+        (found,) = await self._client.commands([("SMEMBERS", _MASTERS)])
+        wrapping = {master.decode() for master in found}
+        if not wrapping or any(master.id.hex() in wrapping for master in self._masters.values()):
+            return ""
+        if self._first is None:
+            return "what is stored is encrypted, and SASH_ENCRYPTION_KEY is not set"
+        named = " or ".join(sorted(wrapping))
+        return f"what is stored is encrypted with master key {named}, which is not in SASH_ENCRYPTION_KEY"
 
     async def rotate(self, tenant: str) -> str:
         """Make a data key, which seals from now on; gives its id. Raises StoreUnavailable, StoreFull."""
+        await self._note(tenant)
         made = [_wrapped(value).created_ms for value in (await self._stored(tenant)).values()]
         # Later than any other, whatever the clocks say of those that made them.
         created_ms = max([time.time_ns() // 1_000_000, *(each + 1 for each in made)])
@@ -231,6 +243,7 @@ class DataKeys:
         """
         assert self._first is not None  # noqa: S101 - the command asks for it
         for tenant in await self.tenants():
+            await self._note(tenant)
             changed = 0
             for name, value in (await self._stored(tenant)).items():
                 wrapped = _wrapped(value)
@@ -240,6 +253,9 @@ class DataKeys:
                     await self._client.commands([("HSET", _key_of(tenant), name, _encode(again))])
                     changed += 1
             yield tenant, changed
+        others = [master.id.hex() for master in self._masters.values() if master is not self._first]
+        if others:
+            await self._client.commands([("SREM", _MASTERS, *others)])
 
     async def reports(self) -> AsyncIterator[KeyReport]:
         """What is kept for each tenant, and whether it opens. Raises StoreUnavailable."""

@@ -13,7 +13,7 @@ import redis
 from service.store.layout import PREFIX, keys_of
 from service.store.versions import LAYOUT_KEY
 
-_FOR_GOOD = re.compile(r"sash:\{[^/{}]+/keys/data\}:wrapped|sash:\{keys\}:tenants")
+_FOR_GOOD = re.compile(r"sash:\{[^/{}]+/keys/data\}:wrapped|sash:\{keys\}:(?:tenants|masters)")
 _CONVERSATION = re.compile(r"sash:\{([^/{}]+)/([^/{}]+)\}:conversation")
 
 

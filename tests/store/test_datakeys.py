@@ -16,15 +16,16 @@ from service.store.sealing import PLAIN, AnySealer, Kind
 ONE, TWO = b"1" * 32, b"2" * 32
 HASH = "sash:{acme/keys/data}:wrapped"
 TENANTS = "sash:{keys}:tenants"
+MASTERS = "sash:{keys}:masters"
 
 
 @pytest.fixture
 def raw(store: EmbeddedStore) -> Iterator[redis.Redis]:
     """The server, for what is there in bytes; no tenant has keys before and after."""
     with redis.Redis.from_url(store.url) as raw:
-        raw.delete(HASH, TENANTS)
+        raw.delete(HASH, TENANTS, MASTERS)
         yield raw
-        raw.delete(HASH, TENANTS)
+        raw.delete(HASH, TENANTS, MASTERS)
 
 
 @pytest_asyncio.fixture
@@ -50,13 +51,13 @@ async def test_without_a_master_key_nothing_is_sealed_or_made(client: Client, ra
 
     assert await keys.sealer("acme", "acme/c") is PLAIN
     assert await keys.reading("acme", "acme/c", opens(b"{}")) == b"{}"
-    assert raw.exists(HASH, TENANTS) == 0
+    assert raw.exists(HASH, TENANTS, MASTERS) == 0
 
 
 async def test_reading_makes_no_keys(client: Client, raw: redis.Redis) -> None:
     """A tenant that has written nothing has no keys, however much it asks."""
     assert await DataKeys(client, [ONE]).reading("acme", "acme/c", opens(b"{}")) == b"{}"
-    assert raw.exists(HASH, TENANTS) == 0
+    assert raw.exists(HASH, TENANTS, MASTERS) == 0
 
 
 async def test_the_first_keys_are_made_once(client: Client, raw: redis.Redis) -> None:
@@ -129,6 +130,8 @@ async def test_a_master_key_is_replaced(client: Client) -> None:
     assert [done async for done in both.rewrap()] == [("acme", 0)]
 
     assert await DataKeys(client, [TWO]).reading("acme", "acme/c", opens(value)) == b"text"
+    assert await DataKeys(client, [TWO]).refusal() == ""
+    assert "master key" in await DataKeys(client, [ONE]).refusal()
     (report,) = [each async for each in DataKeys(client, [TWO]).reports()]
     assert (report.data_keys, len(report.masters), report.locked) == (2, 1, 0)
     (report,) = [each async for each in DataKeys(client, [ONE]).reports()]
@@ -140,7 +143,9 @@ async def test_a_process_with_the_old_master_goes_on(client: Client) -> None:
     now = 0.0
     keys = DataKeys(client, [ONE], clock=lambda: now)
     value = await sealed(keys)
-    [_ async for _ in DataKeys(client, [TWO, ONE]).rewrap()]
+    both = DataKeys(client, [TWO, ONE])
+    assert await both.refusal() == ""
+    [_ async for _ in both.rewrap()]
     now = 11.0
 
     assert await keys.reading("acme", "acme/c", opens(value)) == b"text"
@@ -168,6 +173,7 @@ async def test_without_any_master_key_sealed_values_are_refused(client: Client) 
     """A start without the setting does not hand out what is encrypted."""
     value = await sealed(DataKeys(client, [ONE]))
 
+    assert "SASH_ENCRYPTION_KEY is not set" in await DataKeys(client).refusal()
     with pytest.raises(CannotOpen, match="without SASH_ENCRYPTION_KEY"):
         await DataKeys(client).reading("acme", "acme/c", opens(value))
 
