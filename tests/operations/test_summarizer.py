@@ -122,11 +122,17 @@ async def served(store: Any, url: str, **options: Any) -> AsyncIterator[Served]:
 
 
 def summarizer_of(app: Any) -> Summarizer:
-    """The application's summariser, behind its wrappers."""
-    inner = app._app._app
-    found = inner.state.context.summarizer
+    """The application's summariser."""
+    found = inside(app).state.context.summarizer
     assert isinstance(found, Summarizer)
     return found
+
+
+def inside(app: Any) -> Any:
+    """The application behind its wrappers, however many there are."""
+    while not hasattr(app, "state"):
+        app = app._app
+    return app
 
 
 @pytest.fixture
@@ -327,4 +333,4 @@ async def test_a_lease_ends_by_itself(store: Any, conversation: str, fresh: Call
 
 async def test_nothing_without_an_endpoint(app: Any) -> None:
     """Without settings there is no summariser."""
-    assert app._app._app.state.context.summarizer is None
+    assert inside(app).state.context.summarizer is None
