@@ -168,7 +168,7 @@ def create_app(settings: Settings) -> App:
         ),
         keys=Keys(settings.api_keys, ApiKeys(client), required=settings.require_keys),
         paths=paths,
-        limits=RateLimits(client, settings.rate_limit) if settings.rate_limit else None,
+        limits=RateLimits(client, settings.rate_limit),
         timeout_seconds=settings.request_timeout_seconds,
         metrics=metrics,
         tracing=tracing,

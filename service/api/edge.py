@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from service.api.connections import Connections
-from service.api.errors import PROBLEM_TYPE, render
+from service.api.errors import PROBLEM_TYPE, render, too_large_body
 from service.api.keys import DEFAULT_TENANT, Keys
 from service.api.paths import Paths
 from service.operations.line import begin_line
@@ -31,6 +31,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/metrics", "/dashboard"})
 """What needs no key: nothing of a tenant's is behind these."""
 
+_STREAMED = "/conversations/import"  # never in memory, and bounded by itself
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _log = get_logger()
 
@@ -72,7 +73,7 @@ class Edge:
             scope["method"] = "GET"
         try:
             async with asyncio.timeout(self._timeout_seconds) as deadline:
-                scope["sash.tenant"] = await self._tenant(scope)
+                scope["sash.tenant"] = await self._tenant(scope, asked)
                 scope["sash.deadline"] = deadline, self._timeout_seconds
                 if scope["method"] == "OPTIONS" and (methods := self._paths.methods(scope["path"])):
                     await answer.options(methods)  # the framework knows those of one handler alone
@@ -90,14 +91,16 @@ class Edge:
         finally:
             self._done(scope, answer, line, time.perf_counter() - started)
 
-    async def _tenant(self, scope: Scope) -> str:
-        """Whose request it is, counted against what the tenant may send."""
+    async def _tenant(self, scope: Scope, asked: "_Asked") -> str:
+        """Whose request it is, counted and bounded by what the tenant may send."""
         if scope["path"] in OPEN_PATHS:
             return DEFAULT_TENANT
-        tenant = await self._keys.tenant(_header(scope, b"authorization"))
+        caller = await self._keys.caller(_header(scope, b"authorization"))
         if self._limits is not None:
-            await self._limits.take(tenant)
-        return tenant
+            await self._limits.take(caller.tenant, caller.rate)
+        if caller.max_body_bytes is not None and scope["path"] != _STREAMED:
+            asked.bound(caller.max_body_bytes, _header(scope, b"content-length"))
+        return caller.tenant
 
     def _done(self, scope: Scope, answer: "_Answer", line: dict[str, Any], seconds: float) -> None:
         operation = _operation(scope)
@@ -159,11 +162,22 @@ class _Asked:
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self.waiting = False
+        self._most_bytes: int | None = None
+        self._came_bytes = 0
+
+    def bound(self, most_bytes: int, length: bytes) -> None:
+        """Let no longer body in. Raises TooLarge where its length is known and over that."""
+        self._most_bytes = most_bytes
+        if length.isdigit() and int(length[:20]) > most_bytes:
+            raise too_large_body(most_bytes)
 
     async def receive(self) -> Message:
         self.waiting = True
         message = await self._receive()
         self.waiting = False
+        self._came_bytes += len(message.get("body", b""))
+        if self._most_bytes is not None and self._came_bytes > self._most_bytes:
+            raise too_large_body(self._most_bytes)
         return message
 
 

@@ -3,11 +3,21 @@
 from hashlib import sha256
 from hmac import compare_digest
 
+import msgspec
+
 from service.problems import Unauthorized
 from service.settings import ApiKey
 from service.store.keys import KEY_PREFIX, ApiKeys
 
 DEFAULT_TENANT = "default"
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Whose request it is, and what its key may do otherwise than every tenant: None where it may the same."""
+
+    tenant: str
+    rate: float | None = None
+    max_body_bytes: int | None = None
 
 
 class Keys:
@@ -24,20 +34,21 @@ class Keys:
         self._stored = stored
         self._required = required or bool(configured)
 
-    async def tenant(self, authorization: bytes) -> str:
+    async def caller(self, authorization: bytes) -> Caller:
         """Whose key it is. Raises Unauthorized, StoreUnavailable."""
         scheme, _, key = authorization.partition(b" ")
         key = key.strip() if scheme.lower() == b"bearer" else b""
-        found = self._configured(key)
-        if found is None and self._stored is not None and key.startswith(KEY_PREFIX.encode()):
-            found = await self._stored.tenant(key.decode("latin-1"))
+        tenant = self._configured(key)
+        if tenant is None and self._stored is not None and key.startswith(KEY_PREFIX.encode()):
+            found = await self._stored.find(key.decode("latin-1"))
             if found is None:
                 raise _unauthorized()
-        if found is not None:
-            return found
+            return Caller(found.tenant, found.rate, found.max_body_bytes)
+        if tenant is not None:
+            return Caller(tenant)
         if self._required:
             raise _unauthorized()
-        return DEFAULT_TENANT
+        return Caller(DEFAULT_TENANT)
 
     def _configured(self, key: bytes) -> str | None:
         digest, found = sha256(key).digest(), None

@@ -32,11 +32,14 @@ def keys() -> None:
 
 @keys.command()
 @click.option("--tenant", required=True, help="Whose conversations the key opens.")
-def create(tenant: str) -> None:
+@click.option("--rate", type=click.FloatRange(0.01, 1_000_000), help="Requests a second, in place of SASH_RATE_LIMIT.")
+@click.option("--max-body-bytes", type=click.IntRange(1024), help="Largest body, if less than SASH_MAX_BODY_BYTES.")
+def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
     """Make a key and print it; it is shown this once."""
     if not re.fullmatch(_TENANT, tenant):
         raise click.BadParameter("letters, digits, . _ -, at most 128", param_hint="--tenant")
-    key, kept = _with_keys(lambda stored: stored.create(tenant, time.time_ns() // 1_000_000))
+    now_ms = time.time_ns() // 1_000_000
+    key, kept = _with_keys(lambda stored: stored.create(tenant, now_ms, rate=rate, max_body_bytes=max_body_bytes))
     click.echo(key)
     click.echo(f"sash: key {kept.id} of tenant {tenant}; keep it now, only its hash is stored", err=True)
 
@@ -48,7 +51,9 @@ def list_(tenant: str | None) -> None:
     for each in _with_keys(lambda stored: stored.all()):
         if tenant in {None, each.tenant}:
             made = datetime.fromtimestamp(each.created_ms / 1000, UTC).isoformat(timespec="seconds")
-            click.echo(f"{each.id}  {each.tenant}  {made}")
+            limits = [f"{each.rate:g}/s"] if each.rate else []
+            limits += [f"{each.max_body_bytes} bytes"] if each.max_body_bytes else []
+            click.echo("  ".join((each.id, each.tenant, made, *limits)))
 
 
 @keys.command()

@@ -23,13 +23,17 @@ _UNKNOWN_SECONDS = 1.0
 _REMEMBERED = 4096  # answers; strangers who guess must not fill the memory
 
 
-class StoredKey(msgspec.Struct, frozen=True):
+class StoredKey(msgspec.Struct, frozen=True, omit_defaults=True):
     """A key without its secret: the SHA-256 of that in hex, whose it is, when it was made (milliseconds since 1970)."""
 
     id: str
     tenant: str
     digest: str
     created_ms: int
+    rate: float | None = None
+    """Requests a second, in place of what every tenant may send."""
+    max_body_bytes: int | None = None
+    """The largest body, where that is less than what every tenant may send."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -42,12 +46,14 @@ class ApiKeys:
     def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
-        self._answers: dict[str, tuple[str | None, float]] = {}
+        self._answers: dict[str, tuple[StoredKey | None, float]] = {}
 
-    async def create(self, tenant: str, now_ms: int) -> tuple[str, StoredKey]:
+    async def create(
+        self, tenant: str, now_ms: int, *, rate: float | None = None, max_body_bytes: int | None = None
+    ) -> tuple[str, StoredKey]:
         """A new key, which is shown this once, and what is kept of it."""
         identity, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-        kept = StoredKey(identity, tenant, sha256(secret.encode()).hexdigest(), now_ms)
+        kept = StoredKey(identity, tenant, sha256(secret.encode()).hexdigest(), now_ms, rate, max_body_bytes)
         await self._client.commands([("HSET", _HASH, identity, _encode(kept))])
         return f"{KEY_PREFIX}{identity}_{secret}", kept
 
@@ -63,21 +69,26 @@ class ApiKeys:
 
     async def tenant(self, key: str) -> str | None:
         """Whose key it is; None when it is nobody's. Raises StoreUnavailable."""
+        found = await self.find(key)
+        return found.tenant if found is not None else None
+
+    async def find(self, key: str) -> StoredKey | None:
+        """What is kept of a key; None when there is no such key. Raises StoreUnavailable."""
         name, now = sha256(key.encode()).hexdigest(), self._clock()
         answer = self._answers.get(name)
         if answer is not None and now < answer[1]:
             return answer[0]
-        tenant = await self._ask(key)
+        found = await self._ask(key)
         while len(self._answers) >= _REMEMBERED:
             del self._answers[next(iter(self._answers))]
         self._answers.pop(name, None)
-        self._answers[name] = tenant, now + (_UNKNOWN_SECONDS if tenant is None else _KNOWN_SECONDS)
-        return tenant
+        self._answers[name] = found, now + (_UNKNOWN_SECONDS if found is None else _KNOWN_SECONDS)
+        return found
 
-    async def _ask(self, key: str) -> str | None:
+    async def _ask(self, key: str) -> StoredKey | None:
         identity, _, secret = key.removeprefix(KEY_PREFIX).partition("_")
         (value,) = await self._client.commands([("HGET", _HASH, identity)])
         kept = _decode(value) if value else None
         digest = sha256(secret.encode()).hexdigest()
         same = compare_digest(digest, kept.digest if kept is not None else "0" * 64)
-        return kept.tenant if kept is not None and same else None
+        return kept if same else None

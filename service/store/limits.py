@@ -36,18 +36,22 @@ class _Lease:
 
 
 class RateLimits:
-    """``rate`` requests a second for each tenant, with bursts of a second's worth."""
+    """``rate`` requests a second for each tenant, with bursts of a second's worth; None for as many as come."""
 
-    def __init__(self, client: Client, rate: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: Client, rate: float | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._rate = rate
-        self._most = max(1.0, rate)
-        self._wanted = max(1, int(rate * _SHARE))
         self._clock = clock
         self._leases: dict[str, _Lease] = {}
 
-    async def take(self, tenant: str) -> None:
-        """Count one request. Raises TooManyRequests, which says when to come back."""
+    async def take(self, tenant: str, rate: float | None = None) -> None:
+        """Count one request, at a rate of the tenant's own if there is one.
+
+        Raises TooManyRequests, which says when to come back.
+        """
+        rate = rate or self._rate
+        if rate is None:
+            return
         lease = self._leases.pop(tenant, None) or _Lease()
         self._leases[tenant] = lease
         while len(self._leases) > _TENANTS:
@@ -60,22 +64,23 @@ class RateLimits:
             if now < lease.refused_until:
                 wait = max(1, math.ceil(lease.refused_until - now))
                 raise TooManyRequests(
-                    f"A tenant may send {self._rate:g} requests a second: try again in {wait} s.",
-                    members={"limit": self._rate, "unit": "requests a second"},
+                    f"A tenant may send {rate:g} requests a second: try again in {wait} s.",
+                    members={"limit": rate, "unit": "requests a second"},
                     headers={"Retry-After": str(wait)},
                 )
             if now < lease.blind_until:
                 return
             if lease.taking is None or lease.taking.done():
-                lease.taking = asyncio.create_task(self._refill(tenant, lease))
+                lease.taking = asyncio.create_task(self._refill(tenant, lease, rate))
             await asyncio.wait((lease.taking,), timeout=_PATIENCE_SECONDS)
             if not lease.taking.done() or lease.blind_until > now:
                 return
 
-    async def _refill(self, tenant: str, lease: _Lease) -> None:
+    async def _refill(self, tenant: str, lease: _Lease, rate: float) -> None:
         key = f"sash:{{{tenant}}}:rate"
+        most, wanted = max(1.0, rate), max(1, int(rate * _SHARE))
         try:
-            granted, wait_ms = await self._client.call("take", (key,), self._rate, self._most, self._wanted)
+            granted, wait_ms = await self._client.call("take", (key,), rate, most, wanted)
         except (StoreUnavailable, StoreFull):
             lease.blind_until = self._clock() + _KEPT_SECONDS
             return

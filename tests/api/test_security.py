@@ -297,3 +297,49 @@ async def test_the_address_of_an_image_is_never_fetched(store: EmbeddedStore) ->
 def test_open_paths_are_few() -> None:
     """Whoever adds one has to say so here."""
     assert {"/livez", "/readyz", "/openapi.json", "/docs", "/metrics", "/dashboard"} == OPEN_PATHS
+
+
+async def test_a_key_may_bear_limits_of_its_own(store: EmbeddedStore) -> None:
+    """Its rate answers 429 with Retry-After, its size 413 with the limit; another key has neither."""
+    client = Client(store.url)
+    await client.open()
+    keys = ApiKeys(client)
+    narrow, kept = await keys.create("narrow", 1, rate=0.5, max_body_bytes=2000)
+    wide, other = await keys.create("wide", 1)
+    try:
+        async with service(store, require_keys=True) as http_client:
+            long = {"messages": [{"message": {"role": "user", "content": "x" * 3000}}]}
+            refused = await http_client.post("/window", json=long, headers=bearer(narrow))
+            assert (refused.status_code, refused.json()["limit"]) == (413, 2000)
+            again = await http_client.get("/models/gpt-4o", headers=bearer(narrow))
+            assert (again.status_code, again.headers["retry-after"], again.json()["limit"]) == (429, "2", 0.5)
+            for _ in range(5):
+                reply = await http_client.post("/window", json={"model": "gpt-4o"} | long, headers=bearer(wide))
+                assert reply.status_code == 200
+    finally:
+        assert await keys.revoke(kept.id)
+        assert await keys.revoke(other.id)
+        await client.close()
+
+
+async def test_a_body_of_no_stated_length_is_bounded_by_the_key_too(store: EmbeddedStore) -> None:
+    """Chunk by chunk, before it is all in memory."""
+    client = Client(store.url)
+    await client.open()
+    keys = ApiKeys(client)
+    key, kept = await keys.create("narrow", 1, max_body_bytes=2000)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b" " * 1000
+
+    try:
+        async with service(store, require_keys=True) as http_client:
+            headers = {**bearer(key), "Content-Type": "application/json"}
+            for more in ({}, {"Idempotency-Key": "bounded"}):
+                path = "/conversations/c/messages"
+                refused = await http_client.post(path, content=chunks(), headers={**headers, **more})
+                assert (refused.status_code, refused.json()["limit"]) == (413, 2000)
+    finally:
+        assert await keys.revoke(kept.id)
+        await client.close()
