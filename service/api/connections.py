@@ -10,11 +10,11 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 _FOLDER = "/dev/fd"
-_TOGETHER_SECONDS = 0.1
+_TOGETHER_SECONDS = 0.25
 _SENDING_BYTES = 256 * 1024
 _AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: what was not read is dropped, not kept for the client
 
@@ -42,11 +42,26 @@ class Connections:
 
 
 def _end_all(clients: set[tuple[str, int]]) -> None:
-    for found in _sockets():
-        with found, contextlib.suppress(OSError):
-            if found.getpeername()[:2] in clients:
+    for number in _numbers():
+        if _peer(number) not in clients:
+            continue
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as found:
+            if found.getpeername()[:2] in clients:  # still: the number may have been closed and given to another
                 found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
                 found.shutdown(socket.SHUT_RDWR)
+
+
+def _peer(number: int) -> Any:
+    """Who is at the other end of a file by its number; None where nobody is. Quick, as there may be thousands."""
+    found = None
+    try:
+        found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=number)
+        return found.getpeername()[:2]
+    except OSError:
+        return None
+    finally:
+        if found is not None:
+            found.detach()
 
 
 def bound_listeners(patience_seconds: float) -> None:
@@ -55,20 +70,16 @@ def bound_listeners(patience_seconds: float) -> None:
     How much it holds of an answer that is not read, where it would take megabytes; and how long it waits for one who
     takes nothing at all, or is gone without a word, where it would wait for ever.
     """
-    for found in _sockets():
-        with found, contextlib.suppress(OSError):
+    for number in _numbers():
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as found:
             if found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENDING_BYTES)
                 if hasattr(socket, "TCP_USER_TIMEOUT"):
                     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(patience_seconds * 1000))
 
 
-def _sockets() -> Iterator[socket.socket]:
-    """This process's sockets of the internet, each by a number of its own."""
-    for name in os.listdir(_FOLDER) if os.path.isdir(_FOLDER) else ():  # noqa: PTH112, PTH208 - numbers, not paths
-        with contextlib.suppress(OSError, ValueError):
-            found = socket.socket(fileno=os.dup(int(name)))
-            if found.family in {socket.AF_INET, socket.AF_INET6}:
-                yield found
-            else:
-                found.close()
+def _numbers() -> list[int]:
+    """The numbers of this process's open files."""
+    with contextlib.suppress(OSError):
+        return [int(name) for name in os.listdir(_FOLDER)]  # noqa: PTH208 - numbers, not paths
+    return []
