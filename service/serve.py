@@ -20,6 +20,7 @@ from service.app import create_app
 from service.operations.workers import FOLDER_VARIABLE
 from service.settings import Settings, mask_url
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
+from service.store.sealing import Master
 
 _DRAIN_SECONDS = 10
 _BUFFER_BYTES = 64 * 1024  # of each connection: what is held for a client that does not read
@@ -61,6 +62,9 @@ def _end_with_parent(parent: int) -> None:
 
 def run(settings: Settings) -> int:
     """Serve until told to stop; gives the exit status."""
+    if settings.encryption_key:
+        master = Master(settings.encryption_key[0]).id.hex()
+        click.echo(f"sash: what people write is encrypted at rest, master key {master}", err=True)
     if settings.redis_url is not None:
         click.echo(f"sash: store at {mask_url(settings.redis_url)}", err=True)
         return _serve(settings, settings.redis_url)

@@ -124,7 +124,7 @@ class DataKeys:
 
     async def _load(self, tenant: str) -> _Known:
         stored = await self._stored(tenant)
-        before = self._known.pop(tenant, None)
+        before = self._known.get(tenant)
         if before is not None:
             lost = {name: value for name, value in before.stored.items() if name not in stored}
             await self._restore(tenant, lost)
@@ -135,6 +135,7 @@ class DataKeys:
             keys = self._open(tenant, stored, before.keys if before else None)
         known = _Known(stored, keys, self._clock() + _FRESH_SECONDS)
         self._known[tenant] = known
+        self._known.move_to_end(tenant)
         while len(self._known) > self._most:
             self._known.popitem(last=False)
         return known
@@ -194,7 +195,10 @@ class DataKeys:
             (_key_of(tenant),),
             *(part for name in names for part in (name, self._new(tenant, name, made))),
         )
-        return (await self._load(tenant)).keys
+        keys = (await self._load(tenant)).keys
+        if not keys.can_seal:
+            raise CannotOpen("This tenant's keys are not whole: some were taken from the store.")
+        return keys
 
     async def _note(self, tenant: str) -> None:
         """Say whose keys there are, and what wraps them, before there are any."""

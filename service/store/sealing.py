@@ -179,7 +179,7 @@ class Sealer:
                     known = value[_ID]
                     decrypt = self._keys.cipher(known, self._name, kind).decrypt
                 opened.append(decrypt(value[_NONCE], value[_HEADER_BYTES:], owner)[skip:])
-        except (InvalidTag, ValueError):
+        except (InvalidTag, ValueError, IndexError):
             raise CannotOpen("What is stored does not open: it was changed or moved.", members=_key(value)) from None
         return opened
 

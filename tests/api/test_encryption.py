@@ -110,12 +110,23 @@ async def everything_said(client: httpx.AsyncClient) -> None:
     assert (await client.delete("/conversations/two/messages/5")).status_code == 204
 
 
+async def told(client: httpx.AsyncClient, *conversations: str) -> list[dict[str, Any]]:
+    """All that clients see of conversations, but for times."""
+    found = [await seen(client, conversation) for conversation in conversations]
+    for each in found:
+        for message in each["messages"]:
+            del message["created_at"]
+    return found
+
+
 async def test_nothing_that_was_said_is_on_the_disk(own: EmbeddedStore, raw: redis.Redis) -> None:
-    """After every call that stores text no file of the store holds a word of it, nor a digest that confirms a guess."""
+    """After every call that stores text no file of the store holds a word of it, nor a digest that confirms a guess; and
+    the history, the fork with a redaction and the import that was rewound are what they are without a key."""
     guesses = [digest([each["message"]["role"], each["message"]["content"]], 8) for each in SAYINGS]
     guesses.append(digest([SAYINGS[4]["message"], None, False, None, None], 16))
     async with service(own) as client:
         await everything_said(client)
+        plainly = await told(client, "one", "two", "three")
     before = on_disk(own)
     assert CANARY.encode() in before
     assert all(guess in before for guess in guesses)
@@ -125,6 +136,7 @@ async def test_nothing_that_was_said_is_on_the_disk(own: EmbeddedStore, raw: red
 
     async with service(own, KEY) as client:
         await everything_said(client)
+        assert await told(client, "one", "two", "three") == plainly
         state = (await client.get("/conversations/one")).json()
 
     after = on_disk(own)
@@ -146,10 +158,7 @@ async def test_clients_notice_nothing(own: EmbeddedStore, raw: redis.Redis) -> N
             await client.post("/conversations", json={"id": name, **SETTINGS})
             await append(client, name, *EVERYTHING)
             await client.put(f"/conversations/{name}/summary", json={"text": "earlier", "through_seq": 3})
-            found.append(await seen(client, name))
-    for each in found:
-        for message in each["messages"]:
-            message.pop("created_at")
+            found += await told(client, name)
     assert found[0] == found[1]
 
 
@@ -159,10 +168,10 @@ async def test_a_key_may_come_later(own: EmbeddedStore, raw: redis.Redis) -> Non
     first = {"messages": [said("old", "a"), {"id": "b", "message": CALLS}, result("call-1", "c")]}
     async with service(own) as client:
         await client.post("/conversations", json={"id": "c", "system": "old"})
-        told = await client.post("/conversations/c/messages", json=first, headers=headers)
+        answer = await client.post("/conversations/c/messages", json=first, headers=headers)
     async with service(own, KEY) as client:
         again = await client.post("/conversations/c/messages", json=first, headers=headers)
-        assert (again.headers["idempotency-replayed"], again.json()) == ("true", told.json())
+        assert (again.headers["idempotency-replayed"], again.json()) == ("true", answer.json())
         retried = await append(client, "c", *first["messages"], result("call-2", "d"), said("new", "e"))
         assert [each["duplicate"] for each in retried["messages"]] == [True, True, True, False, False]
         other = await client.post("/conversations/c/messages", json={"messages": [said("another", "a")]})
@@ -244,11 +253,15 @@ def _cut(raw: redis.Redis) -> None:
     raw.lset("sash:{default/c}:log", 1, raw.lindex("sash:{default/c}:log", 1)[:40])
 
 
+def _emptied(raw: redis.Redis) -> None:
+    raw.lset("sash:{default/c}:log", 1, b"")
+
+
 def _documents_moved(raw: redis.Redis) -> None:
     raw.hset("sash:{default/c}:grounding", 2, raw.hget("sash:{default/d}:grounding", 2))
 
 
-@pytest.mark.parametrize("change", [_flipped, _swapped, _recounted, _from_another, _cut, _documents_moved])
+@pytest.mark.parametrize("change", [_flipped, _swapped, _recounted, _from_another, _cut, _emptied, _documents_moved])
 async def test_what_was_changed_is_not_served(own: EmbeddedStore, raw: redis.Redis, change: Any) -> None:
     """Bytes changed, cut, exchanged or brought from elsewhere, or a count changed, are an error and never a message."""
     async with service(own, KEY) as client:
@@ -328,6 +341,7 @@ def test_what_a_killed_service_encrypted_is_there(tmp_path: Path) -> None:
         window = httpx.get(f"{process.url}/conversations/c/window?model=gpt-4o").json()
     finally:
         process.stop()
+    assert "what people write is encrypted at rest" in (tmp_path / "serve.log").read_text()
     assert again.json()["messages"][0]["duplicate"]
     assert window["request"]["messages"] == [turn["messages"][0]["message"]]
     assert CANARY.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

@@ -218,6 +218,15 @@ async def test_keys_that_the_store_lost_are_written_back(client: Client, raw: re
     assert await DataKeys(client, [ONE]).reading("acme", "acme/c", opens(value)) == b"text"
 
 
+async def test_keys_that_are_not_whole_are_said_so(client: Client, raw: redis.Redis) -> None:
+    """Where somebody took a tenant's data keys away and left the rest, nothing is written that nobody could read."""
+    value = await sealed(DataKeys(client, [ONE]))
+    raw.hdel(HASH, value[1:5])
+
+    with pytest.raises(CannotOpen, match="not whole"):
+        await DataKeys(client, [ONE]).sealer("acme", "acme/c")
+
+
 async def test_tenants_are_remembered_up_to_a_number(client: Client) -> None:
     """Many tenants do not fill the memory: the idlest are read again when they come back."""
     keys = DataKeys(client, [ONE], most=2)
