@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import venv
 from pathlib import Path
+from typing import Any
 
 import tiktoken_ext.openai_public
 import uvloop
@@ -24,7 +25,7 @@ from rich.table import Table
 
 from service.store.embedded import EmbeddedStore
 from tests.bench.load import load, request
-from tests.bench.speed import Bench, serving, text_of
+from tests.bench.rig import Bench, serving, text_of
 
 HERE = Path(__file__).parent
 PEERS_HOME = HERE.parent.parent / ".venv-peers"
@@ -33,6 +34,7 @@ BUDGETS = (2_000, 8_000, 128_000)
 LONGEST_BUDGETS = (8_000,)
 """At 10,000 messages one budget: a single read by some peers takes minutes there."""
 SIZE = 300
+OURS = "Sash, over HTTP"
 
 
 def budgets_of(length: int) -> tuple[int, ...]:
@@ -81,10 +83,12 @@ async def sash(store: EmbeddedStore, port: int) -> dict[tuple[int, int], float]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, help="folder for peers.json")
-    arguments = parser.parse_args()
+Rows = list[dict[str, Any]]
+SKIPPED = "redis/agent-memory-server: skipped, it needs Redis Stack and Python 3.12"
+
+
+def compare() -> Rows:
+    """Seconds of a window by library, number of messages and budget; ours first."""
     python = peers_python()
     jobs = []
     for length in LENGTHS:
@@ -100,28 +104,47 @@ def main() -> None:
         jobs_file = Path(folder) / "jobs.json"
         jobs_file.write_text(json.dumps(jobs))
         done = subprocess.run([*command, str(jobs_file)], env=environ, stdout=subprocess.PIPE, check=True)
-    rows = json.loads(done.stdout.splitlines()[-1])
-    Console(width=150).print(table(ours, rows))
-    Console().print("redis/agent-memory-server: skipped, it needs Redis Stack and Python 3.12")
-    if arguments.out:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        own = [{"peer": "Sash", "length": n, "budget": b, "seconds": s} for (n, b), s in ours.items()]
-        (arguments.out / "peers.json").write_text(json.dumps([*own, *rows], indent=2))
+    rows: Rows = json.loads(done.stdout.splitlines()[-1])
+    return [*({"peer": OURS, "length": n, "budget": b, "seconds": s} for (n, b), s in ours.items()), *rows]
 
 
-def table(ours: dict[tuple[int, int], float], rows: list[dict]) -> Table:
-    shown = Table("messages", "budget", "library", "milliseconds", "times Sash's")
-    for (length, budget), seconds in ours.items():
-        shown.add_row(f"{length:,}", f"{budget:,}", "Sash, over HTTP", f"{seconds * 1e3:.2f}", "1", style="bold")
+def lines_of(rows: Rows) -> list[tuple[str, ...]]:
+    """The table: messages, budget, library, milliseconds, times ours."""
+    lines: list[tuple[str, ...]] = []
+    for own in (row for row in rows if row["peer"] == OURS):
+        length, budget, seconds = own["length"], own["budget"], own["seconds"]
+        lines.append((f"{length:,}", f"{budget:,}", OURS, f"{seconds * 1e3:.2f}", "1"))
         for row in rows:
-            if row["length"] == length and row.get("budget", budget) == budget:
-                if "error" in row:
-                    shown.add_row("", "", row["peer"], row["error"][:60], "")
-                else:
-                    shown.add_row(
-                        "", "", row["peer"], f"{row['seconds'] * 1e3:,.2f}", f"{row['seconds'] / seconds:,.1f}"
-                    )
+            if row is own or row["length"] != length or row.get("budget", budget) != budget or row["peer"] == OURS:
+                continue
+            took = row.get("seconds")
+            said = ("does not run", "") if took is None else (f"{took * 1e3:,.2f}", f"{took / seconds:,.1f}")
+            lines.append(("", "", row["peer"], *said))
+    return lines
+
+
+def table(rows: Rows) -> Table:
+    shown = Table("messages", "budget", "library", "milliseconds", "times Sash's")
+    for line in lines_of(rows):
+        shown.add_row(*line, style="bold" if line[2] == OURS else None)
     return shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help="folder for peers.json")
+    arguments = parser.parse_args()
+    rows = compare()
+    Console(width=150).print(table(rows))
+    Console().print(SKIPPED)
+    if arguments.out:
+        write(rows, arguments.out)
+
+
+def write(rows: Rows, folder: Path) -> None:
+    """What was measured as JSON."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "peers.json").write_text(json.dumps(rows, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import redis
 
 from service.store.embedded import EmbeddedStore
 from tests.bench.load import load, request
-from tests.bench.speed import Server, serving, text_of
+from tests.bench.rig import Server, serving, text_of
 
 MODEL = "gpt-4o-mini"
 MESSAGE_BYTES = 400

@@ -1,7 +1,8 @@
 """How fast Sash is, as ratios measured side by side in one run: ``python -m tests.bench.speed``.
 
 Each figure is the median of several rounds, A and B in turn, so that a machine whose speed drifts slows both. Prints a
-table, writes the same as JSON, and draws the two pictures when asked (``--out``). Takes about ten minutes.
+table, and with ``--out`` writes the same as JSON. Takes about ten minutes; ``python -m tests.bench`` runs it with the
+rest.
 """
 
 import argparse
@@ -9,16 +10,15 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import redis.asyncio
@@ -26,41 +26,13 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
-from service.core.messages import Entry
-from service.core.settings import ConversationSettings, encode_settings
-from service.store.client import Client
-from service.store.conversations import SCRIPTS, Conversations
 from service.store.embedded import EmbeddedStore
-from service.store.entries import prepare
 from service.store.layout import keys_of
 from tests.bench.load import load, request
+from tests.bench.rig import TENANT, Bench, Server, entries_of, free_port, latency, serving, text_of, wait_until_ready
 
 ROUNDS = 5
-TENANT = "default"
-TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
-SETTINGS = encode_settings(ConversationSettings())
-WORDS = [
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "a",
-    "lazy",
-    "dog",
-    "while",
-    "seven",
-    "wizards",
-    "box",
-    "quietly",
-    "near",
-    "old",
-    "bridges",
-    "at",
-    "dawn",
-]
+CONNECTIONS = 64
 
 
 @dataclass(frozen=True)
@@ -76,93 +48,6 @@ class Figure:
     note: str
 
 
-def text_of(size: int, seed: int) -> str:
-    """About ``size`` characters of words, different for each seed."""
-    words, length, place = [], 0, seed
-    while length < size:
-        word = WORDS[place % len(WORDS)]
-        words.append(word)
-        length += len(word) + 1
-        place += 7 + seed % 5
-    return f"{seed} " + " ".join(words)[:size]
-
-
-def entries_of(count: int, size: int, first: int = 0) -> list[Entry]:
-    """Messages of a user and an assistant in turn."""
-    return [
-        Entry(message={"role": ("user", "assistant")[i % 2], "content": text_of(size, first + i)}) for i in range(count)
-    ]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
-@dataclass(frozen=True)
-class Server:
-    port: int
-    process: subprocess.Popen[bytes]
-
-    def workers(self) -> list[int]:
-        """Process ids of the workers."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                except (OSError, IndexError):
-                    continue
-                if parent == self.process.pid and b"valkey" not in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-        return found
-
-    def cpu_seconds(self) -> float:
-        """CPU that the workers have used."""
-        ticks = 0
-        for pid in self.workers():
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-    def resident_bytes(self) -> int:
-        """Memory that the workers hold."""
-        pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self.workers())
-        return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-@contextmanager
-def serving(url: str, *, workers: int = 1) -> Iterator[Server]:
-    """``sash serve`` on a free port, on the store at ``url``."""
-    port = free_port()
-    environ = {**os.environ, "SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "warning"}
-    command = [sys.executable, "-m", "service", "serve", "--port", str(port), "--workers", str(workers)]
-    process = subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    try:
-        wait_until_ready(port)
-        yield Server(port, process)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
-
-
-def wait_until_ready(port: int) -> None:
-    """Return when /readyz answers 200."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
-            with socket.create_connection(("127.0.0.1", port), 1) as connection:
-                connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-                if connection.recv(64).startswith(b"HTTP/1.1 200"):
-                    return
-        except OSError:
-            pass
-        time.sleep(0.01)
-    raise TimeoutError("the server was not ready in 20 seconds")
-
-
 def spread(values: list[float]) -> tuple[float, float, float]:
     return statistics.median(values), min(values), max(values)
 
@@ -171,33 +56,6 @@ def ratio(name: str, target: str, values: list[float], holds: Callable[[float], 
     """A figure from a ratio a round."""
     value, low, high = spread(values)
     return Figure(name, target, value, low, high, holds(value), note)
-
-
-async def latency(call: Callable[[], Awaitable[object]], count: int) -> float:
-    """Median seconds of one call at a time."""
-    taken = []
-    for _ in range(count):
-        started = time.perf_counter()
-        await call()
-        taken.append(time.perf_counter() - started)
-    return statistics.median(taken)
-
-
-class Bench:
-    """The store, a client of its own, and what is in it."""
-
-    def __init__(self, url: str, *, full: bool) -> None:
-        self.url = url
-        self.client = Client(url, scripts=SCRIPTS, timeout_seconds=60)
-        self.conversations = Conversations(self.client)
-        self.redis = redis.asyncio.Redis.from_url(url)
-        self.million = 1_000_000 if full else 100_000
-
-    async def fill(self, identity: str, count: int, size: int) -> None:
-        """A conversation of ``count`` messages of ``size`` characters."""
-        for first in range(0, count, 100):
-            entries = prepare(entries_of(min(100, count - first), size, first % 5000), TEMPLATE, 1)
-            await self.conversations.append(TENANT, identity, entries, settings=SETTINGS, if_match="", now_ms=1)
 
 
 async def window_against_livez(bench: Bench, server: Server) -> list[Figure]:
@@ -271,33 +129,47 @@ async def full_window(bench: Bench, server: Server) -> list[Figure]:
 
 
 async def append_against_rpush(bench: Bench, server: Server) -> list[Figure]:
+    """Bare RPUSH by redis-py, as who stores chats himself would write it: one command at a time on each connection."""
     body = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": text_of(1024, 1)}}]})
-    requests = [request("POST", f"/conversations/a{i}/messages", body) for i in range(64)]
+    requests = [request("POST", f"/conversations/a{i}/messages", body) for i in range(CONNECTIONS)]
     payload = b"x" * 1060
+    clients = [redis.asyncio.Redis.from_url(bench.url, single_connection_client=True) for _ in range(CONNECTIONS)]
+
+    async def writer(number: int) -> None:
+        for _ in range(60):
+            await clients[number].rpush(f"bench:{number}", payload)  # type: ignore[misc]
+
     ratios, rates = [], []
     for _ in range(ROUNDS):
         started = time.perf_counter()
-
-        async def writer(number: int) -> None:
-            for _ in range(60):
-                await bench.client.commands([("RPUSH", f"bench:{number}", payload)])
-
-        await asyncio.gather(*(writer(i) for i in range(64)))
-        floor = 64 * 60 / (time.perf_counter() - started)
-        run = await load(server.port, requests, count=64 * 60, connections=64)
+        await asyncio.gather(*map(writer, range(CONNECTIONS)))
+        floor = CONNECTIONS * 60 / (time.perf_counter() - started)
+        run = await load(server.port, requests, count=CONNECTIONS * 60, connections=CONNECTIONS)
         assert not run.errors
         ratios.append(run.requests_per_second / floor)
         rates.append(run.requests_per_second)
-    note = f"{statistics.median(rates):,.0f} durable appends a second"
-    return [
-        ratio(
-            "append of 1 KB over HTTP / bare RPUSH through the same client",
-            ">= 0.4",
-            ratios,
-            lambda v: v >= 0.4,
-            note,
-        )
-    ]
+    for client in clients:
+        await client.aclose()
+    note = f"{statistics.median(rates):,.0f} durable appends a second on one worker"
+    name = "append of 1 KB over HTTP / bare RPUSH by redis-py, 64 connections each"
+    return [ratio(name, ">= 0.4", ratios, lambda v: v >= 0.4, note)]
+
+
+async def throughput(bench: Bench, server: Server) -> list[Figure]:
+    """No figure: the points of the picture of requests a second against connections."""
+    body = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": text_of(400, 1)}}]})
+    calls = {
+        "window of 32 messages": [request("GET", "/conversations/c32/window?model=gpt-4o-mini")],
+        "durable append": [request("POST", f"/conversations/t{i}/messages", body) for i in range(64)],
+        "GET /livez": [request("GET", "/livez")],
+    }
+    points: dict[str, dict[int, float]] = {name: {} for name in calls}
+    for connections in (1, 2, 4, 8, 16, 32, 64, 128):
+        for name, asked in calls.items():
+            runs = [await load(server.port, asked, count=1_500, connections=connections) for _ in range(3)]
+            points[name][connections] = statistics.median(run.requests_per_second for run in runs)
+    PICTURES["throughput"] = points
+    return []
 
 
 async def one_call_against_two(bench: Bench, server: Server) -> list[Figure]:
@@ -414,6 +286,7 @@ FIGURES = (
     long_against_short,
     full_window,
     append_against_rpush,
+    throughput,
     one_call_against_two,
     round_trips,
     stored_bytes,
@@ -421,7 +294,7 @@ FIGURES = (
     flat_memory,
     start_to_ready,
 )
-PICTURES: dict[str, dict[int, float]] = {}
+PICTURES: dict[str, Any] = {}
 
 
 async def measure(*, full: bool, only: str) -> list[Figure]:
@@ -454,6 +327,13 @@ def table(figures: list[Figure]) -> Table:
     return shown
 
 
+def write(figures: list[Figure], folder: Path) -> None:
+    """What was measured as JSON, the points of the pictures with it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {"figures": [asdict(figure) for figure in figures], "pictures": PICTURES}
+    (folder / "speed.json").write_text(json.dumps(found, indent=2) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="100,000 messages instead of a million")
@@ -463,9 +343,7 @@ def main() -> None:
     figures = uvloop.run(measure(full=not arguments.quick, only=arguments.only))
     Console(width=160).print(table(figures))
     if arguments.out:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        found = {"figures": [asdict(figure) for figure in figures], "pictures": PICTURES}
-        (arguments.out / "speed.json").write_text(json.dumps(found, indent=2))
+        write(figures, arguments.out)
 
 
 if __name__ == "__main__":
