@@ -20,7 +20,7 @@ from service.store.layout import (
     places,
     unpack_many,
 )
-from service.store.sealed import bound_to, open_bodies, open_grounding, open_messages, seal_message
+from service.store.messages import bound_to, open_bodies, open_grounding, open_messages, seal_message
 from service.store.sealing import AnySealer, Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("append", "create", "change", "read_window", "read_page", "erase"))

@@ -26,7 +26,7 @@ from service.store.layout import (
     places,
     unpack_many,
 )
-from service.store.sealed import open_bodies, seal_message
+from service.store.messages import open_bodies, seal_message
 from service.store.sealing import Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("redact", "rewind", "free_ids", "summarize", "lease"))

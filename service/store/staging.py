@@ -23,7 +23,7 @@ from service.problems import ConversationExists, StoreUnavailable
 from service.store.client import Client, Script
 from service.store.datakeys import DataKeys
 from service.store.layout import PARTS, conversation_name, encode_json, keys_of
-from service.store.sealed import Stored, seal_message
+from service.store.messages import Stored, seal_message
 from service.store.sealing import AnySealer, Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("stage", "publish"))

@@ -1,0 +1,97 @@
+"""Messages as they are stored: records beside what people wrote, which is sealed where a key is set."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from service.core.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding, encode_record
+from service.core.redaction import NO_DIGEST
+from service.store.layout import decode_grounding, pack
+from service.store.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed
+
+_ENTRY_BYTES = 16
+_DIGESTS_BYTES = 24  # of the entry and of its content, before a sealed body
+SEALED_BYTES = OVERHEAD + _DIGESTS_BYTES
+"""What a sealed body is longer than the plain one."""
+
+
+class Stored(NamedTuple):
+    """A message's bytes in the store, in the order in which scripts take them; empty where there is nothing."""
+
+    record: bytes
+    details: bytes
+    body: bytes
+    grounding: bytes
+    metadata: bytes
+
+
+def seal_message(
+    sealer: AnySealer,
+    record: Record,
+    identity: Identity,
+    body: bytes,
+    grounding: bytes = b"",
+    metadata: bytes = b"",
+    *,
+    as_before: bool = False,
+) -> Stored:
+    """A message as it is stored. Where it is sealed, so are its digests, before the body: a copy of the conversation, or an
+    export of it, has them as they are, and beside the record stand others that tell nothing to who guesses what was said.
+
+    ``as_before`` leaves the entry's digest as it is: to be found equal to one that was stored before a key was set.
+    """
+    if not sealer.active:
+        return Stored(*pack(record, identity), body, grounding, metadata)
+    plain = identity.digest + record.content_digest
+    if identity.digest != NO_DIGEST and not as_before:
+        identity = msgspec.structs.replace(identity, digest=sealer.digest(Purpose.ENTRY, identity.digest))
+    record = msgspec.structs.replace(record, content_digest=sealer.digest(Purpose.CONTENT, record.content_digest))
+    packed, details = pack(record, identity)
+    owner = packed[1:]
+    return Stored(
+        packed,
+        details,
+        sealer.seal(Kind.BODY, plain + body, owner),
+        sealer.seal(Kind.GROUNDING, grounding, owner),
+        sealer.seal(Kind.METADATA, metadata, owner),
+    )
+
+
+def bound_to(record: Record) -> bytes:
+    """What a message's values are bound to: its record without the flags, which change."""
+    return encode_record(record)[1:]
+
+
+def open_bodies(sealer: AnySealer, records: Records, bodies: Sequence[bytes]) -> list[bytes]:
+    """Bodies of ``records``, each of them sealed or plain. Raises CannotOpen, UnknownKey."""
+    return sealer.open_each(Kind.BODY, bodies, _owners(records), skip=_DIGESTS_BYTES)
+
+
+def open_messages(
+    sealer: AnySealer, records: Records, bodies: Sequence[bytes]
+) -> Iterator[tuple[Identity, Record, bytes]]:
+    """Messages as they were before they were stored, their digests too; of ``records`` the details must be there.
+
+    Raises CannotOpen, UnknownKey.
+    """
+    replace = msgspec.structs.replace
+    opened = sealer.open_each(Kind.BODY, bodies, _owners(records))
+    for index, (stored, body) in enumerate(zip(bodies, opened, strict=True)):
+        identity, record = records.identity(index), records[index]
+        if not is_sealed(stored):
+            yield identity, record, body
+            continue
+        entry, content, text = body[:_ENTRY_BYTES], body[_ENTRY_BYTES:_DIGESTS_BYTES], body[_DIGESTS_BYTES:]
+        yield replace(identity, digest=entry), replace(record, content_digest=content), text
+
+
+def _owners(records: Records) -> list[bytes]:
+    """What each message's values are bound to, as ``bound_to`` has it."""
+    packed = records.packed
+    return [packed[start : start + RECORD_BYTES - 1] for start in range(1, len(packed), RECORD_BYTES)]
+
+
+def open_grounding(sealer: AnySealer, value: bytes, record: Record) -> StoredGrounding:
+    """A message's documents. Raises CannotOpen, UnknownKey."""
+    return decode_grounding(sealer.open(Kind.GROUNDING, value, bound_to(record)))
