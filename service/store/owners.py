@@ -12,7 +12,10 @@ What holds, whatever crashes between any two commands:
 - Only a reader that found a line wrong takes it off, only when the line is ten minutes old (a request may be under way
   that will make it right), and only if nobody has touched it since. A line is also taken off by the erasure itself.
 
-Activity is told to the lists behind appends, in batches; a reader tells what this process still holds back first.
+Activity is told to the lists behind appends, in batches; a reader tells what this process still holds back first. Such a
+hint may come late, from another replica, when its conversation is erased. So it only moves a line that is there; where
+none is, it is made again if the conversation still is (a failover may have lost the line). And a hint's score is odd, one of
+a conversation that is being made is even: an erasure takes its line off although a hint has moved it meanwhile.
 """
 
 import asyncio
@@ -80,7 +83,7 @@ class Owners:
             return
         key = owner_key(tenant, owner)
         _, flat = await self._client.commands(
-            [("ZADD", key, _now(), conversation), ("ZRANGE", key, 0, _SWEPT - 1, "WITHSCORES")]
+            [("ZADD", key, _now() & ~1, conversation), ("ZRANGE", key, 0, _SWEPT - 1, "WITHSCORES")]
         )
         old = [line for line in _pairs(flat) if float(line[1]) < _now() - _GRACE_MICROSECONDS]
         if old:
@@ -97,7 +100,7 @@ class Owners:
         owner = decode_settings(settings)[0].owner
         if owner is None:
             return
-        self._active[tenant, owner, conversation] = _now()
+        self._active[tenant, owner, conversation] = _now() | 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._tell())
 
@@ -109,15 +112,25 @@ class Owners:
     async def _flush(self) -> None:
         async with self._telling:
             active, self._active = self._active, {}
-            lines = [
-                ("ZADD", owner_key(tenant, owner), "GT", score, conversation)
-                for (tenant, owner, conversation), score in active.items()
-            ]
-            told = await asyncio.gather(*(self._client.commands([line]) for line in lines), return_exceptions=True)
+            told = await asyncio.gather(
+                *(self._hint(*line, score) for line, score in active.items()), return_exceptions=True
+            )
         for result in told:
             # A hint that is lost is as good as one that is late: the next append gives another.
             if isinstance(result, BaseException) and not isinstance(result, StoreUnavailable | StoreFull):
                 raise result
+
+    async def _hint(self, tenant: str, owner: str, conversation: str, score: int) -> None:
+        key = owner_key(tenant, owner)
+        words = [("ZADD", key, "XX", "GT", score, conversation), ("ZSCORE", key, conversation)]
+        if (await self._client.commands(words))[1] is None and await self._is_of(tenant, owner, conversation):
+            await self._client.commands([("ZADD", key, score, conversation)])
+            if not await self._is_of(tenant, owner, conversation):  # erased meanwhile
+                await self._client.call("unlist", (key,), conversation, score)
+
+    async def _is_of(self, tenant: str, owner: str, conversation: str) -> bool:
+        state = await self._state(tenant, conversation)
+        return state is not None and decode_settings(state.settings)[0].owner == owner
 
     async def close(self) -> None:
         """Tell what is held back, and stop."""
@@ -140,7 +153,9 @@ class Owners:
         """Take an erased conversation off its owner's list, unless it has been put there again since."""
         if line is not None:
             self._active.pop((line.tenant, line.owner, line.conversation), None)
-            await self._client.call("unlist", (owner_key(line.tenant, line.owner),), line.conversation, line.score)
+            await self._client.call(
+                "unlist", (owner_key(line.tenant, line.owner),), line.conversation, line.score + b"~"
+            )
 
     # ---- reading
 
@@ -203,7 +218,10 @@ class Owners:
         while lines := await self._lines(tenant, owner, before, _BATCH):
             done = await asyncio.gather(*(self._erase_one(tenant, owner, identity) for identity, _ in lines))
             old = _now() - _GRACE_MICROSECONDS
-            gone = [word for line, was in zip(lines, done, strict=True) if was or float(line[1]) < old for word in line]
+            gone: list[str | bytes] = []
+            for (identity, score), was in zip(lines, done, strict=True):
+                if was or float(score) < old:
+                    gone += (identity, score + b"~" if was else score)
             if gone:
                 await self._client.call("unlist", (owner_key(tenant, owner),), *gone)
             before = float(lines[-1][1]), lines[-1][0]

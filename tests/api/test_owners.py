@@ -9,6 +9,12 @@ import httpx
 import pytest
 from dialogue import append, problem, user
 
+from service.store.client import Client
+from service.store.conversations import SCRIPTS as CONVERSATIONS
+from service.store.conversations import Conversations
+from service.store.embedded import EmbeddedStore
+from service.store.owners import SCRIPTS, Owners
+
 
 @pytest.fixture
 def owner(fresh: Callable[[], str]) -> str:
@@ -202,3 +208,30 @@ async def test_wrong_cursors(client: httpx.AsyncClient, cursor: str) -> None:
 async def test_wrong_owners(client: httpx.AsyncClient) -> None:
     """An owner's id is an id."""
     problem(await client.delete("/owners/a%20b"), 400, "bad-request")
+
+
+@pytest.mark.parametrize("moment", ["before", "middle", "after"])
+async def test_a_late_hint_leaves_no_line(
+    moment: str, client: httpx.AsyncClient, store: EmbeddedStore, conversation: str, owner: str, server: Any
+) -> None:
+    """Another replica's word of activity, told before an erasure, in the middle of it or after it, keeps nothing listed."""
+    replica = Client(store.url, scripts=(*CONVERSATIONS, *SCRIPTS))
+    await replica.open()
+    try:
+        conversations = Conversations(replica)
+        owners, other = Owners(replica, conversations), Owners(replica, conversations)
+        await create(client, conversation, owner)
+        settings = (await conversations.get("default", conversation)).settings
+        other.touch("default", settings, conversation)
+        if moment == "before":
+            await other._flush()
+        line = await owners.line("default", settings, conversation)
+        other.touch("default", settings, conversation)
+        if moment == "middle":
+            await other._flush()
+        await conversations.erase("default", conversation, if_match="")
+        await owners.unlist(line)
+        await other.close()
+    finally:
+        await replica.close()
+    assert server.zcard(index(owner)) == 0

@@ -16,7 +16,6 @@ ELSEWHERE = {
     "hscan": "a rewind of a history of many thousand messages",
     "role": "a primary that sentinels named",
     "sadd": "keys for encryption at rest",
-    "smembers": "keys for encryption at rest",
 }
 """What the dialogue does not come to."""
 BEHIND_THE_BACK = {"acl|setuser", "config|resetstat"}

@@ -2,11 +2,13 @@
 -- Take a conversation off an owner's list, when nothing has touched its line since it was read.
 --
 -- KEYS  owner's list
--- ARGV  id and score of each
+-- ARGV  id and score of each; after a score '~' lets hints pass that came since: they have odd scores
 -- Gives how many are gone
 local gone = 0
 for index = 1, #ARGV, 2 do
-  if redis.call('ZSCORE', KEYS[1], ARGV[index]) == ARGV[index + 1] then
+  local known, late = string.match(ARGV[index + 1], '^(.-)(~?)$')
+  local score = redis.call('ZSCORE', KEYS[1], ARGV[index])
+  if score and (score == known or (late == '~' and tonumber(score) % 2 == 1)) then
     gone = gone + redis.call('ZREM', KEYS[1], ARGV[index])
   end
 end
