@@ -15,7 +15,7 @@ from service.core.counting import reference_tokens
 from service.core.messages import invalid, whole_numbers
 from service.core.settings import ConversationSettings, check_settings, decode_settings, encode_settings
 from service.problems import BadRequest, CannotOpen, NotFound, PreconditionFailed
-from service.store.conversations import State
+from service.store.replies import State
 
 Req = Request[Any, Any, Any]
 JSON = "application/json"

@@ -12,9 +12,9 @@ from service.api.conversations import JSON, conversation_body
 from service.core.messages import Id
 from service.core.settings import decode_settings
 from service.problems import ConversationExists, Pointer, Unprocessable
-from service.store.conversations import Page, State
 from service.store.history import require_version
 from service.store.layout import encode_grounding
+from service.store.replies import Page, State
 from service.store.staging import Row, Staging
 
 Req = Request[Any, Any, Any]

@@ -29,8 +29,9 @@ from service.core.messages import Document, Grounding, decode_json
 from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
 from service.problems import InvalidCursor, NotFound, Pointer, Problem, TooLarge
-from service.store.conversations import AppendReply, Message, NewEntry
+from service.store.conversations import NewEntry
 from service.store.entries import check_entries, prepare
+from service.store.replies import AppendReply, Message
 
 Req = Request[Any, Any, Any]
 _append = msgspec.json.Decoder(AppendMessages)

@@ -25,8 +25,8 @@ from service.core.messages import Id
 from service.core.records import Flags, Record
 from service.core.settings import encode_settings
 from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, TooLarge, UnsupportedMediaType
-from service.store.conversations import Message, Page, State
 from service.store.history import make_summary
+from service.store.replies import Message, Page, State
 from service.store.staging import OrphanRow, StagedTwice, Staging
 
 Req = Request[Any, Any, Any]

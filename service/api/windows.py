@@ -21,7 +21,7 @@ from service.core.settings import FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
 from service.problems import Internal, StoreUnavailable, WindowDoesNotFit
-from service.store.conversations import HistoryEdited, Tail
+from service.store.replies import HistoryEdited, Tail
 
 _UNKNOWN_WINDOW = 100_000_000
 _ATTEMPTS = 8

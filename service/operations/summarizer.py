@@ -28,8 +28,9 @@ from service.core.units import TOOL
 from service.core.window import Window
 from service.operations.logging import describe, get_logger
 from service.problems import Problem
-from service.store.conversations import Conversations, Message, State
+from service.store.conversations import Conversations
 from service.store.history import Histories, make_summary
+from service.store.replies import Message, State
 
 STEP: Final = 8
 """Messages that windows leave out and no summary covers, before one is written."""

@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from service.problems import Conflict
 from service.store.client import Client
-from service.store.conversations import Conversations, Page
+from service.store.conversations import Conversations
 from service.store.layout import conversation_name, keys_of, places, unpack_many
+from service.store.replies import Page
 
 _MESSAGES = 500
 _BYTES = 1024 * 1024

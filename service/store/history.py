@@ -17,7 +17,7 @@ from service.core.redaction import NO_DIGEST, redact_record
 from service.core.units import DEVELOPER, TOOL
 from service.problems import Conflict, NotFound, Pointer, PreconditionFailed, Unprocessable
 from service.store.client import Client, Script
-from service.store.conversations import Conversations, State, replied_version
+from service.store.conversations import Conversations
 from service.store.layout import (
     Keys,
     conversation_name,
@@ -27,6 +27,7 @@ from service.store.layout import (
     unpack_many,
 )
 from service.store.messages import open_bodies, seal_message
+from service.store.replies import State, replied_version
 from service.store.sealing import Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("redact", "rewind", "free_ids", "summarize", "lease"))

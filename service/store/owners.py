@@ -28,8 +28,9 @@ import msgspec
 from service.core.settings import decode_settings
 from service.problems import NotFound, PreconditionFailed, StoreFull, StoreUnavailable
 from service.store.client import Client, Script
-from service.store.conversations import Conversations, State
+from service.store.conversations import Conversations
 from service.store.layout import owner_key
+from service.store.replies import State
 
 SCRIPTS = (Script.load("unlist"),)
 _GRACE_MICROSECONDS = 600 * 1_000_000
