@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.commands.importing import batches, check, orphans, without_orphans
@@ -441,6 +441,11 @@ def damaged(draw: st.DrawFn) -> Any:
 
 
 @given(st.one_of(JSON, damaged()), st.sampled_from(["auto", "oldest", "newest"]), st.booleans())
+@example(
+    value={"id": "a", "entries": [{"message": {"role": "user", "content": "x"}, "image_sizes": False}]},
+    order="auto",
+    as_lines=False,
+)
 @settings(max_examples=300, deadline=None)
 def test_whatever_a_file_holds_it_is_read_or_refused(value: Any, order: Any, as_lines: Any) -> None:
     """Never a traceback: every JSON is conversations that may be sent, or a SourceError."""

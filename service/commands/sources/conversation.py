@@ -68,7 +68,8 @@ def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[A
 def _entry(element: Mapping[str, Any]) -> dict[str, Any]:
     """The entry without what a listing says of it; a field that nobody knows stays, for validation to name."""
     known = {name: element[name] for name in _ENTRY_FIELDS if element.get(name) is not None}
-    if None in known.get("image_sizes", ()):  # an export's, of a message with images of unknown size
+    sizes = known.get("image_sizes")
+    if isinstance(sizes, list) and None in sizes:  # an export's, of a message with images of unknown size
         del known["image_sizes"]
     return known | {name: element[name] for name in element.keys() - _LISTED_FIELDS - set(_ENTRY_FIELDS)}
 
