@@ -25,12 +25,13 @@ ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 
 
 @pytest_asyncio.fixture(scope="module")
-async def locked(store: EmbeddedStore) -> AsyncIterator[App]:
+async def locked(store: EmbeddedStore, encryption_key: tuple[bytes, ...]) -> AsyncIterator[App]:
     """An application that needs keys: two for one tenant, one for another."""
     keys = (ApiKey("red", "key-red"), ApiKey("red", "key-red-2"), ApiKey("blue", "key-blue"))
-    async with lifespan(
-        create_app(Settings(redis_url=store.url, store_connections=1, api_keys=keys, durability="fast"))
-    ) as app:
+    settings = Settings(
+        redis_url=store.url, store_connections=1, api_keys=keys, durability="fast", encryption_key=encryption_key
+    )
+    async with lifespan(create_app(settings)) as app:
         yield app
 
 

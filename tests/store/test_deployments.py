@@ -96,7 +96,8 @@ async def test_a_talk_as_the_user_of_the_acl_file(name: str, tmp_path: Path) -> 
         async with opened(url, (b"k" * 32,), durability="durable") as (_, conversations):
             await talk(conversations)
             await conversations.data_keys.rotate("t")
-            assert [done async for done in conversations.data_keys.rewrap()] == [("t", 0)]
+        async with opened(url, (b"n" * 32, b"k" * 32)) as (_, conversations):
+            assert [done async for done in conversations.data_keys.rewrap()] == [("t", 3)]
         async with opened(url) as (_, conversations):
             assert "is not set" in await conversations.data_keys.refusal()
 

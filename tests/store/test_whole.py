@@ -16,6 +16,7 @@ ELSEWHERE = {
     "hscan": "a rewind of a history of many thousand messages",
     "role": "a primary that sentinels named",
     "sadd": "keys for encryption at rest",
+    "srem": "a master key that is replaced",
 }
 """What the dialogue does not come to."""
 BEHIND_THE_BACK = {"acl|setuser", "config|resetstat"}
