@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from bench import data_run
+from recordings import NO_DATA
 from rich.console import Console
 from rich.progress import Progress
 
@@ -12,7 +13,7 @@ def test_windows_of_real_conversations_are_counted_right_and_survive_restarts(tm
     """Every window equals an independent count, and nothing acknowledged is lost to SIGKILL or SIGTERM."""
     sources = data_run.load_conversations()
     if not sources:
-        pytest.skip(f"{data_run.DATA} is absent: there are no real conversations to run")
+        pytest.skip(NO_DATA)
     by_length = sorted(sources, key=lambda source: len(source["entries"]))
     with_tools = next(source for source in by_length if source.get("tools") and len(source["entries"]) > 40)
     with_documents = next(source for source in by_length if any("grounding" in e for e in source["entries"]))

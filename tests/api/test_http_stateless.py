@@ -1,14 +1,13 @@
 """POST /window gives what the same history gives when it is stored; checked on real conversations too."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from dialogue import append, calling, problem, result, user, window
+from recordings import DATA, NO_DATA
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 SETTINGS = ("system", "few_shots", "tools", "tool_choice", "grounding_template", "document_separator")
 BATCH = 100
 VARIANTS: list[dict[str, Any]] = [
@@ -45,9 +44,9 @@ async def both(
     return stored, sent
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not here: no real conversations")
+@pytest.mark.skipif(not DATA.is_dir(), reason=NO_DATA)
 @pytest.mark.parametrize("part", range(4))
-@pytest.mark.parametrize("name", ["sgd_rag", "sgd_tools"])
+@pytest.mark.parametrize("name", [path.stem for path in sorted(DATA.glob("*.jsonl"))] or ["none"])
 async def test_real_conversations(client: httpx.AsyncClient, name: str, part: int) -> None:
     """Every real conversation gives the same window both ways, and each total is a fresh count of its request."""
     lines = (DATA / f"{name}.jsonl").read_text("utf-8").splitlines()

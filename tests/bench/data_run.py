@@ -1,6 +1,7 @@
 """Real conversations through the real server, turn by turn, every window counted again: ``python -m tests.bench.data_run``.
 
-The server is the one that README's first command starts. For each conversation of ``../shared/data``:
+The server is the one that README's first command starts. For each conversation of the data set
+(``tests/recordings.py``), or of the files named, in the same form and with an id for each entry:
 
 1. ``sash import`` takes it in whole, twice; the second time nothing is new.
 2. It is lived through again: after every user message one window for gpt-4o-mini at each budget. Each is counted with
@@ -41,17 +42,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tests.recordings import DATA, NO_DATA
+
 ROOT = Path(__file__).resolve().parent.parent.parent
-DATA = ROOT.parent / "shared" / "data"
 MODEL = "gpt-4o-mini"
 BUDGETS: tuple[int | None, ...] = (1_000, 4_000, 16_000, None)  # None: all that the model takes
 _START_SECONDS = 60
 _BATCH = 100
 
 
-def load_conversations() -> list[dict[str, Any]]:
-    """The conversations of ``../shared/data``, none where it is absent."""
-    return [json.loads(line) for path in sorted(DATA.glob("*.jsonl")) for line in path.read_text().splitlines()]
+def load_conversations(paths: Sequence[Path] = ()) -> list[dict[str, Any]]:
+    """The conversations in the files, or else in the data set: none where it is absent."""
+    files = paths or sorted(DATA.glob("*.jsonl"))
+    return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
 
 # ---- the server, as README starts it
@@ -430,10 +433,13 @@ def print_run(run: Run, seconds: float, out: Console) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--conversations", type=int, metavar="N", help="only the N shortest")
+    parser.add_argument(
+        "files", nargs="*", type=Path, metavar="FILE", help="conversations, one a line; else the data set"
+    )
     options = parser.parse_args()
-    sources = load_conversations()
+    sources = load_conversations(options.files)
     if not sources:
-        print(f"{DATA} holds no conversations")
+        print(NO_DATA)
         return 1
     if options.conversations:
         sources = sorted(sources, key=lambda source: len(source["entries"]))[: options.conversations]

@@ -1,11 +1,11 @@
 """What a stable cut saves: ``python -m tests.bench.stable_cut [DIRECTORY]`` prints the table.
 
-The conversations are those of ``../shared/data`` (or DIRECTORY): one a line, in the append format. A *turn* is what a chat
-asks for: one window at every user message, the newest message then, with its documents. A conversation is *long* when its
-messages alone cost more than the budget, and only its turns from the first that leaves something out are counted: before,
-every way is the same. *Reuse* is the part of a window's tokens that are, byte for byte, the beginning of the request
-before: what a provider's prompt cache can serve. *Fill* is a window's tokens as a part of the budget. *Cost* is what a
-turn's input costs, in budgets, when a cached token costs a tenth.
+The conversations are those of the data set (``tests/recordings.py``) or of DIRECTORY/*.jsonl: one a line, in the append
+format. A *turn* is what a chat asks for: one window at every user message, the newest message then, with its documents. A
+conversation is *long* when its messages alone cost more than the budget, and only its turns from the first that leaves
+something out are counted: before, every way is the same. *Reuse* is the part of a window's tokens that are, byte for
+byte, the beginning of the request before: what a provider's prompt cache can serve. *Fill* is a window's tokens as a part
+of the budget. *Cost* is what a turn's input costs, in budgets, when a cached token costs a tenth.
 """
 
 import argparse
@@ -32,6 +32,7 @@ from service.core.window import Options, Window, build_window
 from service.store.conversations import NewEntry
 from service.store.entries import prepare
 from service.store.layout import decode_grounding
+from tests.recordings import DATA, NO_DATA
 
 CACHED_PRICE = 0.1
 
@@ -163,13 +164,14 @@ def longer_than(conversation: Conversation, model: Model, budget: int) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what a stable cut saves.")
-    shared = Path(__file__).resolve().parents[3] / "shared" / "data"
-    parser.add_argument("directory", nargs="?", type=Path, default=shared)
+    parser.add_argument("directory", nargs="?", type=Path, default=DATA)
     parser.add_argument("--budget", type=int, default=8000)
     parser.add_argument("--model", default="gpt-4o-mini")
     wanted = parser.parse_args()
     model = find_model(wanted.model)
     files = {path.stem: list(read(path)) for path in sorted(wanted.directory.glob("*.jsonl"))}
+    if not files:
+        parser.exit(1, f"{NO_DATA}\n")
     table = Table(title=f"{wanted.model}, {wanted.budget:,} tokens, conversations longer than that")
     for column in ("conversations", "way", "turns", "reuse", "fill", "cost a turn", "cut moves"):
         table.add_column(column, justify="left" if column in ("conversations", "way") else "right")

@@ -5,10 +5,10 @@ test prints both, and holds it to that reason: its own count of what we keep is 
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
+from recordings import NO_TRUTH, TRUTH
 
 from service.core.counting import count_request, measure, reference_tokens
 from service.core.documents import Documents
@@ -21,10 +21,10 @@ from service.core.window import Options, Window, build_window
 from service.problems import UnknownModel, WindowDoesNotFit
 from service.store.entries import prepare
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "truth" / "build_messages_cases.json"
-if not SHARED.exists():
-    pytest.skip(f"{SHARED} is not here: the recorded truth is not part of the project", allow_module_level=True)
-CASES: list[dict[str, Any]] = json.loads(SHARED.read_bytes())
+RECORDED = TRUTH / "build_messages_cases.json"
+if not RECORDED.exists():
+    pytest.skip(NO_TRUTH, allow_module_level=True)
+CASES: list[dict[str, Any]] = json.loads(RECORDED.read_bytes())
 SUCCEEDS = [case for case in CASES if not case["expected_error"]]
 
 

@@ -1,16 +1,16 @@
 """Predicted against billed, over requests recorded from the provider, in a table by file, family and kind.
 
-The recordings are not part of the project; they are read from ``shared/truth`` beside the checkout.
+The recordings are not part of the project; ``recordings.py`` says where they are looked for.
 """
 
 import json
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from recordings import NO_TRUTH, TRUTH
 from rich.console import Console
 from rich.table import Table
 
@@ -18,8 +18,7 @@ from service.core.counting import count_request
 from service.core.models import find_model
 from service.core.text import ENCODINGS, count_text, cut_text
 
-TRUTH = Path(__file__).parents[2].parent / "shared" / "truth"
-pytestmark = pytest.mark.skipif(not TRUTH.is_dir(), reason="no recordings: shared/truth is not beside the checkout")
+pytestmark = pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 
 FILES = ("vcr_chat", "kani_chat", "cookbook", "openai_chat_tokens", "openai_messages_token_helper")
 FIELDS = ("messages", "tools", "tool_choice", "functions", "function_call", "response_format")

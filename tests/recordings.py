@@ -1,0 +1,27 @@
+"""Where the recordings and the data set are: what tests and benchmarks read, and the project does not carry.
+
+``SASH_TEST_DATA`` names a folder, and without it one beside the checkout is taken that holds the recordings::
+
+    truth/*.json    requests as they were sent to a provider, with the prompt_tokens that it billed
+    data/*.jsonl    whole conversations, one a line: {"id", "system"?, "tools"?, "entries": [as an append takes them]}
+
+What is not there skips its tests, with a line that says so.
+"""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _folder() -> Path:
+    if named := os.environ.get("SASH_TEST_DATA"):
+        return Path(named).resolve()
+    beside = sorted(path.parents[1] for path in ROOT.parent.glob("*/truth/vcr_chat.json"))
+    return beside[0] if beside else ROOT / "no-test-data"
+
+
+TRUTH = _folder() / "truth"
+DATA = _folder() / "data"
+NO_TRUTH = "the recordings are not here: SASH_TEST_DATA names the folder that holds truth/"
+NO_DATA = "the data set is not here: SASH_TEST_DATA names the folder that holds data/"
