@@ -62,23 +62,32 @@ def wait_until(condition: Callable[[], bool], seconds: float = _START_SECONDS) -
 
 
 class Server:
-    """A server process on a directory of its own. It can be killed and started again, on the same port."""
+    """A server process on a directory of its own. It can be killed and started again, on the same port.
 
-    def __init__(self, binary: Path, directory: Path, *, port: int | None = None, **settings: str) -> None:
+    With ``file`` that is its configuration, and what tests like is left out.
+    """
+
+    def __init__(
+        self, binary: Path, directory: Path, *, port: int | None = None, file: Path | None = None, **settings: str
+    ) -> None:
         self.port = port or free_port()
         self.directory = directory
         self._binary = binary
-        self._settings = {
-            "port": str(self.port),
-            "bind": "127.0.0.1",
+        self._file = [str(file)] if file else []
+        liked = {
             "save": "",
             "daemonize": "no",
-            "dir": str(directory),
-            "logfile": "server.log",
             "appendonly": "yes",
             "appendfsync": "always",
             "repl-diskless-sync-delay": "0",
             "enable-debug-command": "yes",
+        }
+        self._settings = {
+            "port": str(self.port),
+            "bind": "127.0.0.1",
+            "dir": str(directory),
+            "logfile": "server.log",
+            **({} if file else liked),
             **{name.replace("_", "-"): value for name, value in settings.items()},
         }
         self.process: subprocess.Popen[bytes] | None = None
@@ -90,6 +99,7 @@ class Server:
     def start(self, *, wait: bool = True) -> "Server":
         self.directory.mkdir(parents=True, exist_ok=True)
         words = [word for name, value in self._settings.items() for word in (f"--{name}", *value.split(" "))]
+        words = self._file + words
         # The end of the parent ends the server too, however the parent died.
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", str(self._binary), *words]

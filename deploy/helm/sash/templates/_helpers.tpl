@@ -45,10 +45,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* The users of deploy/redis/sash.acl, with this release's name and password for Sash; a store takes no remarks there. */}}
+{{/* Sash's user of deploy/redis/sash.acl, with this release's name and password, and the default one, which is off; a store
+     takes no remarks there. Replicas' user is the store's affair: this password must not open it. */}}
 {{- define "sash.storeUsers" -}}
 {{- range splitList "\n" (.Files.Get "files/sash.acl") -}}
-{{- if hasPrefix "user " . -}}
+{{- if or (hasPrefix "user default " .) (hasPrefix "user sash " .) -}}
 {{- . | replace "user sash " (printf "user %s " $.Values.store.user) | replace (printf "#%s" (repeat 64 "0")) (printf "#%s" (sha256sum $.Values.store.password)) }}
 {{ end -}}
 {{- end -}}

@@ -1,0 +1,83 @@
+"""deploy/redis: servers start from the files as they stand, follow one another, and take a turn."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from store.servers import Server, binaries, wait_until
+from store.whole import one_turn
+
+PRESENT = {name: path for name, path in binaries().items() if path is not None}
+FILES = Path(__file__).resolve().parent.parent.parent / "deploy" / "redis"
+ZEROS = "#" + "0" * 64
+UNKNOWN_TO_7_0 = ("+client|setinfo", "+waitaof")
+"""Commands that the file says to take out there."""
+OPTIONAL = {
+    "replicas": ("min-replicas-to-write 1", "min-replicas-max-lag 10", "masteruser replica", "masterauth ..."),
+    "valkey": ("commandlog-request-larger-than -1", "commandlog-reply-larger-than -1", "hide-user-data-from-log yes"),
+    "cluster": ("cluster-enabled yes", "cluster-require-full-coverage no"),
+}
+"""Lines that stand there as remarks, to be put in force."""
+
+
+def configured(binary: Path, folder: Path, *parts: str, **settings: str) -> Server:
+    """A server on the files of deploy/redis, with passwords put in, and ``parts`` of what is optional in force."""
+    folder.mkdir()
+    users = (FILES / "sash.acl").read_text()
+    for password in ("pw-sash", "pw-replica"):
+        users = users.replace(ZEROS, "#" + sha256(password.encode()).hexdigest(), 1)
+    if binary == PRESENT.get("redis-7"):
+        for word in UNKNOWN_TO_7_0:
+            assert word in users
+            users = users.replace(f" {word}", "")
+    (folder / "sash.acl").write_text(users)
+    text = (FILES / "redis.conf").read_text().replace("/etc/redis/sash.acl", str(folder / "sash.acl"))
+    for line in (line for part in parts for line in OPTIONAL[part]):
+        assert f"\n# {line}\n" in text
+        text = text.replace(f"\n# {line}\n", f"\n{line}\n".replace("...", "pw-replica"))
+    (folder / "redis.conf").write_text(text)
+    return Server(binary, folder, file=folder / "redis.conf", **settings)
+
+
+def started(running: Server) -> Server:
+    """The same, when it answers Sash's user."""
+    running.start(wait=False)
+    wait_until(lambda: bool(running.connect(username="sash", password="pw-sash").ping()))
+    return running
+
+
+@pytest.mark.parametrize("name", PRESENT)
+async def test_a_server_alone_starts_from_the_file_and_takes_a_turn(name: str, tmp_path: Path) -> None:
+    """Valkey 9, Redis 8 and Redis 7 know every line, and nothing in it waits for a replica that is not there."""
+    running = configured(PRESENT[name], tmp_path / "one")
+    try:
+        await one_turn(started(running).url.replace("://", "://sash:pw-sash@"), durability="durable")
+    finally:
+        running.kill()
+
+
+@pytest.mark.parametrize("name", PRESENT)
+async def test_a_replica_follows_as_the_user_of_the_acl_file(name: str, tmp_path: Path) -> None:
+    """With the lines for replicas in force, a turn is acknowledged when a replica has it."""
+    quick = {"repl_diskless_sync_delay": "0"}
+    primary = configured(PRESENT[name], tmp_path / "a", "replicas", **quick)
+    replica = configured(PRESENT[name], tmp_path / "b", "replicas", replicaof=f"127.0.0.1 {primary.port}", **quick)
+    try:
+        started(primary)
+        started(replica)
+        link = replica.connect(username="sash", password="pw-sash")
+        wait_until(lambda: link.info("replication")["master_link_status"] == "up")
+        await one_turn(primary.url.replace("://", "://sash:pw-sash@"), durability="replicated")
+    finally:
+        replica.kill()
+        primary.kill()
+
+
+@pytest.mark.parametrize("part", ["valkey", "cluster"])
+def test_what_stands_there_as_a_remark_is_known_to_valkey(part: str, tmp_path: Path) -> None:
+    """Put in force, each of the other lines is taken too."""
+    running = configured(PRESENT["valkey-9"], tmp_path / "one", part)
+    try:
+        started(running)
+    finally:
+        running.kill()
