@@ -1,0 +1,83 @@
+"""A real request's trace, as a collector gets it: from the request's span to the store's script."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from conftest import Served
+
+from service.operations.tracing import TraceContext
+
+CLIENT = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "01")
+
+
+class Collector(ThreadingHTTPServer):
+    """Takes what an OTLP exporter posts."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        super().__init__(("127.0.0.1", 0), _Taker)
+
+    def spans(self) -> list[Any]:
+        """All spans that came, in the order of their ends."""
+        trace_service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+        exports = map(trace_service.ExportTraceServiceRequest.FromString, self.bodies)
+        found = [s for export in exports for r in export.resource_spans for scope in r.scope_spans for s in scope.spans]
+        return sorted(found, key=lambda span: span.end_time_unix_nano)
+
+
+class _Taker(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def collecting() -> Iterator[Collector]:
+    with Collector() as collector:
+        thread = threading.Thread(target=collector.serve_forever)
+        thread.start()
+        try:
+            yield collector
+        finally:
+            collector.shutdown()
+            thread.join()
+
+
+def test_a_request_is_followed_from_its_caller_into_the_stores_scripts(tmp_path: Path) -> None:
+    """An append that answers with a window: one span under the caller's, and under it the script and what else it did."""
+    with collecting() as collector:
+        endpoint = f"http://127.0.0.1:{collector.server_port}"
+        served = Served(tmp_path / "data", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
+        served.start()
+        answer = httpx.post(
+            f"{served.url}/conversations/c-1/messages",
+            params={"model": "gpt-4o-mini"},
+            json={"messages": [{"message": {"role": "user", "content": "a secret"}}]},
+            headers={"traceparent": CLIENT.traceparent},
+        )
+        assert served.stop() == 0  # it sends what it has not sent
+
+    assert answer.status_code == 201, answer.text
+    ours = [span for span in collector.spans() if span.trace_id.hex() == CLIENT.trace_id]
+    (request,) = [span for span in ours if span.parent_span_id.hex() == CLIENT.span_id]
+    assert (request.name, request.kind) == ("appendMessages", 2)  # a server's
+    assert answer.headers["traceparent"] == f"00-{CLIENT.trace_id}-{request.span_id.hex()}-01"
+    within = {span.name: span for span in ours if span.parent_span_id == request.span_id}
+    assert len(within) == len(ours) - 1
+    assert {"store append+read_window", "append", "build window"} <= within.keys()
+    for span in within.values():
+        assert request.start_time_unix_nano <= span.start_time_unix_nano + 1_000_000
+        assert span.end_time_unix_nano <= request.end_time_unix_nano
+    assert not any(b"secret" in body for body in collector.bodies)
