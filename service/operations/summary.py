@@ -107,7 +107,11 @@ class ModelStats(WindowStats, frozen=True, kw_only=True):
 
 
 class RequestStats(msgspec.Struct, frozen=True):
-    """Requests of every kind, and how long appends and reads of windows took in milliseconds."""
+    """Requests of clients: probes, scrapes and the dashboard, which ask all day, are not among them.
+
+    ``append_milliseconds`` and ``window_milliseconds`` are whole requests: ``POST …/messages``, with or without a window,
+    and ``GET …/window``.
+    """
 
     requests: int
     client_errors: int
@@ -243,11 +247,15 @@ def _sum_saved(models: list[ModelStats]) -> SavedStats:
     return SavedStats(round(sum(documents), 6) if documents else None, round(sum(cache), 6) if cache else None)
 
 
+_WATCHERS = frozenset({"live", "ready", "getMetrics", "getStats", "getDashboard"})
+
+
 def _status(operations: Mapping[str, OperationFigures], group: str) -> int:
     return sum(each.statuses.get(group, 0) for each in operations.values())
 
 
-def _requests(operations: Mapping[str, OperationFigures]) -> RequestStats:
+def _requests(all_operations: Mapping[str, OperationFigures]) -> RequestStats:
+    operations = {name: each for name, each in all_operations.items() if name not in _WATCHERS}
     durations = [
         operations[name].duration if name in operations else Seconds() for name in ("appendMessages", "getWindow")
     ]

@@ -171,6 +171,63 @@ def test_controls_turn_the_window(browser: Browser, keyed: Served):
 
 
 @browsed
+def test_a_larger_reserve_leaves_less_of_the_window(browser: Browser, keyed: Served):
+    """The reply's room is taken from the budget, and from the oldest messages in the strip."""
+    open_conversation(browser, keyed, "&model=gpt-4")
+    out = "document.querySelectorAll('#strip .out').length"
+    assert browser.run(f"return {out}") == 0
+    browser.type("#c-reserve", "7800")
+    browser.wait(f"{out} > 0")
+    browser.wait("document.querySelector('#seen').innerText.includes('of 392 tokens')")  # 8,192 - 7,800
+    assert "reserve=7800" in browser.run("return location.hash")
+
+
+@browsed
+def test_a_message_whose_documents_were_cut_is_marked(browser: Browser, keyed: Served):
+    """The newest question is striped where its documents had to be cut, the key says why, and only then."""
+    documents = [{"id": "a", "text": "The cloakroom is in the basement. " * 40}]
+    question = {
+        "message": {"role": "user", "content": "Where is the cloakroom?"},
+        "grounding": {"documents": documents},
+    }
+    url, headers = f"{keyed.url}/conversations/cut-1/messages", {"Authorization": "Bearer k1"}
+    hello = {"message": {"role": "user", "content": "Hello"}}
+    assert httpx.post(url, json={"messages": [hello, question]}, headers=headers).status_code == 201
+    browser.open(f"{keyed.url}/dashboard#conversation?id=cut-1&model=gpt-4o-mini&max_tokens=200")
+    browser.wait(DECODED)
+    trimmed = "[...document.querySelectorAll('#strip .trimmed')].map(e => e.dataset.seq).join()"
+    assert browser.run(f"return {trimmed}") == "2"
+    assert browser.run("return document.querySelector('#strip .trimmed').title").endswith("; its documents were cut")
+    assert "documents cut" in browser.text("section[aria-label=Messages] .key")
+    browser.run("document.querySelector('#c-max').value = ''")
+    browser.type("#c-max", "2000")
+    browser.wait(f"{trimmed} === '' && {DECODED} === 2")
+    assert "documents cut" not in browser.text("section[aria-label=Messages] .key")
+
+
+@browsed
+def test_one_models_figures_are_its_own(browser: Browser, keyed: Served):
+    """With a model chosen each figure is that model's, or says that it is of all."""
+    body = {"model": "gpt-4.1-nano", "messages": [{"message": {"role": "user", "content": "Hello"}}]}
+    assert httpx.post(f"{keyed.url}/window", json=body, headers={"Authorization": "Bearer k1"}).status_code == 200
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("[...document.querySelectorAll('#model option')].some(e => e.value === 'gpt-4.1-nano')")
+    cells = "[...document.querySelectorAll('.figures > div')]"
+    notes = f"Object.fromEntries({cells}.map(e => [e.children[0].innerText, e.innerText]))"
+    all_models = browser.run(f"return {notes}")
+    assert not any("all models" in text for text in all_models.values())
+    browser.run(
+        "const m = document.querySelector('#model'); m.value = 'gpt-4.1-nano'; m.dispatchEvent(new Event('change'))"
+    )
+    of_one = browser.run(f"return {notes}")
+    told_of_all = {name for name, text in of_one.items() if "all models: " in text}
+    assert told_of_all == {"Appending", "Failed"}
+    assert set(of_one) - told_of_all == {"Windows a minute", "Building one", "Tokens a window", "Budget used"}
+    assert "95 % within" in of_one["Building one"]
+    assert of_one["Windows a minute"] != all_models["Windows a minute"]
+
+
+@browsed
 def test_messages_by_keyboard(browser: Browser, keyed: Served):
     """One Tab to the strip, arrows along it, and the text of the message below."""
     open_conversation(browser, keyed)

@@ -116,8 +116,9 @@ function strip(window) {
   const unseen = window.kept.messages + window.dropped.messages - lines.length + first;
   const newest = lines.findLast((line) => line.role === "user")?.seq;
   const cells = lines.slice(first).map((line) => {
-    const classes = [`r-${line.role}`, line.kept ? "" : "out", line.reason === "always: pinned" ? "pinned" : "", window.grounding.truncated && line.seq === newest ? "trimmed" : ""];
-    const about = `Message ${line.seq}, ${line.role}, ${say.count(line.tokens, "token")}, ${line.kept ? "sent" : "left out"}: ${line.reason}`;
+    const trimmed = window.grounding.truncated && line.seq === newest;
+    const classes = [`r-${line.role}`, line.kept ? "" : "out", line.reason === "always: pinned" ? "pinned" : "", trimmed ? "trimmed" : ""];
+    const about = `Message ${line.seq}, ${line.role}, ${say.count(line.tokens, "token")}, ${line.kept ? "sent" : "left out"}: ${line.reason}${trimmed ? "; its documents were cut" : ""}`;
     const button = h("button", { type: "button", class: classes.filter(Boolean).join(" "), title: about, "aria-label": about, "data-seq": line.seq, tabindex: "-1", click: () => choose(line.seq, true), keydown: walk, focus: () => choose(line.seq, false) });
     const wide = Math.min(150, 16 + 4 * Math.sqrt(line.tokens)), number = String(line.seq);
     button.style.width = `${wide}px`;
