@@ -59,6 +59,12 @@ def request_token(request: Request[Any, Any, Any]) -> str:
     return token or new_id()
 
 
+def began_before(request: Request[Any, Any, Any], created_ms: int) -> bool:
+    """Whether the request was begun, by a run of which nobody knows how it ended, before something was made."""
+    scope = cast("MutableMapping[str, Any]", request.scope)
+    return bool(scope.get("sash.again")) and int(scope["sash.began_ms"]) < created_ms
+
+
 def fresh_id(request: Request[Any, Any, Any], place: int = 0) -> str:
     """An id of ours; under an Idempotency-Key every run of the request gives the same for the same ``place``."""
     token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]

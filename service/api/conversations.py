@@ -9,7 +9,7 @@ from litestar import Request, Response, delete, get, patch, post
 from litestar.params import FromPath
 
 from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, if_none_match, refuse_taken
-from service.api.context import Context, context_of, fresh_id, now_ms, request_token, tenant_of
+from service.api.context import Context, began_before, context_of, fresh_id, now_ms, request_token, tenant_of
 from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
 from service.core.counting import reference_tokens
 from service.core.messages import invalid, whole_numbers
@@ -142,6 +142,8 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
     expected = if_match(request)
     try:
         state = await context.conversations.get(tenant, identity)
+        if began_before(request, state.created_ms):
+            return  # the run before this one erased what was meant; this came after it
         line = await context.owners.line(tenant, state.settings, identity)
     except CannotOpen:
         line = None  # whose it was nobody can tell any more; erased it can be

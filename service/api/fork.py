@@ -36,20 +36,24 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _fork)
     refuse_taken(wanted.id, "#/id")
-    state = await context.conversations.get(tenant, identity)
-    require_version(state.version, if_match(request))
-    at_seq = state.length if wanted.at_seq is None else wanted.at_seq
-    if at_seq > state.length:
-        detail = f"The last message is {state.length}"
-        raise Unprocessable(f"{detail}.", errors=[Pointer("#/at_seq", detail)])
     target = wanted.id or fresh_id(request)
     if target == identity:
         raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
-    await context.conversations.require_absent(tenant, target, token=request_token(request))
-    await _copy(request, context, tenant, (identity, target), state, at_seq)
+    state = await context.conversations.get(tenant, identity)
+    if not await context.conversations.require_absent(tenant, target, token=request_token(request)):
+        require_version(state.version, if_match(request))
+        await _copy(request, context, tenant, (identity, target), state, _last(wanted.at_seq, state.length))
     copied = await context.conversations.get(tenant, target)
     headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.version)}
     return Response(conversation_body(target, copied), status_code=201, headers=headers, media_type=JSON)
+
+
+def _last(at_seq: int | None, length: int) -> int:
+    """The last message of the copy. Raises Unprocessable."""
+    if at_seq is not None and at_seq > length:
+        detail = f"The last message is {length}"
+        raise Unprocessable(f"{detail}.", errors=[Pointer("#/at_seq", detail)])
+    return length if at_seq is None else at_seq
 
 
 async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, str], state: State, at_seq: int) -> None:

@@ -93,6 +93,7 @@ class Idempotent:
     ) -> Answer:
         scope["sash.token"] = claim.token
         scope["sash.began_ms"] = claim.began_ms
+        scope["sash.again"] = claim.again
         caught = _Caught()
         try:
             async with self._held(claim):

@@ -5,6 +5,7 @@ lanes (``lanes.py``) carry the commands. A call goes to one slot, because a conv
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Coroutine, Iterable, Sequence
 from hashlib import sha1
@@ -33,6 +34,7 @@ from service.store.lanes import NOBODY, NodeLost, Observer
 from service.store.nodes import Node
 from service.store.single import Single
 
+_INCLUDE = re.compile(rb"^-- include (\w+\.lua)\n", re.MULTILINE)
 _RETRY_SECONDS = 0.1
 _WAIT_SHARE = 0.4  # of the deadline: a batch may have to wait behind another, and then for itself
 _TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
@@ -53,7 +55,9 @@ class Script(msgspec.Struct, frozen=True):
 
     @classmethod
     def load(cls, name: str) -> Self:
-        source = (files("service.store") / "scripts" / f"{name}.lua").read_bytes()
+        scripts = files("service.store") / "scripts"
+        source = (scripts / f"{name}.lua").read_bytes()
+        source = _INCLUDE.sub(lambda found: (scripts / found[1].decode()).read_bytes(), source)
         return cls(name=name, source=source, sha=sha1(source, usedforsecurity=False).hexdigest())
 
     @property

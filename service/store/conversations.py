@@ -70,16 +70,22 @@ class Conversations:
         keys = keys_of(name)
         ttl = ttl_ms or self._retention_ms
         sealed = (await self.data_keys.sealer(tenant, name)).seal(Kind.SETTINGS, settings)
-        made = await self._client.call("create", keys[:1], name, sealed, now_ms, ttl or "", token)
+        made = await self._client.call(
+            "create", (keys.conversation, keys.answers, keys.done), name, sealed, now_ms, ttl or "", token
+        )
         if not made:
             raise ConversationExists("A conversation with this id exists: append to it, or choose another id.")
 
-    async def require_absent(self, tenant: str, conversation: str, *, token: str) -> None:
-        """Raise ConversationExists early, before much is sent for nothing; ``token`` as in ``create``."""
+    async def require_absent(self, tenant: str, conversation: str, *, token: str) -> bool:
+        """Whether it is there already because this very request made it; ``token`` as in ``create``.
+
+        Raises ConversationExists early, before much is sent for nothing.
+        """
         keys = keys_of(conversation_name(tenant, conversation))
         (found,) = await self._client.commands([("HMGET", keys.conversation, "id", "token")])
         if found[0] is not None and found[1] != token.encode():
             raise ConversationExists("A conversation with this id exists: choose another id.")
+        return found[0] is not None
 
     async def append(
         self,
@@ -180,7 +186,7 @@ class Conversations:
                 *entry.tokens_parallel,
                 *entry.grounding_tokens,
             )
-        return "append", keys_of(name).kept, arguments
+        return "append", keys_of(name), arguments
 
     async def read_window(
         self,
@@ -294,7 +300,7 @@ class Conversations:
             NotFound, and PreconditionFailed when the settings or the version are others by now.
         """
         name = conversation_name(tenant, conversation)
-        keys = keys_of(name).kept
+        keys = keys_of(name)
         ttl = ttl_ms or self._retention_ms or ""
         sealed = (await self.data_keys.sealer(tenant, name)).seal(Kind.SETTINGS, settings)
         return replied_version(await self._client.call("change", keys, if_match, sealed, ttl, now_ms, standing, token))

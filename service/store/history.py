@@ -4,6 +4,7 @@ What a script needs to know beyond a few bytes of each record is worked out here
 does nothing unless that still stands; then it is read again.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -51,7 +52,11 @@ class Histories:
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         for _ in range(_ATTEMPTS):
-            page = await self._conversations.page(tenant, conversation, seq, seq)
+            page, done = await asyncio.gather(
+                self._conversations.page(tenant, conversation, seq, seq), self._was_done(keys, token)
+            )
+            if done:
+                return page.version
             if not page.messages:
                 raise NotFound("There is no such message.")
             message = page.messages[0]
@@ -101,13 +106,15 @@ class Histories:
         """
         keys = keys_of(conversation_name(tenant, conversation))
         for _ in range(_ATTEMPTS):
-            state = await self._conversations.get(tenant, conversation)
+            state, done = await asyncio.gather(
+                self._conversations.get(tenant, conversation), self._was_done(keys, token)
+            )
+            if done:
+                return state.version
             require_version(state.version, if_match)
             if to_seq > state.length:
                 detail = f"The last message is {state.length}"
                 raise Unprocessable(f"{detail}.", errors=[Pointer("#/to_seq", detail)])
-            if to_seq == state.length:
-                return state.version
             gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
             async for first, records in self._records(keys, to_seq + 1, state.length):
                 gone.add(first, records)
@@ -123,6 +130,11 @@ class Histories:
                 progress()
             return version
         raise _busy()
+
+    async def _was_done(self, keys: Keys, token: str) -> bool:
+        """Whether a request has done its work before: then no condition that it came with matters any more."""
+        (found,) = await self._client.commands([("HEXISTS", keys.done, token)])
+        return bool(found)
 
     async def _records(self, keys: Keys, first: int, last: int) -> AsyncIterator[tuple[int, Records]]:
         for start in range(first, last + 1, _CHUNK):

@@ -10,7 +10,8 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of what is in every window
-    sash:{tenant/conversation}:answers        hash    token of a request -> when it was done, and its answer if it is kept
+    sash:{tenant/conversation}:answers        hash    token of a request -> when it was answered, and what
+    sash:{tenant/conversation}:done           hash    token of a request that changed more than the end -> when
 
 The log, the counts and the details have the same length; a message's seq is its place, from 1. So a tail costs the tail:
 
@@ -30,7 +31,7 @@ message; ``rich`` 1 when a message's cost is in its details; ``sealed`` 1 when
 a message of it is encrypted; ``open`` the tool group that waits for results, JSON;
 ``summary`` JSON, and ``through`` the last seq that it covers; ``summarizer`` who writes the next one, and until when;
 ``edited`` the version at which history last changed other than by an append; ``token`` the request that made the
-conversation, or changed its settings last.
+conversation.
 
 Other keys are no conversation's and live in slots of their own: owners' lists (``owners.py``), requests under a key
 (``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
@@ -60,7 +61,7 @@ from service.core.records import (
 )
 
 PREFIX = "sash:"
-PARTS = ("conversation", "log", "counts", "details", "ids", "grounding", "metadata", "pinned", "answers")
+PARTS = ("conversation", "log", "counts", "details", "ids", "grounding", "metadata", "pinned", "answers", "done")
 
 
 class Keys(NamedTuple):
@@ -75,11 +76,12 @@ class Keys(NamedTuple):
     metadata: str
     pinned: str
     answers: str
+    done: str
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Those that retention keeps alive. Answers are not: they go a day after they were given, if not before."""
-        return self[:-1]
+        """Those that retention keeps alive. Answers and what was done are not: they go after a day, if not before."""
+        return self[:-2]
 
 
 def conversation_name(tenant: str, conversation: str) -> str:
@@ -100,6 +102,7 @@ def keys_of(name: str) -> Keys:
         tag + "metadata",
         tag + "pinned",
         tag + "answers",
+        tag + "done",
     )
 
 

@@ -131,7 +131,7 @@ class Staging:
         self._name = conversation_name(tenant, conversation)
         self._keys = keys_of(self._name)
         prefix = self._keys.log.removesuffix("log") + f"staged-{secrets.token_hex(8)}:"
-        self._staged = [prefix + part for part in PARTS[1:-1]]
+        self._staged = [prefix + part for part in PARTS[1:-2]]
         self._token = token
         self._tally = _Tally()
 
@@ -192,7 +192,7 @@ class Staging:
             fields += ("sealed", 1)
         if summary is not None:
             fields += ("summary", sealer.seal(Kind.SUMMARY, encode_json(summary)), "through", summary.through_seq)
-        keys = (*self._keys.kept, *self._staged)
+        keys = (*self._keys.kept, *self._staged, self._keys.answers, self._keys.done)
         match await self._client.call("publish", keys, self._token, tally.length, ttl_ms or "", *fields):
             case [b"exists"]:
                 raise ConversationExists("A conversation with this id exists: choose another id.")

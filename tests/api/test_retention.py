@@ -97,9 +97,11 @@ async def test_change_and_remove(client: httpx.AsyncClient, conversation: str, s
     await append(client, conversation, result("call-2"))
     assert all(50_000 < milliseconds <= 60_000 for milliseconds in left(server, conversation).values())
     await client.patch(f"/conversations/{conversation}", json={"ttl_seconds": None})
-    assert set(left(server, conversation).values()) == {-1}
-    await append(client, conversation, {"message": {"role": "user", "content": "x"}})
-    assert set(left(server, conversation).values()) == {-1}
+    for _ in range(2):
+        kept = left(server, conversation)
+        assert 86_000_000 < kept.pop("done") <= 86_400_000
+        assert set(kept.values()) == {-1}
+        await append(client, conversation, {"message": {"role": "user", "content": "x"}})
 
 
 async def test_copies(client: httpx.AsyncClient, fresh: Callable[[], str], server: Any) -> None:
@@ -149,3 +151,52 @@ async def test_a_default_for_all(store: Any, server: Any, fresh: Callable[[], st
         assert timedelta(seconds=290) < expires - datetime.now(UTC) < timedelta(seconds=301)
         for identity in (made, appended, own, f"{made}-2"):
             await client.delete(f"/conversations/{identity}")
+
+
+async def test_answers_go_with_the_conversation_however_its_time_is_set(
+    client: httpx.AsyncClient, conversation: str, server: Any
+) -> None:
+    """An answer that is kept for an Idempotency-Key has the conversation's words in it: it is never kept for longer."""
+    path, turn = f"/conversations/{conversation}", {"messages": [{"message": {"role": "user", "content": "secret"}}]}
+    key = {"Idempotency-Key": f"kept-{conversation}"}
+    await client.post(f"{path}/messages?model=gpt-4o", json=turn, headers=key)
+    assert 86_000_000 < left(server, conversation)["answers"] <= 86_400_000
+
+    await client.patch(path, json={"ttl_seconds": 60})
+
+    assert all(0 < milliseconds <= 60_000 for milliseconds in left(server, conversation).values())
+
+
+async def test_answers_live_on_with_the_conversation(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
+    """Each turn begins the time of kept answers anew with the conversation's: a retry is answered as long as that lives."""
+    path, turn = f"/conversations/{conversation}", {"messages": [{"message": {"role": "user", "content": "hello"}}]}
+    key = {"Idempotency-Key": f"kept-{conversation}"}
+    await client.post("/conversations", json={"id": conversation, "ttl_seconds": 600})
+    first = await client.post(f"{path}/messages", json=turn, headers=key)
+    for name in keys(server, conversation):
+        server.pexpire(name, 1000)
+
+    await client.post(f"{path}/messages", json=turn)
+
+    assert all(590_000 < milliseconds <= 600_000 for milliseconds in left(server, conversation).values())
+    assert (await client.post(f"{path}/messages", json=turn, headers=key)).content == first.content
+
+
+@pytest.mark.parametrize("how", ["append", "create", "import"])
+async def test_a_new_conversation_inherits_no_answers(
+    client: httpx.AsyncClient, conversation: str, server: Any, how: str
+) -> None:
+    """What an older one of the same id left behind, by whatever accident, is dropped when a new one begins."""
+    for part in ("answers", "done"):
+        server.hset(f"sash:{{default/{conversation}}}:{part}", "token", "1")
+    path = f"/conversations/{conversation}"
+    turn = {"messages": [{"message": {"role": "user", "content": "hello"}}]}
+    made = {
+        "append": lambda: client.post(f"{path}/messages", json=turn),
+        "create": lambda: client.post("/conversations", json={"id": conversation}),
+        "import": lambda: client.post(f"/conversations/import?id={conversation}", content=b"{}\n", headers=NDJSON),
+    }[how]
+
+    assert (await made()).status_code == 201
+
+    assert {"answers", "done"}.isdisjoint(left(server, conversation))

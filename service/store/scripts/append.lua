@@ -1,7 +1,7 @@
 #!lua
 -- Append entries to a conversation, all or none, each id once; create the conversation when it is not there.
 --
--- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned
+-- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers, done
 -- ARGV  1 now (ms)   2 version that must stand, '*' for any, or ''   3 tenant/conversation   4 default ttl (ms), or ''
 --       5 settings of a new conversation   6 number of entries, then 15 for each entry:
 --         id, record, details, body, grounding or '', metadata or '', calls that it makes (JSON array) or '', call that it
@@ -11,6 +11,7 @@
 --    or {'moved', version} {'conflict', index} {'orphan', index} {'foreign'}
 --
 -- Everything is checked before anything is written: a script is atomic, but it is not undone.
+-- include keeping.lua
 local FIELDS, RECORD = 15, 24
 local PARALLEL, REDACTED, LEGACY_CALL, RICH = 8, 16, 32, 64
 local USER, FUNCTION, SEALED = 2, 5, 1
@@ -93,6 +94,7 @@ if fresh > 0 then
   local ttl = state[9]
   if not state[1] then
     ttl = ARGV[4] ~= '' and ARGV[4] or nil
+    redis.call('UNLINK', KEYS[ANSWERS], KEYS[DONE])
     redis.call('HSET', conversation, 'id', name, 's', settings, 'created', now)
     if ttl then redis.call('HSET', conversation, 'ttl', ttl) end
   end
@@ -138,9 +140,7 @@ if fresh > 0 then
     'user', user, 'open', open and #open.p > 0 and cjson.encode(open) or '')
   if rich then redis.call('HSET', conversation, 'rich', 1) end
   if sealed then redis.call('HSET', conversation, 'sealed', 1) end
-  if ttl then
-    for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ttl) end
-  end
+  renew(ttl)
 end
 
 local reply = {'ok', version, settings}

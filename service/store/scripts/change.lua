@@ -1,23 +1,27 @@
 #!lua
 -- Put other settings.
 --
--- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned
+-- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers, done
 -- ARGV  1 version that must stand, '*' for any, or ''   2 settings   3 ttl (ms) or ''   4 now (ms)
 --       5 settings that must stand   6 token of this request
 -- Gives {'ok', version}, {'moved', version} or {}
-local version, standing, token = unpack(redis.call('HMGET', KEYS[1], 'v', 's', 'token'))
+-- include keeping.lua
+local version, standing = unpack(redis.call('HMGET', KEYS[1], 'v', 's'))
 if not version then return {} end
-if token == ARGV[6] then return {'ok', version} end -- asked again, because the first reply was lost
+if was_done(ARGV[6]) then return {'ok', version} end
 if standing ~= ARGV[5] or (ARGV[1] ~= '' and ARGV[1] ~= '*' and ARGV[1] ~= version) then
   return {'moved', version}
 end
 local new = redis.call('HINCRBY', KEYS[1], 'v', 1)
-redis.call('HSET', KEYS[1], 's', ARGV[2], 'updated', ARGV[4], 'token', ARGV[6])
-if ARGV[3] ~= '' then
-  redis.call('HSET', KEYS[1], 'ttl', ARGV[3])
-  for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
+redis.call('HSET', KEYS[1], 's', ARGV[2], 'updated', ARGV[4])
+local ttl = ARGV[3] ~= '' and ARGV[3] or nil
+mark_done(ARGV[6], ARGV[4], ttl)
+if ttl then
+  redis.call('HSET', KEYS[1], 'ttl', ttl)
+  renew(ttl)
 else
   redis.call('HDEL', KEYS[1], 'ttl')
-  for _, key in ipairs(KEYS) do redis.call('PERSIST', key) end
+  for index = 1, KEPT do redis.call('PERSIST', KEYS[index]) end
+  redis.call('PEXPIRE', KEYS[ANSWERS], DAY)
 end
 return {'ok', new}

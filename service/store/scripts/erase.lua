@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Forget a conversation: every key of it.
 --
--- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers
+-- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers, done
 -- ARGV  1 version that must stand, '*' for any, or ''
 -- Gives {'ok', version}, {'moved', version} or {}
 local version = redis.call('HGET', KEYS[1], 'v')

@@ -2,7 +2,7 @@
 -- Give a conversation that was staged its name, all at once.
 --
 -- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, then staged log, counts, details, ids,
---       grounding, metadata, pinned
+--       grounding, metadata, pinned; answers, done
 -- ARGV  1 token of this request   2 messages that must be staged   3 ttl (ms) or ''   4 and on: fields and values of the
 --       conversation
 -- Gives {'ok'}, {'exists'}, or {'lost'} when what was staged has expired
@@ -10,6 +10,7 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
   return {redis.call('HGET', KEYS[1], 'token') == ARGV[1] and 'ok' or 'exists'}
 end
 if redis.call('LLEN', KEYS[9]) ~= tonumber(ARGV[2]) then return {'lost'} end
+redis.call('UNLINK', KEYS[16], KEYS[17])
 for index = 2, 8 do
   redis.call('DEL', KEYS[index])
   if redis.call('EXISTS', KEYS[index + 7]) == 1 then

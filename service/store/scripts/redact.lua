@@ -1,16 +1,17 @@
 #!lua flags=allow-oom
 -- Put a message without content in the place of one with it.
 --
--- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers
+-- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers, done
 -- ARGV  1 version that must stand, '*' for any, or ''   2 token of this request   3 now (ms)   4 seq   5 record that must stand
 --       6 new record   7 its details   8 new body   9 10 tokens less, o200k and cl100k   11 messages with documents less
 --       12 13 tokens of documents less
 -- Gives {'ok', version}, {'moved', version}, {'changed'} when another record stands there, or {}
+-- include keeping.lua
 local RECORD, RICH, SEALED = 24, 64, 1
 local conversation, log, counts, details, _, grounding, metadata, pinned, answers = unpack(KEYS)
 local state = redis.call('HMGET', conversation, 'v', 'ttl', 'through')
 if not state[1] then return {} end
-if redis.call('HEXISTS', answers, ARGV[2]) == 1 then return {'ok', state[1]} end
+if was_done(ARGV[2]) then return {'ok', state[1]} end
 if ARGV[1] ~= '' and ARGV[1] ~= '*' and state[1] ~= ARGV[1] then return {'moved', state[1]} end
 local seq = tonumber(ARGV[4])
 local standing = redis.call('LINDEX', details, seq - 1)
@@ -36,11 +37,7 @@ if tonumber(state[3] or 0) >= seq then redis.call('HDEL', conversation, 'summary
 local version = redis.call('HINCRBY', conversation, 'v', 1)
 redis.call('HSET', conversation, 'updated', ARGV[3], 'edited', version)
 -- So may answers that are kept to be given again.
-redis.call('DEL', answers)
-redis.call('HSET', answers, ARGV[2], ARGV[3])
-redis.call('PEXPIRE', answers, 86400000)
-if state[2] then
-  for index = 1, 8 do redis.call('PEXPIRE', KEYS[index], state[2]) end
-  if tonumber(state[2]) < 86400000 then redis.call('PEXPIRE', answers, state[2]) end
-end
+redis.call('UNLINK', answers)
+mark_done(ARGV[2], ARGV[3], state[2])
+renew(state[2])
 return {'ok', version}

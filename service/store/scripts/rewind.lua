@@ -1,18 +1,23 @@
 #!lua flags=allow-oom
 -- Forget what came after a message.
 --
--- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers
+-- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers, done
 -- ARGV  1 version that the figures below were made for   2 token of this request   3 now (ms)   4 last seq to keep
 --       5 6 tokens less, o200k and cl100k   7 messages with documents less   8 9 tokens of documents less
 --       10 tool group that is open then (JSON), or ''   11 and on: seqs that are no longer in every window
 -- Gives {'ok', version}, {'moved', version} or {}
+-- include keeping.lua
 local CHUNK, USER, RECORD = 1000, 2, 24
 local conversation, log, counts, details, _, grounding, metadata, pinned, answers = unpack(KEYS)
 local state = redis.call('HMGET', conversation, 'v', 'ttl', 'through', 'user')
 if not state[1] then return {} end
-if redis.call('HEXISTS', answers, ARGV[2]) == 1 then return {'ok', state[1]} end
+if was_done(ARGV[2]) then return {'ok', state[1]} end
 if state[1] ~= ARGV[1] then return {'moved', state[1]} end
 local keep, length = tonumber(ARGV[4]), redis.call('LLEN', log)
+if keep == length then -- nothing to forget now; what comes next is not to be forgotten by a retry
+  mark_done(ARGV[2], ARGV[3], state[2])
+  return {'ok', state[1]}
+end
 
 if keep == 0 then
   redis.call('DEL', log, counts, details)
@@ -56,11 +61,7 @@ end
 if tonumber(state[3] or 0) > keep then redis.call('HDEL', conversation, 'summary', 'through') end
 local version = redis.call('HINCRBY', conversation, 'v', 1)
 redis.call('HSET', conversation, 'updated', ARGV[3], 'edited', version, 'user', user, 'open', ARGV[10])
-redis.call('DEL', answers)
-redis.call('HSET', answers, ARGV[2], ARGV[3])
-redis.call('PEXPIRE', answers, 86400000)
-if state[2] then
-  for index = 1, 8 do redis.call('PEXPIRE', KEYS[index], state[2]) end
-  if tonumber(state[2]) < 86400000 then redis.call('PEXPIRE', answers, state[2]) end
-end
+redis.call('UNLINK', answers)
+mark_done(ARGV[2], ARGV[3], state[2])
+renew(state[2])
 return {'ok', version}

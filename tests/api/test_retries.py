@@ -1,0 +1,160 @@
+"""A request that was done and whose answer nobody kept, asked again under its Idempotency-Key after others were at work."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, history, problem, user
+
+from service.store.layout import PREFIX
+
+
+@pytest.fixture
+def key(fresh: Callable[[], str]) -> dict[str, str]:
+    """The header with a key that no other test uses."""
+    return {"Idempotency-Key": f"retried-{fresh()}"}
+
+
+def lose_answers(server: Any) -> None:
+    """As after a 503 that came when the work was done: nobody knows how the run ended."""
+    for claim in server.scan_iter(f"{PREFIX}{{default/request/*"):
+        server.hdel(claim, "answer")
+        server.hset(claim, "until", 1)
+    for answers in server.scan_iter(f"{PREFIX}*:answers"):
+        server.delete(answers)
+
+
+async def texts(client: httpx.AsyncClient, conversation: str) -> list[Any]:
+    return [entry["message"]["content"] for entry in await history(client, conversation)]
+
+
+EDITS: dict[str, tuple[str, str, dict[str, Any] | None]] = {
+    "redact": ("DELETE", "/messages/1", None),
+    "rewind": ("POST", "/rewind", {"to_seq": 2}),
+    "summary": ("PUT", "/summary", {"text": "what was said", "through_seq": 1}),
+    "change": ("PATCH", "", {"system": "Be brief."}),
+}
+
+
+@pytest.mark.parametrize("other", EDITS)
+async def test_a_rewind_is_not_done_again_to_what_came_after(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, other: str
+) -> None:
+    """Whatever others did meanwhile, turns that were acknowledged after the rewind stay."""
+    path = f"/conversations/{conversation}"
+    await append(client, conversation, user("one"), user("two"), user("three"))
+    assert (await client.post(f"{path}/rewind", json={"to_seq": 2}, headers=key)).status_code == 200
+    lose_answers(server)
+    method, where, body = EDITS[other]
+    assert (await client.request(method, path + where, json=body)).status_code < 300
+    await append(client, conversation, user("four"), user("five"))
+
+    assert (await client.post(f"{path}/rewind", json={"to_seq": 2}, headers=key)).status_code == 200
+
+    assert (await texts(client, conversation))[-3:] == ["two", "four", "five"]
+
+
+async def test_a_rewind_that_found_nothing_to_forget(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
+) -> None:
+    """It was done all the same: asked again it forgets nothing of what came since."""
+    path = f"/conversations/{conversation}/rewind"
+    await append(client, conversation, user("one"))
+    version = (await client.post(path, json={"to_seq": 1}, headers=key)).json()["version"]
+    lose_answers(server)
+    await append(client, conversation, user("two"))
+
+    again = await client.post(path, json={"to_seq": 1}, headers=key)
+
+    assert again.json()["version"] == version + 1
+    assert await texts(client, conversation) == ["one", "two"]
+
+
+async def test_a_change_is_not_done_again_over_a_later_one(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
+) -> None:
+    """The last word stays the last word."""
+    path = f"/conversations/{conversation}"
+    await append(client, conversation, user("one"))
+    await client.patch(path, json={"system": "first"}, headers=key)
+    lose_answers(server)
+    await client.patch(path, json={"system": "second"})
+
+    again = await client.patch(path, json={"system": "first"}, headers=key)
+
+    assert (again.status_code, again.json()["system"]) == (200, "second")
+
+
+@pytest.mark.parametrize("how", EDITS)
+async def test_what_was_done_under_a_version_is_not_refused_for_it(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, how: str
+) -> None:
+    """If-Match held when the work was done; that the version moved by that very work is no reason for 412."""
+    path = f"/conversations/{conversation}"
+    version = (await append(client, conversation, user("one"), user("two"), user("three")))["version"]
+    method, where, body = EDITS[how]
+    headers = {**key, "If-Match": f'"{version}"'}
+    first = await client.request(method, path + where, json=body, headers=headers)
+    lose_answers(server)
+
+    again = await client.request(method, path + where, json=body, headers=headers)
+
+    assert (again.status_code, again.headers["etag"]) == (first.status_code, f'"{version + 1}"')
+    other = await client.request(method, path + where, json=body, headers={"If-Match": headers["If-Match"]})
+    problem(other, 412, "precondition-failed")
+
+
+async def test_a_fork_that_was_made(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
+) -> None:
+    """Asked again it is told, though its settings were changed meanwhile, and its source has another version."""
+    path, copy = f"/conversations/{conversation}", f"{conversation}-copy"
+    version = (await append(client, conversation, user("one"), user("two")))["version"]
+    headers = {**key, "If-Match": f'"{version}"'}
+    assert (await client.post(f"{path}/fork", json={"id": copy}, headers=headers)).status_code == 201
+    lose_answers(server)
+    await client.patch(f"/conversations/{copy}", json={"system": "changed"})
+    await client.post(f"{path}/rewind", json={"to_seq": 0})
+
+    again = await client.post(f"{path}/fork", json={"id": copy}, headers=headers)
+
+    assert (again.status_code, again.json()["system"]) == (201, "changed")
+    assert await texts(client, copy) == ["one", "two"]
+
+
+@pytest.mark.parametrize("how", ["create", "import"])
+async def test_what_was_made_and_changed_since(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, how: str
+) -> None:
+    """It is there because this request made it: no conflict."""
+
+    async def made() -> httpx.Response:
+        if how == "create":
+            return await client.post("/conversations", json={"id": conversation}, headers=key)
+        ndjson = {**key, "Content-Type": "application/x-ndjson"}
+        body = b'{"id":"%s"}\n{"message":{"role":"user","content":"one"}}\n' % conversation.encode()
+        return await client.post("/conversations/import", content=body, headers=ndjson)
+
+    assert (await made()).status_code == 201
+    lose_answers(server)
+    await client.patch(f"/conversations/{conversation}", json={"system": "changed"})
+
+    again = await made()
+
+    assert (again.status_code, again.json().get("system")) == (201, "changed")
+
+
+async def test_an_erasure_is_not_done_again_to_what_was_begun_since(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
+) -> None:
+    """A conversation of the same id that came after the erasure is another one."""
+    path = f"/conversations/{conversation}"
+    await append(client, conversation, user("one"))
+    assert (await client.delete(path, headers=key)).status_code == 204
+    lose_answers(server)
+    await append(client, conversation, user("begun anew"))
+
+    assert (await client.delete(path, headers=key)).status_code == 204
+
+    assert await texts(client, conversation) == ["begun anew"]
