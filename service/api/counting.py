@@ -1,5 +1,6 @@
 """POST /count, and what is known of models."""
 
+import time
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from service.core.messages import decode_json, encode_message, invalid, validate
 from service.core.models import Model, find_model, list_models
 from service.core.settings import FunctionDefinition, check_tools
 from service.core.text import count_text
+from service.operations.line import say
 from service.problems import BadRequest, NotFound, UnknownModel
 
 Req = Request[Any, Any, Any]
@@ -33,7 +35,11 @@ async def count(request: Req) -> Response[bytes]:
     context = context_of(request)
     models = await context.calibrations.correct(tenant_of(request), context.models, wanted.model)
     model = named_model(wanted.model, models, "#/model")
-    return Response(msgspec.json.encode(await worker(len(body), count_of, wanted, model)), media_type=JSON)
+    started = time.perf_counter()
+    counted = await worker(len(body), count_of, wanted, model)
+    context.metrics.counted(time.perf_counter() - started)
+    say(model=counted.model, tokens=counted.tokens + (counted.text or 0))
+    return Response(msgspec.json.encode(counted), media_type=JSON)
 
 
 def count_of(wanted: CountRequest, model: Model) -> Count:

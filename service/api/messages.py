@@ -28,6 +28,7 @@ from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_te
 from service.core.messages import Document, Grounding, decode_json
 from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
+from service.operations.line import say
 from service.problems import InvalidCursor, NotFound, Pointer, Problem, TooLarge
 from service.store.conversations import NewEntry
 from service.store.entries import check_entries, prepare
@@ -78,7 +79,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
             tenant, identity, entries, settings=_DEFAULTS, if_match=expected, now_ms=now
         )
         context.owners.touch(tenant, reply.settings, identity)
-        _tell(context, reply, started, tokenise_seconds)
+        _tell(context, entries, reply, started, tokenise_seconds)
         return _answer(reply, _appended(identity, entries, reply))
     reply, tail = await context.conversations.append_and_read(
         tenant,
@@ -92,7 +93,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         most=query.limit or 0,
         bodies=context.reach.guess(reach_key(tenant, identity, query)),
     )
-    _tell(context, reply, started, tokenise_seconds)
+    _tell(context, entries, reply, started, tokenise_seconds)
     context.owners.touch(tenant, reply.settings, identity)
     told = _appended(identity, entries, reply)
     try:
@@ -104,9 +105,12 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
     return _answer(reply, told[:-1] + b',"window":' + window + b"}")
 
 
-def _tell(context: Context, reply: AppendReply, started: float, tokenise_seconds: float) -> None:
-    stored = sum(not step.duplicate for step in reply.entries)
-    context.metrics.append(stored, seconds=time.perf_counter() - started, tokenise_seconds=tokenise_seconds)
+def _tell(
+    context: Context, entries: list[NewEntry], reply: AppendReply, started: float, tokenise_seconds: float
+) -> None:
+    new = [(entry, step) for entry, step in zip(entries, reply.entries, strict=True) if not step.duplicate]
+    say(appended=len(new), appended_tokens=sum((e.tokens_parallel if s.parallel else e.tokens)[0] for e, s in new))
+    context.metrics.append(len(new), seconds=time.perf_counter() - started, tokenise_seconds=tokenise_seconds)
 
 
 def _too_many(limit: int) -> TooLarge:

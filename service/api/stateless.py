@@ -1,5 +1,6 @@
 """A window of a history in the body: the stored way, without a store."""
 
+import time
 from collections.abc import Mapping
 
 import msgspec
@@ -28,8 +29,8 @@ def stateless_window(wanted: WindowRequest, models: Mapping[str, Model]) -> byte
     return observed_window(wanted, models)[0]
 
 
-def observed_window(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple[bytes, Observed]:
-    """The same, and what may be told of it."""
+def observed_window(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple[bytes, Observed, float]:
+    """The same, what may be told of it, and how many seconds it took to count the messages."""
     settings = ConversationSettings(
         model=wanted.model,
         reserve=wanted.reserve,
@@ -46,7 +47,9 @@ def observed_window(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple
     check_entries(wanted.messages)
     pointers = [f"/messages/{index}/message" for index in range(len(wanted.messages))]
     flags = parallel_flags([calls_of(entry.message) for entry in wanted.messages], pointers)
+    counting = time.perf_counter()
     entries = prepare(wanted.messages, parts.template, now_ms=0)
+    counting = time.perf_counter() - counting
     kept = _once(entries, flags)
     history = _history(kept, column_of(limits.model))
     grounding: dict[int, StoredGrounding] = {
@@ -61,7 +64,7 @@ def observed_window(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple
     window = build(history, limits, parts, wanted, documents)
     if not isinstance(window, Window):
         raise Internal("A whole history was too short.")
-    return answer(wanted, limits, parts, history, window, bodies, documents, (None, None))
+    return *answer(wanted, limits, parts, history, window, bodies, documents, (None, None)), counting
 
 
 def _once(entries: list[NewEntry], flags: list[bool]) -> list[tuple[NewEntry, Record]]:

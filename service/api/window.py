@@ -62,11 +62,12 @@ async def build_window(request: Req) -> Response[bytes]:
     context, started = context_of(request), time.perf_counter()
     try:
         models = await context.calibrations.correct(tenant_of(request), context.models, wanted.model)
-        window, seen = await worker(len(body), observed_window, wanted, models)
+        window, seen, counting = await worker(len(body), observed_window, wanted, models)
     except WindowDoesNotFit:
         if not wanted.explain:
             context.metrics.does_not_fit(wanted.model or "")
         raise
+    context.metrics.counted(counting)
     seen.tell(context.metrics, time.perf_counter() - started)
     return Response(window, media_type=JSON)
 

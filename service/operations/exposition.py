@@ -91,7 +91,12 @@ def _requests(figures: Figures) -> Iterator[Metric]:
     yield _histogram(
         "sash_append_duration_seconds", "Appends, from their body to their place.", (), [((), figures.append)]
     )
-    yield _histogram("sash_tokenise_duration_seconds", "Counting an append's tokens.", (), [((), figures.tokenise)])
+    yield _histogram(
+        "sash_tokenise_duration_seconds",
+        "Counting the tokens of what came.",
+        (),
+        [((), figures.tokenise)],
+    )
     yield _counter("sash_appended_messages_total", "Messages stored.", (), [((), figures.appended_messages)])
     yield _counter(
         "sash_cpu_seconds_total", "Processor time of all workers.", (), [((), figures.cpu_milliseconds / 1000)]

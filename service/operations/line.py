@@ -13,6 +13,13 @@ def begin_line() -> dict[str, Any]:
     return line
 
 
+def took(name: str, seconds: float) -> None:
+    """Add so long to a field in milliseconds: what a request waited for, or worked at, more than once."""
+    line = _LINE.get()
+    if line is not None:
+        line[name] = round(line.get(name, 0.0) + seconds * 1000, 2)
+
+
 def say(**fields: Any) -> None:
     """Add fields to the line of the present request; where there is none, nobody hears it."""
     line = _LINE.get()

@@ -11,6 +11,7 @@ import msgspec
 
 from service.operations.figures import CallFigures, Figures, Flat, ModelFigures, OperationFigures, flatten
 from service.operations.followups import Beginning, Followups
+from service.operations.line import took
 
 OTHER = "other"
 _UNKNOWN_OPERATION = "none"
@@ -65,9 +66,14 @@ class Metrics:
         """Messages were stored, duplicates not among them."""
         self.figures.appended_messages += messages
         self.figures.append.observe(seconds)
-        self.figures.tokenise.observe(tokenise_seconds)
+        self.counted(tokenise_seconds)
         if self.did is not None:
             self.did("append", seconds)
+
+    def counted(self, seconds: float) -> None:
+        """What came was turned into tokens, or at least into their number."""
+        self.figures.tokenise.observe(seconds)
+        took("tokenise_milliseconds", seconds)
 
     def window(self, facts: WindowFacts, seconds: float) -> None:
         """A window was built, in this time from its messages to its JSON."""
@@ -130,6 +136,7 @@ class Metrics:
             figures = self.figures.calls[call] = CallFigures()
         figures.duration.observe(seconds)
         figures.failures += failed
+        took("store_milliseconds", seconds)
         if self.did is not None:
             self.did(f"store {call}", seconds)
 

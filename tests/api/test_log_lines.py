@@ -1,0 +1,79 @@
+"""The one line that a request leaves: how long it took and where, its tokens, and nothing that anybody wrote."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, user
+from structlog.testing import capture_logs
+
+Line = dict[str, Any]
+
+
+async def line_of(client: httpx.AsyncClient, method: str, path: str, **request: Any) -> tuple[Line, Any]:
+    """The line of one request, and its answer."""
+    with capture_logs() as logs:
+        answer = await client.request(method, path, **request)
+    (line,) = [each for each in logs if each["event"] == "request"]
+    assert line["status"] == answer.status_code < 300, answer.text
+    return dict(line), answer.json()
+
+
+@pytest.fixture
+async def begun(client: httpx.AsyncClient, fresh: Callable[[], str]) -> str:
+    identity = fresh()
+    await append(client, identity, user("is there a talk about gradle?"))
+    return identity
+
+
+async def test_an_append_says_what_it_counted(client: httpx.AsyncClient, begun: str) -> None:
+    """Messages and tokens that are new, the time to count them, and the store's."""
+    body = {"messages": [user("is there a talk about gradle?", id="a"), user("and about uv?", id="b")]}
+    line, answer = await line_of(client, "POST", f"/conversations/{begun}/messages", json=body)
+    counted = sum(entry["tokens"]["o200k_base"] for entry in answer["messages"])
+    assert (line["operation"], line["appended"], line["appended_tokens"]) == ("appendMessages", 2, counted)
+    assert 0 < line["tokenise_milliseconds"] + line["store_milliseconds"] <= line["milliseconds"]
+    assert "model" not in line
+
+    again, _ = await line_of(client, "POST", f"/conversations/{begun}/messages", json=body)
+    assert (again["appended"], again["appended_tokens"]) == (0, 0)
+
+
+async def test_an_append_that_answers_with_a_window_says_both(client: httpx.AsyncClient, begun: str) -> None:
+    """What was counted, and what is to be sent."""
+    path = f"/conversations/{begun}/messages?model=gpt-4o-mini"
+    line, answer = await line_of(client, "POST", path, json={"messages": [user("and about uv?")]})
+    assert line["appended_tokens"] == answer["messages"][0]["tokens"]["o200k_base"]
+    assert (line["model"], line["window_tokens"]) == ("gpt-4o-mini", answer["window"]["tokens"]["total"])
+
+
+async def test_a_window_says_how_long_the_store_took(client: httpx.AsyncClient, begun: str) -> None:
+    """Of all the time that the request took; nothing was tokenised."""
+    line, answer = await line_of(client, "GET", f"/conversations/{begun}/window?model=gpt-4o-mini")
+    assert (line["window_tokens"], line["kept"]) == (answer["tokens"]["total"], 1)
+    assert 0 < line["store_milliseconds"] <= line["milliseconds"]
+    assert "tokenise_milliseconds" not in line
+
+
+async def test_a_count_says_model_and_tokens(client: httpx.AsyncClient) -> None:
+    """Of messages and of a text together."""
+    body = {"model": "gpt-4o-mini", "messages": [user("Hello")["message"]], "text": "and a text"}
+    line, answer = await line_of(client, "POST", "/count", json=body)
+    assert (line["model"], line["tokens"]) == ("gpt-4o-mini", answer["tokens"] + answer["text"])
+    assert 0 <= line["tokenise_milliseconds"] <= line["milliseconds"]
+
+
+async def test_a_window_of_a_body_says_what_counting_took(client: httpx.AsyncClient) -> None:
+    """Its messages are counted there and then."""
+    body = {"model": "gpt-4o-mini", "messages": [user("Hello")]}
+    line, answer = await line_of(client, "POST", "/window", json=body)
+    assert (line["model"], line["window_tokens"]) == ("gpt-4o-mini", answer["tokens"]["total"])
+    assert 0 <= line["tokenise_milliseconds"] <= line["milliseconds"]
+
+
+async def test_no_line_holds_a_word_of_what_was_said(client: httpx.AsyncClient, begun: str) -> None:
+    """Nor the conversation's id: it may be a person's."""
+    path = f"/conversations/{begun}/messages?model=gpt-4o-mini"
+    line, _ = await line_of(client, "POST", path, json={"messages": [user("plover")]})
+    assert not any(word in str(line) for word in ("plover", begun))
