@@ -274,9 +274,9 @@ def answer(
     """The window's JSON, and what may be told of it; ``identity`` is the conversation's id and version, if it has them."""
     head = _window_head(query, limits, window, history, documents, identity)
     grounding = {seq: source.grounding for seq, source in documents.sources.items()}
+    before, after = _head.encode(head)[:-1] + b',"request":', b"}"
     if query.format == "openai":
-        request = render_openai(parts, window, bodies, grounding)
+        body = render_openai(parts, window, bodies, grounding, before=before, after=after)
     else:
-        request = render_other(query.format, parts, window, bodies, grounding)
-    body = _head.encode(head)[:-1] + b',"request":' + request + b"}"
+        body = before + render_other(query.format, parts, window, bodies, grounding) + after
     return body, Observed(query, history, window, head)

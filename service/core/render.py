@@ -30,15 +30,22 @@ class Bodies(msgspec.Struct, frozen=True):
         return self.tail[first - self.first_seq : last - self.first_seq + 1]
 
 
-def render_openai(parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> bytes:
-    """``request`` for chat completions, from bytes: nothing is decoded."""
-    messages = (*parts.system, *parts.few_shots, *_lines(window), *_kept(window, bodies, grounding))
-    request = b'{"messages":[' + b",".join(messages) + b"]"
-    if parts.tools:
-        request += b',"tools":' + parts.tools
-        if parts.tool_choice:
-            request += b',"tool_choice":' + parts.tool_choice
-    return request + b"}"
+def render_openai(
+    parts: FixedParts,
+    window: Window,
+    bodies: Bodies,
+    grounding: Mapping[int, StoredGrounding],
+    *,
+    before: bytes = b"",
+    after: bytes = b"",
+) -> bytes:
+    """``request`` for chat completions, from bytes, in between others: nothing is decoded, and all copied once."""
+    messages = [*parts.system, *parts.few_shots, *_lines(window), *_kept(window, bodies, grounding)] or [b""]
+    tools = b',"tools":' + parts.tools if parts.tools else b""
+    choice = b',"tool_choice":' + parts.tool_choice if parts.tools and parts.tool_choice else b""
+    messages[0] = before + b'{"messages":[' + messages[0]
+    messages[-1] = b"".join((messages[-1], b"]", tools, choice, b"}", after))
+    return b",".join(messages)
 
 
 def render_other(
