@@ -120,7 +120,7 @@ def create_app(settings: Settings) -> App:
         client=client,
         conversations=stored,
         histories=histories,
-        chunks=Chunks(client, stored),
+        chunks=Chunks(stored),
         calibrations=Calibrations(client),
         owners=Owners(client, stored),
         models=models,

@@ -62,7 +62,7 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
     data_keys = context.conversations.data_keys
     staging = Staging(context.client, tenant, target, token=request_token(request), data_keys=data_keys)
     try:
-        async for page in context.chunks.read(tenant, source, at_seq, state.edited):
+        async for page in context.chunks.read(tenant, source, at_seq, state):
             await staging.add(rows_of(page))
             extend_deadline(request)
         await context.owners.put(tenant, settings.owner, target)

@@ -159,7 +159,7 @@ def _answer(reply: AppendReply, body: bytes) -> Answer:
 
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
 async def list_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
-    """The whole history, page by page."""
+    """The whole history, page by page. Pages of long messages hold fewer than asked for: only the cursor tells the end."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, PageQuery)
     start = _cursor_seq(query.cursor, query.order) if query.cursor is not None else None
@@ -170,7 +170,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
         following = last + 1 if last < page.length else None
     else:
         span = (max(1, start - query.limit + 1), start) if start else (-query.limit, -1)
-        page = await context.conversations.page(tenant, identity, *span)
+        page = await context.conversations.page(tenant, identity, *span, newest_first=True)
         first = page.messages[0].seq if page.messages else 1
         following = first - 1 if first > 1 else None
     headers = {"ETag": etag(page.version)}

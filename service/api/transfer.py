@@ -63,7 +63,7 @@ async def export_conversation(request: Req, conversation_id: FromPath[str]) -> R
 
 async def _lines(request: Req, context: Context, tenant: str, identity: str, state: State) -> AsyncIterator[bytes]:
     yield conversation_body(identity, state) + b"\n"
-    async for page in context.chunks.read(tenant, identity, state.length, state.edited):
+    async for page in context.chunks.read(tenant, identity, state.length, state):
         yield await worker(sum(len(message.body) for message in page.messages), _page_lines, page)
         extend_deadline(request)
 

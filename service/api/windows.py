@@ -2,7 +2,7 @@
 
 import time
 from bisect import bisect_left
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -15,12 +15,14 @@ from service.core.costs import column_of
 from service.core.counting import is_estimate
 from service.core.documents import Documents, Source
 from service.core.models import Model
-from service.core.records import StoredGrounding
+from service.core.records import Records, StoredGrounding
 from service.core.render import Bodies, render_openai, render_other
 from service.core.settings import FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
 from service.problems import Internal, StoreUnavailable, WindowDoesNotFit
+from service.store.messages import STEP_BYTES
+from service.store.reach import Reach
 from service.store.replies import HistoryEdited, Tail
 
 _UNKNOWN_WINDOW = 100_000_000
@@ -41,6 +43,7 @@ class Stored:
         self._bodies_seq = tail.bodies_seq
         self._bodies = tail.bodies
         self.outside = {message.seq: message for message in tail.outside}
+        self._apart = {message.seq: message.body for message in tail.outside if message.body}
         self._documents = tail.documents
 
     async def read_older(self, first_seq: int) -> None:
@@ -57,18 +60,39 @@ class Stored:
         oldest = self.oldest(seqs)
         if oldest < self._bodies_seq:
             records = self.records[oldest - self.first_seq : self._bodies_seq - self.first_seq]
-            older = await self._context.conversations.read_bodies(
-                self._tenant, self._id, oldest, records, state=self.state
-            )
-            self._bodies = [*older, *self._bodies]
-            self._bodies_seq = oldest
-        outside = {seq: message.body for seq, message in self.outside.items()}
-        return Bodies(self._bodies_seq, self._bodies, outside)
+            if sum(records.sizes()) <= STEP_BYTES:
+                self._bodies = [*await self._read([(oldest, records)]), *self._bodies]
+                self._bodies_seq = oldest
+        missing = [seq for seq in seqs[: bisect_left(seqs, self._bodies_seq)] if seq not in self._apart]
+        if missing:
+            # Among them may be more than fits in memory, which no window wants: only what this one does is read.
+            found = await self._read([*self._stretches(missing)])
+            self._apart.update(zip(missing, found, strict=True))
+        return Bodies(self._bodies_seq, self._bodies, self._apart)
+
+    def _stretches(self, seqs: Sequence[int]) -> Iterator[tuple[int, Records]]:
+        """Records of ``seqs``, neighbours together."""
+        start, before = 0, bisect_left(seqs, self.first_seq)
+        for end in range(1, len(seqs) + 1):
+            if end < len(seqs) and end != before and seqs[end] == seqs[end - 1] + 1:
+                continue
+            run = seqs[start:end]
+            inside = self.records[run[0] - self.first_seq : run[-1] - self.first_seq + 1] if end > before else None
+            yield run[0], inside or Records.of([self.outside[seq].record for seq in run])
+            start = end
+
+    async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
+        return await self._context.conversations.read_bodies(self._tenant, self._id, stretches, state=self.state)
 
     def oldest(self, seqs: Sequence[int]) -> int:
         """The first of ``seqs`` that is of the tail; the seq after the newest message when none is."""
         index = bisect_left(seqs, self.first_seq)
         return seqs[index] if index < len(seqs) else self.state.length + 1
+
+    def teach(self, reach: Reach, key: Hashable, seqs: Sequence[int]) -> None:
+        """Let the next window's bodies be asked for at once."""
+        needed = self.state.length + 1 - self.oldest(seqs)
+        reach.learn(key, needed, self.records.sizes(), whole=self.first_seq == 1)
 
     async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
         """Documents that the window may send: the newest question's, or all of the tail's."""
@@ -165,7 +189,7 @@ async def _window_of(
     if context.summarizer is not None:
         context.summarizer.notice(tenant, conversation, tail.state, window, limits.model)
     bodies = await stored.bodies(window.seqs)
-    context.reach.learn(reach_key(tenant, conversation, query), history.length + 1 - stored.oldest(window.seqs))
+    stored.teach(context.reach, reach_key(tenant, conversation, query), window.seqs)
     return answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
 
 

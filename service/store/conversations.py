@@ -3,7 +3,7 @@
 Each method is one script or one round trip; what it gives is still stored records, never a window.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from service.problems import ConversationExists, NotFound
 from service.store.client import Client, Script
 from service.store.datakeys import DataKeys
 from service.store.layout import conversation_name, keys_of, places, unpack_many
-from service.store.messages import open_bodies, open_grounding, seal_message
+from service.store.messages import STEP_BYTES, in_steps, open_bodies, open_grounding, seal_message
 from service.store.replies import (
     AppendReply,
     Page,
@@ -225,27 +225,29 @@ class Conversations:
         return unpack_many(*read)
 
     async def read_bodies(
-        self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
+        self, tenant: str, conversation: str, stretches: Iterable[tuple[int, Records]], *, state: State
     ) -> list[bytes]:
-        """Bodies of ``records``, which begin at ``first_seq``, of the history that ``state`` is of.
+        """Bodies of ``stretches``, each with its first seq, of the history that ``state`` is of.
 
-        Raises HistoryEdited.
+        One round trip, or more where they are large: all are in memory in the end, but not the replies of them too. Raises
+        HistoryEdited.
         """
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
-        first = first_seq - 1
-        bodies, history = await self._client.commands(
-            [
-                ("LRANGE", keys.log, first, first + len(records) - 1),
-                ("HMGET", keys.conversation, "created", "edited"),
-            ]
-        )
-        check_history(history, state)
+        bodies: list[bytes] = []
+        for step in in_steps(stretches):
+            ranges = [("LRANGE", keys.log, first - 1, first + len(records) - 2) for first, records in step]
+            *found, history = await self._client.commands([*ranges, ("HMGET", keys.conversation, "created", "edited")])
+            check_history(history, state)
 
-        def opened(sealer: AnySealer) -> list[bytes]:
-            return open_bodies(sealer, records, bodies) if state.sealed or sealer.active else bodies
+            def opened(sealer: AnySealer, step: Any = step, found: Any = found) -> list[bytes]:
+                if not (state.sealed or sealer.active):
+                    return [body for each in found for body in each]
+                pairs = zip(step, found, strict=True)
+                return [body for (_, records), each in pairs for body in open_bodies(sealer, records, each)]
 
-        return await self.data_keys.reading(tenant, name, opened)
+            bodies += await self.data_keys.reading(tenant, name, opened)
+        return bodies
 
     async def read_grounding(
         self, tenant: str, conversation: str, records: Mapping[int, Record], *, state: State
@@ -310,14 +312,25 @@ class Conversations:
         keys = keys_of(conversation_name(tenant, conversation))
         replied_version(await self._client.call("erase", keys, if_match))
 
-    async def page(self, tenant: str, conversation: str, first_seq: int, last_seq: int) -> Page:
+    async def page(
+        self,
+        tenant: str,
+        conversation: str,
+        first_seq: int,
+        last_seq: int,
+        *,
+        newest_first: bool = False,
+        most_bytes: int = STEP_BYTES,
+    ) -> Page:
         """Messages ``first_seq`` to ``last_seq`` with all that is kept about them; clipped to what exists.
 
-        Negative figures count from the end, as in Redis: -1 is the newest. Raises NotFound.
+        And to ``most_bytes``, though to one message at least: so a page that is short is not yet the end. It begins at
+        ``first_seq``, or with ``newest_first`` ends at ``last_seq``. Negative figures count from the end, as in Redis: -1
+        is the newest. Raises NotFound.
         """
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
-        reply = await self._client.call("read_page", keys, first_seq, last_seq)
+        reply = await self._client.call("read_page", keys, first_seq, last_seq, most_bytes, "1" if newest_first else "")
         return await self.data_keys.reading(tenant, name, lambda sealer: page_of(sealer, name, reply))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from service.core.counting import measure, reference_tokens
-from service.core.messages import calls_of
+from service.core.messages import Calls, calls_of
 from service.core.notes import summary_message
 from service.core.records import Flags, Record, Records, Summary
 from service.core.redaction import NO_DIGEST, redact_record
@@ -27,9 +27,9 @@ from service.store.layout import (
     places,
     unpack_many,
 )
-from service.store.messages import open_bodies, seal_message
+from service.store.messages import in_steps, open_bodies, seal_message
 from service.store.replies import State, replied_version
-from service.store.sealing import Kind
+from service.store.sealing import AnySealer, Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("redact", "rewind", "free_ids", "summarize", "lease"))
 
@@ -170,13 +170,23 @@ class Histories:
             start -= 1
         if start < 0 or not records[start].calls:
             return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
-        (bodies,) = await self._client.commands([("LRANGE", keys.log, first + start - 1, to_seq - 1)])
-        group_records = records[start:]
-        bodies = await self._data_keys.reading(tenant, name, lambda sealer: open_bodies(sealer, group_records, bodies))
-        pending = _pending([msgspec.json.decode(body) for body in bodies])
+        pending = _pending([calls async for calls in self._calls(tenant, name, first + start, records[start:])])
         group = {"s": first + start, "x": int(records[start].calls > 1), "p": pending}
         pinned = any(record.pinned for record in records[start:])
         return encode_json(group) if pending else b"", [] if pinned else list(range(first + start, to_seq + 1))
+
+    async def _calls(self, tenant: str, name: str, first: int, records: Records) -> AsyncIterator[Calls]:
+        """What each message of a tool group calls and answers. A group may have hundreds of megabytes."""
+        for step in in_steps([(first, records)]):
+            for start, each in step:
+                words = ("LRANGE", keys_of(name).log, start - 1, start + len(each) - 2)
+                (found,) = await self._client.commands([words])
+
+                def opened(sealer: AnySealer, each: Records = each, found: Any = found) -> list[bytes]:
+                    return open_bodies(sealer, each, found)
+
+                for body in await self._data_keys.reading(tenant, name, opened):
+                    yield calls_of(msgspec.json.decode(body))
 
     async def put_summary(
         self,
@@ -262,10 +272,10 @@ def _tokens(record: Record) -> tuple[int, int]:
     return reference_tokens(record.measure, parallel=record.parallel)
 
 
-def _pending(messages: Sequence[dict[str, Any]]) -> list[str]:
+def _pending(group: Sequence[Calls]) -> list[str]:
     """Ids of the first message's calls that the others do not answer."""
-    answered = {calls_of(message).answers for message in messages[1:]}
-    return [call for call in calls_of(messages[0]).opens if call not in answered]
+    answered = {calls.answers for calls in group[1:]}
+    return [call for call in group[0].opens if call not in answered]
 
 
 def _busy() -> Conflict:

@@ -1,6 +1,6 @@
 """Messages as they are stored: records beside what people wrote, which is sealed where a key is set."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +14,8 @@ _ENTRY_BYTES = 16
 _DIGESTS_BYTES = 24  # of the entry and of its content, before a sealed body
 SEALED_BYTES = OVERHEAD + _DIGESTS_BYTES
 """What a sealed body is longer than the plain one."""
+STEP_BYTES = 4 * 1024 * 1024
+"""How much of what people wrote one reply of the store holds, unless a single message is more."""
 
 
 class Stored(NamedTuple):
@@ -66,6 +68,25 @@ def bound_to(record: Record) -> bytes:
 def open_bodies(sealer: AnySealer, records: Records, bodies: Sequence[bytes]) -> list[bytes]:
     """Bodies of ``records``, each of them sealed or plain. Raises CannotOpen, UnknownKey."""
     return sealer.open_each(Kind.BODY, bodies, _owners(records), skip=_DIGESTS_BYTES)
+
+
+def in_steps(
+    stretches: Iterable[tuple[int, Records]], most_bytes: int = STEP_BYTES
+) -> Iterator[list[tuple[int, Records]]]:
+    """Stretches of messages, each with its first seq, cut so that the bodies of a step are ``most_bytes`` at most, or one
+    body."""
+    step: list[tuple[int, Records]] = []
+    held = 0
+    for first, records in stretches:
+        start = 0
+        for index, size in enumerate(records.sizes()):
+            if held and held + size > most_bytes:
+                yield [*step, (first + start, records[start:index])] if index > start else step
+                step, held, start = [], 0, index
+            held += size
+        step.append((first + start, records[start:]))
+    if step:
+        yield step
 
 
 def open_messages(

@@ -59,6 +59,11 @@ class State(msgspec.Struct, frozen=True):
     rich: bool = False
     """Whether a message's cost is, or was, in its details."""
 
+    @property
+    def made(self) -> tuple[int, int]:
+        """What tells histories apart that do not just go on: when it was created, and its version of the last edit."""
+        return self.created_ms, self.edited
+
 
 class Message(msgspec.Struct, frozen=True):
     """A stored message: its place, who it is, its record, its body as JSON; ``standing`` is record and details as stored,
@@ -82,13 +87,15 @@ class Tail(msgspec.Struct, frozen=True):
     documents: StoredGrounding | None
     """Of the newest user message."""
     outside: tuple[Message, ...]
-    """Messages of every window that lie before the tail, and the newest user message when it does; ascending."""
+    """Messages of every window that lie before the tail, and the newest user message when it does; ascending. Where they
+    are large together some have no body."""
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A stretch of history, ascending; grounding and metadata by seq."""
+    """A stretch of history, ascending; grounding and metadata by seq. ``made`` is as a state has it."""
 
     version: int
+    made: tuple[int, int]
     length: int
     messages: list[Message]
     grounding: Mapping[int, StoredGrounding]
@@ -103,7 +110,7 @@ def check_identity(found: bytes, name: str) -> None:
 
 def check_history(found: Sequence[bytes | None], state: State) -> None:
     """Appends leave what was read before as it was; anything else does not."""
-    if [int(field or 0) for field in found] != [state.created_ms, state.edited]:
+    if tuple(int(field or 0) for field in found) != state.made:
         raise HistoryEdited
 
 
@@ -212,11 +219,12 @@ def page_of(sealer: AnySealer, name: str, reply: list[Any]) -> Page:
     """The page that ``read_page`` answered. Raises NotFound, CannotOpen, UnknownKey."""
     if not reply:
         raise NotFound("There is no such conversation.")
-    whose, version, length, first, packed, details, bodies, grounding, metadata = reply
+    (whose, version, created, edited), length, first, packed, details, bodies, grounding, metadata = reply
     check_identity(whose, name)
     records = unpack_many(packed, details)
     return Page(
         version=int(version),
+        made=(int(created), int(edited or 0)),
         length=length,
         messages=[
             Message(
@@ -240,7 +248,7 @@ def page_of(sealer: AnySealer, name: str, reply: list[Any]) -> Page:
 
 
 def _split(sealer: AnySealer, seq: int, value: bytes) -> Message:
-    """A message as ``pinned`` repeats it: the length of its details, record, details, body."""
+    """A message as ``pinned`` repeats it: the length of its details, record, details, body, which may be left out."""
     record = 4 + RECORD_BYTES
     end = record + int.from_bytes(value[:4], "big")
     return _message(sealer, seq, value[4:record], value[record:end], value[end:])
@@ -248,5 +256,5 @@ def _split(sealer: AnySealer, seq: int, value: bytes) -> Message:
 
 def _message(sealer: AnySealer, seq: int, packed: bytes, details: bytes, body: bytes) -> Message:
     records = unpack_many(packed, details)
-    (opened,) = open_bodies(sealer, records, [body])
+    (opened,) = open_bodies(sealer, records, [body]) if body else [b""]
     return Message(seq=seq, identity=records.identity(0), record=records[0], body=opened)

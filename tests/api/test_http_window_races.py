@@ -36,14 +36,14 @@ async def test_a_second_read_of_another_history(store: EmbeddedStore, conversati
         state = await conversations.get("default", conversation)
         records = await conversations.read_records("default", conversation, 1, 2, state=state)
         assert len(records) == 2
-        assert len(await conversations.read_bodies("default", conversation, 1, records, state=state)) == 2
+        assert len(await conversations.read_bodies("default", conversation, [(1, records)], state=state)) == 2
         await conversations.append("default", conversation, said("three"), **APPEND)
         assert await conversations.read_grounding("default", conversation, {1: records[0]}, state=state) == {}
 
         await conversations.erase("default", conversation, if_match="")
         reads: list[Any] = [
             lambda: conversations.read_records("default", conversation, 1, 2, state=state),
-            lambda: conversations.read_bodies("default", conversation, 1, records, state=state),
+            lambda: conversations.read_bodies("default", conversation, [(1, records)], state=state),
             lambda: conversations.read_grounding("default", conversation, {1: records[0]}, state=state),
         ]
         for again in (False, True):

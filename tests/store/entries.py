@@ -8,10 +8,10 @@ from service.store.entries import prepare
 _TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
 
-def said(*texts: str, identity: str | None = None) -> list[NewEntry]:
+def said(*texts: str, identity: str | None = None, pinned: bool = False) -> list[NewEntry]:
     """User messages; ``identity`` begins their ids, without it they get ids of ours."""
     entries = [
-        Entry(message={"role": "user", "content": text}, id=f"{identity}{n}" if identity else None)
+        Entry(message={"role": "user", "content": text}, id=f"{identity}{n}" if identity else None, pinned=pinned)
         for n, text in enumerate(texts)
     ]
     return prepare(entries, _TEMPLATE, now_ms=1_700_000_000_000)

@@ -16,6 +16,7 @@ from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
 from service.store.entries import prepare
 from service.store.history import Histories
+from service.store.replies import Page
 from service.store.staging import OrphanRow, Row, StagedTwice, Staging
 
 TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
@@ -28,16 +29,21 @@ class Shelf:
         self.client = client
         self.conversations = Conversations(client)
         self.histories = Histories(client, self.conversations)
-        self.chunks = Chunks(client, self.conversations)
+        self.chunks = Chunks(self.conversations)
 
-    async def fill(self, conversation: str, count: int, size: int = 10) -> None:
+    async def read(self, conversation: str, last_seq: int) -> AsyncIterator[Page]:
+        state = await self.conversations.get("t", conversation)
+        async for page in self.chunks.read("t", conversation, last_seq, state):
+            yield page
+
+    async def fill(self, conversation: str, count: int, size: int = 10, *, now_ms: int = 1) -> None:
         for start in range(0, count, 100):
             entries = [
                 Entry(message={"role": "user", "content": f"{start + n} " + "x" * size})
                 for n in range(min(100, count - start))
             ]
             prepared = prepare(entries, TEMPLATE, 1)
-            await self.conversations.append("t", conversation, prepared, settings=b"{}", if_match="", now_ms=1)
+            await self.conversations.append("t", conversation, prepared, settings=b"{}", if_match="", now_ms=now_ms)
 
     def staging(self, conversation: str, token: str = "token") -> Staging:
         return Staging(self.client, "t", conversation, token=token)
@@ -68,7 +74,7 @@ async def test_every_message_once_in_order(shelf: Shelf, conversation: str) -> N
     await shelf.fill(conversation, 1010)
     await shelf.fill(conversation, 20, size=300_000)
 
-    pages = [page async for page in shelf.chunks.read("t", conversation, 1030, 0)]
+    pages = [page async for page in shelf.read(conversation, 1030)]
 
     assert [message.seq for page in pages for message in page.messages] == list(range(1, 1031))
     assert max(sum(len(message.body) for message in page.messages) for page in pages) < 1_300_000
@@ -78,19 +84,20 @@ async def test_appends_do_not_matter(shelf: Shelf, conversation: str) -> None:
     """What is appended while a history is read is not read, and disturbs nothing."""
     await shelf.fill(conversation, 1200)
     seqs: list[int] = []
-    async for page in shelf.chunks.read("t", conversation, 1200, 0):
+    async for page in shelf.read(conversation, 1200):
         seqs += [message.seq for message in page.messages]
         await shelf.fill(conversation, 1)
     assert seqs == list(range(1, 1201))
 
 
-@pytest.mark.parametrize("edit", ["rewind", "rewind and append", "redact", "erase"])
+@pytest.mark.parametrize("edit", ["rewind", "rewind and append", "redact", "erase", "another"])
 async def test_an_edit_ends_it(shelf: Shelf, conversation: str, edit: str) -> None:
-    """Pieces of two histories are never put together: an edit or an erasure in the middle is an error."""
+    """Pieces of two histories are never put together: an edit or an erasure in the middle is an error, and so is another
+    conversation in the place of the first."""
     await shelf.fill(conversation, 1200)
 
     async def read() -> None:
-        async for page in shelf.chunks.read("t", conversation, 1200, 0):
+        async for page in shelf.read(conversation, 1200):
             if page.messages[0].seq == 1:
                 await do(edit)
 
@@ -101,10 +108,12 @@ async def test_an_edit_ends_it(shelf: Shelf, conversation: str, edit: str) -> No
             await shelf.fill(conversation, 300)
         if edit == "redact":
             await shelf.histories.redact("t", conversation, 1000, if_match="", now_ms=1, token="r")
-        if edit == "erase":
+        if edit in ("erase", "another"):
             await shelf.conversations.erase("t", conversation, if_match="")
+        if edit == "another":
+            await shelf.fill(conversation, 1200, now_ms=2)
 
-    with pytest.raises(Conflict):
+    with pytest.raises(NotFound if edit == "erase" else Conflict):
         await read()
 
 

@@ -18,8 +18,19 @@ def test_a_little_more_than_last_time() -> None:
     reach = Reach(most=2)
     assert reach.guess("a") == 0
     for key, needed in (("a", 40), ("b", 8), ("c", 0)):
-        reach.learn(key, needed)
+        reach.learn(key, needed, [9] * 40, whole=True)
     assert (reach.guess("a"), reach.guess("b"), reach.guess("c")) == (0, 17, 8)
+
+
+def test_no_more_than_is_known_to_be_short() -> None:
+    """Older messages that nobody looked at are not asked for, and none where those to ask for are large together."""
+    reach = Reach(most_bytes=1000)
+    reach.learn("a", 10, [9] * 12, whole=False)
+    assert reach.guess("a") == 12
+    reach.learn("a", 10, [700, *[9] * 19], whole=True)
+    assert reach.guess("a") == 19
+    reach.learn("a", 10, [700, *[9] * 10, 700], whole=False)
+    assert reach.guess("a") == 0
 
 
 @pytest.mark.usefixtures("nothing_left")

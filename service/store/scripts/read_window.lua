@@ -9,9 +9,12 @@
 --        message is rich, {body, …}, documents of the newest user message or '', pinned before the tail (seq, record and
 --        body, …), newest user message's record, details and body when it is before the tail}
 --
+-- Bodies are the newest ones of the tail, MOST bytes at most, or one; and of the pinned messages before it, those beyond MOST
+-- come without theirs. Few windows need more, and whoever needs more asks for it.
+--
 -- Records are one string, because that is read at memory speed. Bodies are not joined: that would copy them twice here,
 -- where all clients wait.
-local ENOUGH, SLACK, RECORD = 64, 1.2, 24
+local ENOUGH, SLACK, RECORD, SIZE, MOST = 64, 1.2, 24, 12, 4194304
 local conversation, log, counts, details, grounding, pinned = unpack(KEYS)
 local fields = redis.call('HGETALL', conversation)
 if #fields == 0 then
@@ -34,7 +37,16 @@ local first = math.max(1, length - wanted + 1)
 
 local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, -1)
 local beside = state.rich and table.concat(redis.call('LRANGE', details, first - 1, -1)) or ''
-local bodies = ARGV[5] ~= '' and redis.call('LRANGE', log, first - 1, -1) or {}
+local bodies = {}
+if ARGV[5] ~= '' and length > 0 then
+  local integer, left, newest, last = struct.unpack, MOST, 0, #records - RECORD + SIZE + 1
+  for at = last, SIZE + 1, -RECORD do
+    left = left - integer('<I4', records, at)
+    if left < 0 and newest > 0 then break end
+    newest = newest + 1
+  end
+  bodies = redis.call('LRANGE', log, -newest, -1)
+end
 local user = tonumber(state.user or 0)
 local documents, question = '', {}
 if user > 0 then
@@ -46,14 +58,19 @@ if user > 0 then
     }
   end
 end
-local before = {}
-if first > 1 then
-  local all = redis.call('HGETALL', pinned)
-  for i = 1, #all, 2 do
-    if tonumber(all[i]) < first then
-      before[#before + 1] = all[i]
-      before[#before + 1] = all[i + 1]
+local before, left = {}, MOST
+for _, seq in ipairs(first > 1 and redis.call('HKEYS', pinned) or {}) do
+  if tonumber(seq) < first then
+    local value
+    if left > 0 then
+      value = redis.call('HGET', pinned, seq)
+      left = left - #value
+    else
+      local its_details = redis.call('LINDEX', details, seq - 1)
+      value = struct.pack('>I4', #its_details) .. redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) .. its_details
     end
+    before[#before + 1] = seq
+    before[#before + 1] = value
   end
 end
 return {tonumber(state.v), fields, length, first, records, beside, bodies, documents, before, question}

@@ -1,0 +1,103 @@
+"""Histories of large messages: what one reply of the store holds is bounded by bytes, and nothing is missing for it."""
+
+import base64
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, assistant, calling, history, result, user, window
+
+MEGABYTE = 1024 * 1024
+MOST = 4 * MEGABYTE
+
+
+def picture(number: int, size: int = MEGABYTE, **envelope: Any) -> dict[str, Any]:
+    """A message that costs few tokens and weighs ``size`` bytes."""
+    data = base64.b64encode(number.to_bytes(2, "big") + b"\0" * (size * 3 // 4)).decode()
+    part = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}", "detail": "low"}}
+    return {"message": {"role": "user", "content": [part]}, **envelope}
+
+
+async def begun(client: httpx.AsyncClient, conversation: str, *entries: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages of a conversation with these entries."""
+    for entry in entries:
+        await append(client, conversation, entry)
+    return [entry["message"] for entry in entries]
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("what", ["bodies", "documents", "metadata"])
+async def test_pages_by_bytes(client: httpx.AsyncClient, conversation: str, order: str, what: str) -> None:
+    """A page ends where its bytes do, whatever they are bytes of; the next one begins there, and none is left out."""
+    heavy = {
+        "bodies": [picture(n) for n in range(6)],
+        "documents": [user("?", grounding={"documents": [{"text": f"{n}" + "." * MEGABYTE}]}) for n in range(6)],
+        "metadata": [user("?", metadata={"note": f"{n}" + "." * MEGABYTE}) for n in range(6)],
+    }
+    await begun(client, conversation, user("first"), *heavy[what], user("last"))
+
+    pages, url = [], f"/conversations/{conversation}/messages?limit=1000&order={order}"
+    while url:
+        answer = await client.get(url)
+        assert len(answer.content) < MOST + 10_000
+        pages.append([message["seq"] for message in answer.json()["messages"]])
+        url = answer.links["next"]["url"] if "next" in answer.links else ""
+
+    assert [seq for page in pages for seq in page] == sorted(range(1, 9), reverse=order == "desc")
+    assert [len(page) for page in pages] == [4, 4]
+
+
+async def test_a_copy_is_whole(client: httpx.AsyncClient, conversation: str, fresh: Any) -> None:
+    """Fork and export go on where a page ended."""
+    sent = await begun(client, conversation, *[picture(n) for n in range(5)])
+    copy = fresh()
+    forked = await client.post(f"/conversations/{conversation}/fork", json={"id": copy})
+    exported = await client.get(f"/conversations/{conversation}/export")
+
+    assert forked.status_code == 201
+    assert [entry["message"] for entry in await history(client, copy)] == sent
+    assert len(exported.text.splitlines()) == 6
+
+
+async def test_a_window_of_large_messages_is_whole(client: httpx.AsyncClient, conversation: str) -> None:
+    """It holds all that fits by its tokens, and so does the next one, which knows how much the first one read."""
+    sent = await begun(client, conversation, *[picture(n) for n in range(9)], user("What is on them?"))
+
+    for _ in range(2):
+        body = await window(client, conversation)
+        assert body["kept"]["messages"] == 10
+        assert body["request"]["messages"] == sent
+
+
+async def test_what_does_not_fit_is_not_read_for_it(client: httpx.AsyncClient, conversation: str) -> None:
+    """Large texts between short ones are skipped, and the short ones around them come from where they stand."""
+    long = [assistant("word " * 200_000) for _ in range(6)]
+    sent = await begun(client, conversation, user("a"), assistant("b"), *long[:3], user("c"), *long[3:], user("d"))
+
+    body = await window(client, conversation, overflow="skip", max_tokens=1000)
+
+    assert body["request"]["messages"] == [sent[0], sent[1], sent[5], sent[9]]
+
+
+async def test_large_pinned_messages(client: httpx.AsyncClient, conversation: str) -> None:
+    """Those before the tail that came without bodies are in the window all the same."""
+    sent = await begun(client, conversation, *[picture(n, pinned=True) for n in range(7)])
+    for _ in range(3):
+        await append(client, conversation, *[user("word " * 20)] * 100)
+
+    body = await window(client, conversation, model="gpt-4o", max_tokens=2000)
+    assert body["request"]["messages"][:7] == sent
+
+
+async def test_a_large_group_is_rewound(client: httpx.AsyncClient, conversation: str) -> None:
+    """What a rewind asks of a tool group it reads in steps: the calls whose results are gone wait again."""
+    group = [calling(*"abcdef"), *[result(call, "x" * MEGABYTE) for call in "abcdef"]]
+    await append(client, conversation, user("?"))
+    for entry in group:
+        await append(client, conversation, entry)
+
+    assert (await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 7})).status_code == 200
+
+    again = await client.post(f"/conversations/{conversation}/messages", json={"messages": [result("a")]})
+    assert again.status_code == 422
+    await append(client, conversation, result("f"))

@@ -1,0 +1,85 @@
+"""What one reply of the store holds is bounded by bytes, and says so: whoever reads asks for the rest."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from conftest import opened
+from store.entries import said
+
+from service.core.records import Records
+from service.store.conversations import Conversations
+from service.store.embedded import EmbeddedStore
+from service.store.messages import in_steps
+
+APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
+MEGABYTE = 1024 * 1024
+
+
+@pytest_asyncio.fixture
+async def conversations(store: EmbeddedStore, nothing_left: None) -> AsyncIterator[Conversations]:  # noqa: ARG001
+    """The store's conversations on a client of the test's own."""
+    async with opened(store.url) as each:
+        yield each
+
+
+@pytest.mark.parametrize(("newest_first", "read"), [(False, [1]), (True, [3])])
+async def test_a_message_of_any_size_is_a_page(
+    conversations: Conversations, conversation: str, *, newest_first: bool, read: list[int]
+) -> None:
+    """However little may be read, one message is, in both directions."""
+    await conversations.append("default", conversation, said("a", "b", "c"), **APPEND)
+    page = await conversations.page("default", conversation, 1, 3, newest_first=newest_first, most_bytes=1)
+    assert [message.seq for message in page.messages] == read
+
+
+async def test_a_tail_brings_the_newest_bodies(conversations: Conversations, conversation: str) -> None:
+    """Records of the whole tail, bodies as far as bytes go; the others are read by their seqs, in steps, and equal."""
+    entries = [said("x" * MEGABYTE, identity=f"m{n}-")[0] for n in range(10)]
+    for entry in entries:
+        await conversations.append("default", conversation, [entry], **APPEND)
+    read = {"known_version": "", "budget": 100_000_000, "column": 0, "most": 0}
+    tail = await conversations.read_window("default", conversation, **read)
+    assert tail is not None
+    assert (len(tail.records), tail.bodies_seq, len(tail.bodies)) == (10, 8, 3)
+
+    wanted = [(1, tail.records[:2]), (4, tail.records[3:10])]
+    bodies = await conversations.read_bodies("default", conversation, wanted, state=tail.state)
+    assert bodies == [entries[index].body for index in (0, 1, 3, 4, 5, 6, 7, 8, 9)]
+
+
+async def test_a_newest_message_of_any_size_comes(conversations: Conversations, conversation: str) -> None:
+    """One body is read, however large it is."""
+    (entry,) = said("x" * 5 * MEGABYTE)
+    await conversations.append("default", conversation, [entry], **APPEND)
+    tail = await conversations.read_window("default", conversation, known_version="", budget=1000, column=0, most=0)
+    assert tail is not None
+    assert tail.bodies == [entry.body]
+
+
+async def test_pinned_messages_come_without_bodies_when_they_are_large(
+    conversations: Conversations, conversation: str
+) -> None:
+    """Their records and who they are do; those of the first few have their bodies."""
+    for n in range(7):
+        await conversations.append(
+            "default", conversation, said("x" * MEGABYTE, pinned=True, identity=f"p{n}-"), **APPEND
+        )
+    await conversations.append("default", conversation, said(*["word " * 20] * 100), **APPEND)
+    tail = await conversations.read_window("default", conversation, known_version="", budget=10, column=0, most=0)
+    assert tail is not None
+    assert [message.seq for message in tail.outside] == [1, 2, 3, 4, 5, 6, 7]
+    assert all(message.record.size > MEGABYTE for message in tail.outside)
+    assert sorted(message.identity.id for message in tail.outside) == [f"p{n}-0" for n in range(7)]
+    assert sum(len(message.body) for message in tail.outside) <= 5 * MEGABYTE
+
+
+def test_steps() -> None:
+    """Stretches are cut where bytes end: none is left out, none is read twice, and one body is always a step."""
+    (entry,) = said("x" * 66)  # 100 bytes
+    five = Records.of([entry.record] * 5)
+    steps = [[(first, len(records)) for first, records in step] for step in in_steps([(1, five), (9, five[:2])], 250)]
+    assert steps == [[(1, 2)], [(3, 2)], [(5, 1), (9, 1)], [(10, 1)]]
+    assert [len(step) for step in in_steps([(1, five)], 1)] == [1] * 5
+    assert list(in_steps([])) == []
