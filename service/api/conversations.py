@@ -144,9 +144,10 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
         state = await context.conversations.get(tenant, identity)
         if began_before(request, state.created_ms):
             return  # the run before this one erased what was meant; this came after it
-        line = await context.owners.line(tenant, state.settings, identity)
+        owner = decode_settings(state.settings)[0].owner
     except CannotOpen:
-        line = None  # whose it was nobody can tell any more; erased it can be
+        owner = (await context.conversations.shut(tenant, identity)).owner
+    line = await context.owners.line(tenant, owner, identity)
     with contextlib.suppress(
         NotFound
     ):  # it was there: whoever erased it, our first try whose reply was lost too, it is gone

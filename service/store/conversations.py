@@ -17,14 +17,17 @@ from service.store.messages import STEP_BYTES, in_steps, open_bodies, open_groun
 from service.store.replies import (
     AppendReply,
     Page,
+    Shut,
     State,
     Tail,
     appended_of,
     check_history,
+    check_identity,
     page_of,
     replied_version,
     state_of,
     tail_of,
+    visible_owner,
 )
 from service.store.sealing import AnySealer, Kind
 
@@ -69,9 +72,10 @@ class Conversations:
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         ttl = ttl_ms or self._retention_ms
-        sealed = (await self.data_keys.sealer(tenant, name)).seal(Kind.SETTINGS, settings)
+        sealer = await self.data_keys.sealer(tenant, name)
+        sealed, owner = sealer.seal(Kind.SETTINGS, settings), visible_owner(sealer, settings)
         made = await self._client.call(
-            "create", (keys.conversation, keys.answers, keys.done), name, sealed, now_ms, ttl or "", token
+            "create", (keys.conversation, keys.answers, keys.done), name, sealed, now_ms, ttl or "", token, owner
         )
         if not made:
             raise ConversationExists("A conversation with this id exists: append to it, or choose another id.")
@@ -282,6 +286,15 @@ class Conversations:
             tenant, name, lambda sealer: state_of(sealer, name, fields, length, expires_ms=expires_ms)
         )
 
+    async def shut(self, tenant: str, conversation: str) -> Shut:
+        """What needs no key. Raises NotFound."""
+        name = conversation_name(tenant, conversation)
+        (found,) = await self._client.commands([("HMGET", keys_of(name).conversation, "id", "v", "owner")])
+        if found[0] is None:
+            raise NotFound("There is no such conversation.")
+        check_identity(found[0], name)
+        return Shut(int(found[1]), found[2].decode() if found[2] else None)
+
     async def change(
         self,
         tenant: str,
@@ -304,8 +317,10 @@ class Conversations:
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         ttl = ttl_ms or self._retention_ms or ""
-        sealed = (await self.data_keys.sealer(tenant, name)).seal(Kind.SETTINGS, settings)
-        return replied_version(await self._client.call("change", keys, if_match, sealed, ttl, now_ms, standing, token))
+        sealer = await self.data_keys.sealer(tenant, name)
+        sealed, owner = sealer.seal(Kind.SETTINGS, settings), visible_owner(sealer, settings)
+        arguments = (if_match, sealed, ttl, now_ms, standing, token, owner)
+        return replied_version(await self._client.call("change", keys, *arguments))
 
     async def erase(self, tenant: str, conversation: str, *, if_match: str) -> None:
         """Forget a conversation wholly. Raises NotFound, PreconditionFailed."""

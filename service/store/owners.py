@@ -26,15 +26,16 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from service.core.settings import decode_settings
-from service.problems import NotFound, PreconditionFailed, StoreFull, StoreUnavailable
+from service.problems import CannotOpen, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
 from service.store.client import Client, Script
 from service.store.conversations import Conversations
 from service.store.layout import owner_key
-from service.store.replies import State
+from service.store.replies import Shut, State
 
 SCRIPTS = (Script.load("unlist"),)
 _GRACE_MICROSECONDS = 600 * 1_000_000
 _BATCH = 100
+_PASSES = 16
 _PAUSE_SECONDS = 0.05
 _SWEPT = 4
 _FOREVER = float("inf")
@@ -130,8 +131,7 @@ class Owners:
                 await self._client.call("unlist", (key,), conversation, score)
 
     async def _is_of(self, tenant: str, owner: str, conversation: str) -> bool:
-        state = await self._state(tenant, conversation)
-        return state is not None and decode_settings(state.settings)[0].owner == owner
+        return _is_owner(owner, await self._state(tenant, conversation))
 
     async def close(self) -> None:
         """Tell what is held back, and stop."""
@@ -141,9 +141,8 @@ class Owners:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._flush()
 
-    async def line(self, tenant: str, settings: bytes, conversation: str) -> Line | None:
+    async def line(self, tenant: str, owner: str | None, conversation: str) -> Line | None:
         """The line of a conversation that is about to be erased, for ``unlist`` afterwards."""
-        owner = decode_settings(settings)[0].owner
         if owner is None:
             return None
         await self._flush()  # what is on its way would change the score after it was read
@@ -190,29 +189,46 @@ class Owners:
             skipped += len(lines)
 
     async def _checked(self, tenant: str, owner: str, lines: Lines) -> list[Listed]:
-        """Those that are the owner's; lines that are wrong and old are taken off."""
+        """Those that are the owner's and open; lines that are wrong and old are taken off."""
         states = await asyncio.gather(*(self._state(tenant, identity) for identity, _ in lines))
         found: list[Listed] = []
         wrong: list[str | bytes] = []
         for (identity, score), state in zip(lines, states, strict=True):
-            if state is not None and decode_settings(state.settings)[0].owner == owner:
-                found.append(Listed(identity, state, int(float(score))))
+            if _is_owner(owner, state):
+                if isinstance(state, State):
+                    found.append(Listed(identity, state, int(float(score))))
             elif float(score) < _now() - _GRACE_MICROSECONDS:
                 wrong += (identity, score)
         if wrong:
             await self._client.call("unlist", (owner_key(tenant, owner),), *wrong)
         return found
 
-    async def _state(self, tenant: str, conversation: str) -> State | None:
-        try:
-            return await self._conversations.get(tenant, conversation)
-        except NotFound:
-            return None
+    async def _state(self, tenant: str, conversation: str) -> State | Shut | None:
+        with contextlib.suppress(NotFound):
+            try:
+                return await self._conversations.get(tenant, conversation)
+            except CannotOpen:
+                return await self._conversations.shut(tenant, conversation)
+        return None
 
     # ---- erasing
 
     async def erase(self, tenant: str, owner: str) -> AsyncIterator[int]:
-        """Erase every conversation of the owner; gives how many so far, batch by batch."""
+        """Erase every conversation of the owner; gives how many so far, batch by batch.
+
+        A pass goes down the list. What is written to meanwhile is lifted to where the pass has been: so there is another,
+        until one finds nothing.
+        """
+        erased = 0
+        for _ in range(_PASSES):
+            before = erased
+            async for gone in self._erase_listed(tenant, owner):
+                erased = before + gone
+                yield erased
+            if erased == before:
+                return
+
+    async def _erase_listed(self, tenant: str, owner: str) -> AsyncIterator[int]:
         erased = 0
         before = _FOREVER, ""
         await self._flush()
@@ -233,7 +249,7 @@ class Owners:
         """Erase a conversation if it is the owner's when it goes: its version tells that it did not change hands."""
         while True:
             state = await self._state(tenant, conversation)
-            if state is None or decode_settings(state.settings)[0].owner != owner:
+            if state is None or not _is_owner(owner, state):
                 return False
             try:
                 await self._conversations.erase(tenant, conversation, if_match=str(state.version))
@@ -243,6 +259,12 @@ class Owners:
                 return True
             self._active.pop((tenant, owner, conversation), None)
             return True
+
+
+def _is_owner(owner: str, state: State | Shut | None) -> bool:
+    if isinstance(state, State):
+        return decode_settings(state.settings)[0].owner == owner
+    return state is not None and state.owner == owner
 
 
 def _pairs(flat: Sequence[bytes]) -> Lines:

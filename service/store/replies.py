@@ -10,6 +10,7 @@ import msgspec
 
 from service.core.messages import orphan
 from service.core.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding, Summary
+from service.core.settings import decode_settings
 from service.problems import EntryConflict, Internal, NotFound, Pointer, PreconditionFailed
 from service.store.layout import decode_summary, unpack_many
 from service.store.messages import bound_to, open_bodies, open_grounding, open_messages
@@ -76,6 +77,13 @@ class Message(msgspec.Struct, frozen=True):
     standing: bytes = b""
 
 
+class Shut(msgspec.Struct, frozen=True):
+    """What can be told of a conversation that does not open."""
+
+    version: int
+    owner: str | None
+
+
 class Tail(msgspec.Struct, frozen=True):
     """The end of a conversation as one read gave it: records from ``first_seq`` on, bodies from ``bodies_seq`` on."""
 
@@ -112,6 +120,11 @@ def check_history(found: Sequence[bytes | None], state: State) -> None:
     """Appends leave what was read before as it was; anything else does not."""
     if tuple(int(field or 0) for field in found) != state.made:
         raise HistoryEdited
+
+
+def visible_owner(sealer: AnySealer, settings: bytes) -> str:
+    """Whose a conversation is, to be kept beside its settings when these are sealed; else nothing."""
+    return decode_settings(settings)[0].owner or "" if sealer.active else ""
 
 
 def replied_version(reply: list[Any]) -> int:

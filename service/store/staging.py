@@ -24,6 +24,7 @@ from service.store.client import Client, Script
 from service.store.datakeys import DataKeys
 from service.store.layout import PARTS, conversation_name, encode_json, keys_of
 from service.store.messages import Stored, seal_message
+from service.store.replies import visible_owner
 from service.store.sealing import AnySealer, Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("stage", "publish"))
@@ -186,6 +187,9 @@ class Staging:
         fields += ("updated", updated_ms, "t0", tally.tokens[0], "t1", tally.tokens[1], "user", tally.user)
         fields += ("gn", tally.documents[0], "g0", tally.documents[1], "g1", tally.documents[2])
         fields += ("open", tally.open_group())
+        owner = visible_owner(sealer, settings)
+        if owner:
+            fields += ("owner", owner)
         if tally.rich:
             fields += ("rich", 1)
         if sealer.active:

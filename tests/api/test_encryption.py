@@ -228,6 +228,31 @@ async def test_without_the_key_it_says_so(
     async with service(own) as client:
         assert (await client.delete("/conversations/c")).status_code == 204
     assert raw.keys("sash:{default/c}*") == []
+    assert raw.keys("sash:{default/owner/*") == []
+
+
+async def test_without_the_key_an_owner_can_be_erased(own: EmbeddedStore, raw: redis.Redis) -> None:
+    """Of an owner's list what opens is shown; erased is all of the owner's, however it was made, and nobody else's."""
+    form = {"Content-Type": "application/x-ndjson"}
+    async with service(own, KEY) as client:
+        for identity, owner in (("a", "ann"), ("b", "ann"), ("other", "bob"), ("left", "ann")):
+            made = await client.post("/conversations", json={"id": identity, "owner": owner})
+            assert made.status_code == 201
+        await client.patch("/conversations/left", json={"owner": None})
+        await client.patch("/conversations/b", json={"owner": "bob"})
+        await client.patch("/conversations/b", json={"owner": "ann"})
+        assert (await client.post("/conversations/a/fork", json={"id": "copy"})).status_code == 201
+        body = b'{"id":"imported","owner":"ann"}\n'
+        assert (await client.post("/conversations/import", content=body, headers=form)).status_code == 201
+        # Bob's is on Ann's list for a while.
+        assert (await client.post("/conversations", json={"id": "other", "owner": "ann"})).status_code == 409
+    async with service(own) as client:
+        assert (await client.post("/conversations", json={"id": "open", "owner": "ann"})).status_code == 201
+        listed = (await client.get("/conversations?owner=ann")).json()["conversations"]
+        assert [each["id"] for each in listed] == ["open"]
+        assert (await client.delete("/owners/ann")).status_code == 204
+    left = sorted(raw.keys("sash:*:conversation"))
+    assert left == [b"sash:{default/left}:conversation", b"sash:{default/other}:conversation"]
 
 
 def _flipped(raw: redis.Redis) -> None:

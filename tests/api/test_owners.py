@@ -157,6 +157,27 @@ async def test_erase_an_owner(client: httpx.AsyncClient, fresh: Callable[[], str
     server.delete(index(owner))
 
 
+async def test_erasing_what_is_lifted_between_batches(
+    client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, store: EmbeddedStore, server: Any
+) -> None:
+    """A turn that lifts a conversation's line to where the erasure has been does not save it."""
+    mine = [fresh() for _ in range(120)]
+    for identity in mine:
+        await create(client, identity, owner)
+    replica = Client(store.url, scripts=(*CONVERSATIONS, *SCRIPTS))
+    await replica.open()
+    try:
+        erasing = Owners(replica, Conversations(replica)).erase("default", owner)
+        assert await anext(erasing) == 100
+        await append(client, mine[0], user("hello"))
+        assert (await listed(client, owner))[0] == mine[0]  # a reader tells the list what it does not know yet
+        assert [erased async for erased in erasing][-1] == 120
+    finally:
+        await replica.close()
+    assert (await client.get(f"/conversations/{mine[0]}")).status_code == 404
+    assert server.zcard(index(owner)) == 0
+
+
 async def test_erasing_while_it_is_written_to(client: httpx.AsyncClient, conversation: str, owner: str) -> None:
     """An append at the same time does not keep a conversation from being erased."""
     await create(client, conversation, owner)
@@ -225,7 +246,7 @@ async def test_a_late_hint_leaves_no_line(
         other.touch("default", settings, conversation)
         if moment == "before":
             await other._flush()
-        line = await owners.line("default", settings, conversation)
+        line = await owners.line("default", owner, conversation)
         other.touch("default", settings, conversation)
         if moment == "middle":
             await other._flush()

@@ -3,7 +3,7 @@
 --
 -- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers, done
 -- ARGV  1 version that must stand, '*' for any, or ''   2 settings   3 ttl (ms) or ''   4 now (ms)
---       5 settings that must stand   6 token of this request
+--       5 settings that must stand   6 token of this request   7 owner, or '' when there is none or the settings are readable
 -- Gives {'ok', version}, {'moved', version} or {}
 -- include keeping.lua
 local version, standing = unpack(redis.call('HMGET', KEYS[1], 'v', 's'))
@@ -14,6 +14,11 @@ if standing ~= ARGV[5] or (ARGV[1] ~= '' and ARGV[1] ~= '*' and ARGV[1] ~= versi
 end
 local new = redis.call('HINCRBY', KEYS[1], 'v', 1)
 redis.call('HSET', KEYS[1], 's', ARGV[2], 'updated', ARGV[4])
+if ARGV[7] ~= '' then
+  redis.call('HSET', KEYS[1], 'owner', ARGV[7])
+else
+  redis.call('HDEL', KEYS[1], 'owner')
+end
 local ttl = ARGV[3] ~= '' and ARGV[3] or nil
 mark_done(ARGV[6], ARGV[4], ttl)
 if ttl then
