@@ -21,6 +21,7 @@ from service.store.client import Client
 from service.store.conversations import SCRIPTS, Conversations
 from service.store.entries import prepare
 
+ROOT = Path(__file__).parents[2]
 TENANT = "default"
 TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 SETTINGS = encode_settings(ConversationSettings())
@@ -105,12 +106,12 @@ class Server:
 
 
 @contextmanager
-def serving(url: str, *, workers: int = 1) -> Iterator[Server]:
-    """``sash serve`` on a free port, on the store at ``url``."""
+def serving(url: str, *, workers: int = 1, tree: Path = ROOT) -> Iterator[Server]:
+    """``sash serve`` of the files in ``tree`` on a free port, on the store at ``url``."""
     port = free_port()
-    environ = {**os.environ, "SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "warning"}
+    environ = {**os.environ, "SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "warning", "PYTHONPATH": str(tree)}
     command = [sys.executable, "-m", "service", "serve", "--port", str(port), "--workers", str(workers)]
-    process = subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=tree, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         wait_until_ready(port)
         yield Server(port, process)
