@@ -97,7 +97,7 @@ class Edge:
             return DEFAULT_TENANT
         caller = await self._keys.caller(_header(scope, b"authorization"))
         if self._limits is not None:
-            await self._limits.take(caller.tenant, caller.rate)
+            await self._limits.take(caller.tenant, caller.rate, caller.rated_key)
         if caller.max_body_bytes is not None and scope["path"] != _STREAMED:
             asked.bound(caller.max_body_bytes, _header(scope, b"content-length"))
         return caller.tenant

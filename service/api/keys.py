@@ -18,6 +18,8 @@ class Caller(msgspec.Struct, frozen=True):
     tenant: str
     rate: float | None = None
     max_body_bytes: int | None = None
+    rated_key: str = ""
+    """The key's id where it has a rate of its own."""
 
 
 class Keys:
@@ -43,7 +45,7 @@ class Keys:
             found = await self._stored.find(key.decode("latin-1"))
             if found is None:
                 raise _unauthorized()
-            return Caller(found.tenant, found.rate, found.max_body_bytes)
+            return Caller(found.tenant, found.rate, found.max_body_bytes, found.id if found.rate else "")
         if tenant is not None:
             return Caller(tenant)
         if self._required:

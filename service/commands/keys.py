@@ -33,7 +33,11 @@ def keys() -> None:
 @keys.command()
 @click.option("--tenant", required=True, help="Whose conversations the key opens.")
 @click.option("--rate", type=click.FloatRange(0.01, 1_000_000), help="Requests a second, in place of SASH_RATE_LIMIT.")
-@click.option("--max-body-bytes", type=click.IntRange(1024), help="Largest body, if less than SASH_MAX_BODY_BYTES.")
+@click.option(
+    "--max-body-bytes",
+    type=click.IntRange(1024),
+    help="Largest body but an import's, if less than SASH_MAX_BODY_BYTES.",
+)
 def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
     """Make a key and print it; it is shown this once."""
     if not re.fullmatch(_TENANT, tenant):

@@ -322,6 +322,34 @@ async def test_a_key_may_bear_limits_of_its_own(store: EmbeddedStore) -> None:
         await client.close()
 
 
+async def test_keys_with_rates_of_their_own_do_not_draw_from_one_bucket(store: EmbeddedStore) -> None:
+    """Of two keys of one tenant the slow one has its rate, whatever the fast one and the tenant's others do."""
+    client = Client(store.url)
+    await client.open()
+    keys = ApiKeys(client)
+    fast, one = await keys.create("rated", 1, rate=1000)
+    slow, two = await keys.create("rated", 1, rate=2)
+    plain, three = await keys.create("rated", 1)
+    try:
+        async with service(store, require_keys=True, rate_limit=5.0) as http_client:
+            served = dict.fromkeys((fast, slow, plain), 0)
+            for _ in range(20):
+                for key in served:
+                    reply = await http_client.get("/models/gpt-4o", headers=bearer(key))
+                    served[key] += reply.status_code == 200
+            limits = [
+                (await http_client.get("/models/gpt-4o", headers=bearer(k))).json()["limit"] for k in (slow, plain)
+            ]
+    finally:
+        for kept in (one, two, three):
+            assert await keys.revoke(kept.id)
+        await client.close()
+    assert served[fast] == 20
+    assert 2 <= served[slow] <= 4
+    assert 5 <= served[plain] <= 9
+    assert limits == [2.0, 5.0]
+
+
 async def test_a_body_of_no_stated_length_is_bounded_by_the_key_too(store: EmbeddedStore) -> None:
     """Chunk by chunk, before it is all in memory."""
     client = Client(store.url)

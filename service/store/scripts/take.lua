@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Take from a tenant's bucket of requests, which fills at a steady rate.
+-- Take from a tenant's or a key's bucket of requests, which fills at a steady rate.
 --
 -- KEYS  bucket
 -- ARGV  1 rate (requests a second)   2 most that the bucket holds   3 requests wanted
