@@ -2,7 +2,8 @@
 
 The bucket is in the store, one for each tenant and one for each key that has a rate of its own, and a script takes from it,
 so nothing is counted twice or missed. A process takes a tenth of a second's worth at once and hands it out itself: a busy
-tenant costs ten small calls a second and not one for each request. What it does not hand out within a second it forgets, which errs on the side of less.
+tenant costs ten small calls a second and not one for each request. What it does not hand out within a second it forgets,
+which errs on the side of less.
 
 While the store does not answer nobody is refused here: a request that needs the store learns of it soon enough.
 """
