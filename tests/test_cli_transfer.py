@@ -142,6 +142,20 @@ def test_an_import_can_be_watched(served: Served, tmp_path: Path, conversation: 
     assert [message["id"] for message in stored(served, conversation)] == ["m0", "m1", "m2"]
 
 
+def test_what_is_watched_has_a_window(served: Served, tmp_path: Path, conversation: str) -> None:
+    """A model that the source does not name can be given, and the page is opened with it; a named one stays."""
+    (tmp_path / "chat.json").write_text(json.dumps([USER, REPLY]))
+    options = ("--url", served.url, "--model", "gpt-4o-mini", "--every", "0.001")
+    watched = sash("import", str(tmp_path / "chat.json"), "--id", conversation, *options)
+    assert f"{served.url}/dashboard#conversation?id={conversation}&model=gpt-4o-mini shows it" in watched.stderr
+    window = httpx.get(f"{served.url}/conversations/{conversation}/window").raise_for_status().json()
+    assert (window["model"], window["kept"]["messages"]) == ("gpt-4o-mini", 2)
+
+    file = conversation_file(tmp_path, id=f"{conversation}-own", model="gpt-4.1", entries=[{"message": USER}])
+    watched = sash("import", file, *options)
+    assert f"id={conversation}-own&model=gpt-4.1 shows it" in watched.stderr
+
+
 def test_orphans_are_left_out_when_asked(tmp_path: Path) -> None:
     """Otherwise they end the import before it begins."""
     orphan = {"role": "tool", "tool_call_id": "x", "content": "y"}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import click
 
@@ -41,6 +41,7 @@ _key_option = click.option("--api-key-file", metavar="FILE", help="File with the
 @_url_option
 @_key_option
 @click.option("--id", "identity", metavar="ID", help="The conversation's id, where SOURCE holds just one.")
+@click.option("--model", metavar="NAME", help="The model of conversations that name none; exports stay as they are.")
 @click.option(
     "--keys", metavar="PATTERN", multiple=True, help="Which lists of a Redis; * stands for the conversation's id."
 )
@@ -67,6 +68,7 @@ def import_(
     url: str,
     api_key_file: str | None,
     identity: str | None,
+    model: str | None,
     keys: tuple[str, ...],
     order: str,
     drop_orphans: bool,
@@ -86,6 +88,9 @@ def import_(
     with plain_errors():
         found = [each for source in sources for each in _read(source, keys or _KEYS, order)]
         found = _named(found, identity)
+        for each in found:
+            if model is not None and not each.exported:
+                each.settings.setdefault("model", model)
         if drop_orphans:
             found = [without_orphans(each) for each in found]
         for each in found:
@@ -156,7 +161,7 @@ def _send_all(server: "Server", found: list[SourceConversation], url: str, every
         task = progress.add_task("messages", total=sum(len(each.entries) for each in found))
         for each in found:
             if every is not None:
-                click.echo(f"sash: {url.rstrip('/')}/dashboard#conversation?id={each.id} shows it", err=True)
+                click.echo(f"sash: {url.rstrip('/')}/dashboard#conversation?{_query(each)} shows it", err=True)
             try:
                 send(server, each, imported, lambda sent: progress.advance(task, sent), every_seconds=every)
             except Refused as refused:
@@ -166,6 +171,12 @@ def _send_all(server: "Server", found: list[SourceConversation], url: str, every
             except Unreachable as error:
                 raise click.ClickException(f"{error} {imported.messages} messages were stored; run it again.") from None
     return imported
+
+
+def _query(watched: SourceConversation) -> str:
+    """What the dashboard is to show: a conversation, and with which model where it is known here."""
+    model = watched.settings.get("model")
+    return urlencode({"id": watched.id, **({"model": model} if isinstance(model, str) else {})})
 
 
 def _print(imported: "Imported", found: list[SourceConversation], *, dry_run: bool) -> None:
