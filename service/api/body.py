@@ -144,7 +144,12 @@ def if_match(request: Req) -> str:
 
 
 def if_none_match(request: Req) -> str:
-    """The newest version that the client has, or nothing: versions only grow, so no older one can be the present one."""
+    """The newest version that the client has, or nothing: versions only grow, so no older one can be the present one.
+
+    A star is any version that there is.
+    """
+    if header(request, b"if-none-match") == "*":
+        return "*"
     known = [int(tag) for tag in _tags(header(request, b"if-none-match") or "") if _is_version(tag)]
     return str(max(known)) if known else ""
 

@@ -63,7 +63,7 @@ async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Resp
     identity = checked_id(conversation_id)
     state = await context_of(request).conversations.get(tenant_of(request), identity)
     headers = {"ETag": etag(state.version)}
-    if if_none_match(request) == str(state.version):
+    if if_none_match(request) in ("*", str(state.version)):
         return Response(b"", status_code=304, headers=headers)
     return Response(conversation_body(identity, state), headers=headers, media_type=JSON)
 

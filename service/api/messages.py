@@ -174,7 +174,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
         first = page.messages[0].seq if page.messages else 1
         following = first - 1 if first > 1 else None
     headers = {"ETag": etag(page.version)}
-    if if_none_match(request) == str(page.version):
+    if if_none_match(request) in ("*", str(page.version)):
         return Response(b"", status_code=304, headers=headers)
     stored = [stored_message(m, page.grounding.get(m.seq), page.metadata.get(m.seq)) for m in page.messages]
     cursor = _cursor(following, query.order) if following else None
@@ -193,7 +193,7 @@ async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPat
     if not page.messages:
         raise NotFound("There is no such message.")
     headers = {"ETag": etag(page.version)}
-    if if_none_match(request) == str(page.version):
+    if if_none_match(request) in ("*", str(page.version)):
         return Response(b"", status_code=304, headers=headers)
     message = page.messages[0]
     stored = stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq))

@@ -56,7 +56,7 @@ async def list_conversations(request: Req) -> Response[bytes]:
     if cursor is not None:
         path = f"/conversations?owner={query.owner}&limit={query.limit}&cursor={cursor}"
         headers["Link"] = f'<{path}>; rel="next"'
-    if tag in [each.strip() for each in request.headers.get("if-none-match", "").split(",")]:
+    if {tag, "*"} & {each.strip() for each in request.headers.get("if-none-match", "").split(",")}:
         return Response(b"", status_code=304, headers=headers)
     return Response(body, headers=headers, media_type=JSON)
 

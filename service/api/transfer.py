@@ -56,7 +56,7 @@ async def export_conversation(request: Req, conversation_id: FromPath[str]) -> R
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     state = await context.conversations.get(tenant, identity)
     headers = {"ETag": etag(state.version)}
-    if if_none_match(request) == str(state.version):
+    if if_none_match(request) in ("*", str(state.version)):
         return Response(b"", status_code=304, headers=headers)
     return Stream(_lines(request, context, tenant, identity, state), headers=headers, media_type=NDJSON)
 

@@ -42,6 +42,8 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     )
     if tail is None:
         return Answer(b"", version=int(known), status=304)
+    if known == "*":
+        return Answer(b"", version=tail.state.version, status=304)
     body = await stored_window(context, tenant, identity, tail, query)
     return Answer(body, version=tail.state.version)
 
