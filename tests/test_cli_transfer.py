@@ -225,6 +225,9 @@ def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, lis
     left, seen = list(answers), []
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.do_POST()
+
         def do_POST(self) -> None:
             seen.append(self.headers.get("Authorization", ""))
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -292,6 +295,26 @@ def test_another_programs_server_is_noticed(status: int) -> None:
         pytest.raises(Refused, match="no Sash server"),
     ):
         server.post("/x", {})
+
+
+@pytest.mark.parametrize("came", [0, 1, 3])
+def test_a_short_export_is_no_file(tmp_path: Path, came: int) -> None:
+    """What came is counted against what the first line promises: a proxy may have ended it as if it were whole."""
+    head = b'{"id":"c","messages":{"count":2,"first_seq":1,"last_seq":2}}\n'
+    with stub((200, head + b"{}\n" * came, {})) as (url, _):
+        result = sash("export", "c", "--url", url, "-o", str(tmp_path / "x"))
+    assert result.exit_code == 1
+    assert f"c: {came + 1} of 3 lines came; the export broke off" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>\n", b"{}\n", b"\xff\n"])
+def test_an_export_that_is_none_is_one_line(body: bytes) -> None:
+    """Another program's answer is named as that."""
+    with stub((200, body, {})) as (url, _):
+        result = sash("export", "c", "--url", url)
+    assert result.exit_code == 1
+    assert "that is no Sash server" in result.stderr
 
 
 def test_a_smaller_servers_limit_halves_the_batches(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 _FOLDER = "/dev/fd"
@@ -34,21 +34,38 @@ class Connections:
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._end())
 
+    async def spoil(self, scope: MutableMapping[str, Any]) -> None:
+        """See to it that the server, which ends the connection of an answer that is not whole, does so with a reset.
+
+        Who asked by HTTP/1.0, as some proxies do, knows an answer's end by nothing but the connection's.
+        """
+        if scope.get("http_version") in {"1", "1.0"} and scope.get("client"):
+            host, port = scope["client"]
+            await asyncio.to_thread(_each, {(host, int(port))}, _drop_unread)
+
     async def _end(self) -> None:
         while self._ending:
             await asyncio.sleep(_TOGETHER_SECONDS)
             ending, self._ending = self._ending, set()
-            await asyncio.to_thread(_end_all, ending)
+            await asyncio.to_thread(_each, ending, _shut)
 
 
-def _end_all(clients: set[tuple[str, int]]) -> None:
+def _drop_unread(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+
+
+def _shut(connection: socket.socket) -> None:
+    _drop_unread(connection)
+    connection.shutdown(socket.SHUT_RDWR)
+
+
+def _each(clients: set[tuple[str, int]], do: Callable[[socket.socket], None]) -> None:
     for number in _numbers():
         if _peer(number) not in clients:
             continue
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as found:
             if found.getpeername()[:2] in clients:  # still: the number may have been closed and given to another
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-                found.shutdown(socket.SHUT_RDWR)
+                do(found)
 
 
 def _peer(number: int) -> Any:

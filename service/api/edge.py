@@ -81,11 +81,16 @@ class Edge:
                     await self._app(scope, asked.receive, answer.send)
         except TimeoutError:
             if answer.status:
+                await self._connections.spoil(scope)
                 self._connections.end(scope)  # who does not read what was begun is told nothing more
             await answer.problem(_too_slow(self._timeout_seconds, waiting=asked.waiting), scope["path"])
         except Problem as problem:
+            if answer.status:
+                await self._connections.spoil(scope)  # nobody may take what came for the whole
             await answer.problem(problem, scope["path"])
         except Exception as error:  # noqa: BLE001 - the last place where a failure can become an answer
+            if answer.status:
+                await self._connections.spoil(scope)
             _log.error("request failed", operation=_operation(scope), **describe(error))
             await answer.problem(Internal("The service failed; nothing is known to be lost, try again."), scope["path"])
         finally:

@@ -74,14 +74,18 @@ class Server:
         return _json(self._patiently(lambda: self._client.post(path, content=body, headers={"Content-Type": kind})))
 
     def stream(self, path: str) -> Iterator[bytes]:
-        """The body of a GET, piece by piece. Raises Refused, Unreachable."""
+        """The body of a GET, piece by piece. Raises Refused, Unreachable, that too when the body breaks off."""
+        began = False
         try:
             with self._client.stream("GET", path) as response:
                 if response.status_code >= 400:
                     response.read()
                     raise Refused(response.status_code, _problem(response))
+                began = True
                 yield from response.iter_bytes()
         except httpx2.HTTPError as error:
+            if began:
+                raise Unreachable(f"{self._url} broke off in the middle of its answer; try again") from None
             raise Unreachable(self._unreachable(error)) from None
 
     def _patiently(self, ask: Callable[[], httpx2.Response]) -> httpx2.Response:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 import click
+import msgspec
 
 from service.commands.sources.conversation import SourceConversation, SourceError, safe_id
 from service.commands.terminal import (
@@ -34,6 +35,16 @@ _SHOWN_FAILURES = 10
 
 _url_option = click.option("--url", default=_DEFAULT_URL, show_default=True, help="The server.")
 _key_option = click.option("--api-key-file", metavar="FILE", help="File with the API key, where the server wants one.")
+
+
+class _Count(msgspec.Struct):
+    count: int
+
+
+class _Head(msgspec.Struct):
+    """What the first line of an export says of how many follow."""
+
+    messages: _Count
 
 
 @click.command("import")
@@ -214,12 +225,27 @@ def export(conversations: tuple[str, ...], *, url: str, api_key_file: str | None
         with Server(url, read_key(api_key_file)) as server, _written(output) as put:
             for each in conversations:
                 try:
-                    for piece in server.stream(f"/conversations/{each}/export"):
-                        put(piece)
+                    _export(server, each, put)
                 except Refused as refused:
                     raise click.ClickException(f"{each}: {refused}") from None
                 except Unreachable as error:
                     raise click.ClickException(str(error)) from None
+
+
+def _export(server: "Server", conversation: str, put: Callable[[bytes], Any]) -> None:
+    """Write one conversation. Raises SourceError when fewer lines came than the first one promises."""
+    head, lines = bytearray(), 0
+    for piece in server.stream(f"/conversations/{conversation}/export"):
+        if not lines:
+            head += piece.partition(b"\n")[0]
+        lines += piece.count(b"\n")
+        put(piece)
+    try:
+        promised = msgspec.json.decode(bytes(head), type=_Head).messages.count + 1
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise SourceError("The answer is no export: that is no Sash server.") from None
+    if lines != promised:
+        raise SourceError(f"{conversation}: {lines} of {promised} lines came; the export broke off, try again")
 
 
 @contextlib.contextmanager
