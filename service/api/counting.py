@@ -38,7 +38,7 @@ async def count(request: Req) -> Response[bytes]:
     started = time.perf_counter()
     counted = await worker(len(body), count_of, wanted, model)
     context.metrics.counted(time.perf_counter() - started)
-    say(model=counted.model, tokens=counted.tokens + (counted.text or 0))
+    say(model=context.metrics.label(counted.model), tokens=counted.tokens + (counted.text or 0))
     return Response(msgspec.json.encode(counted), media_type=JSON)
 
 

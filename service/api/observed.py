@@ -47,7 +47,7 @@ class Observed:
         if key is not None and window.seqs:
             metrics.follow(facts, key, window.seqs, self._beginning(fixed), self._tokens_of)
         say(
-            model=facts.model,
+            model=metrics.label(facts.model),
             window_tokens=facts.tokens,
             budget=facts.budget,
             kept=facts.kept_messages,

@@ -11,7 +11,7 @@ from service.api.context import Context, context_of, request_token, tenant_of
 from service.api.conversations import JSON
 from service.api.schemas import Calibration
 from service.core import calibration as core
-from service.core.models import Model
+from service.core.models import Model, published_name
 from service.core.settings import Name
 from service.operations.logging import get_logger
 from service.problems import Pointer, Unprocessable
@@ -86,7 +86,7 @@ def _warn_of_drift(context: Context, model: Model, known: core.Calibration) -> N
         context.drifting.add(model.id)
         _log.warning(
             "an exact model drifts: it is billed otherwise than it is counted",
-            model=model.id,
+            model=context.metrics.label(published_name(model.id)),
             reports=known.reports,
             mean_error=round(known.mean_error, 2),
             worst_error=known.worst_error,

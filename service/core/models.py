@@ -68,6 +68,11 @@ def unknown_model(name: str) -> Model:
     return _estimate(name, registry.Listed(name, "unknown", _NO_WINDOW, None, None))
 
 
+def published_name(name: str) -> str:
+    """Return the name of the published model that a fine-tuned one, or one behind a provider, is of."""
+    return _bare(name.strip().lower())
+
+
 def list_models(extra: Mapping[str, Model] = _NONE) -> list[Model]:
     """Return every model known by name: a deployment's own, our table's, the makers' in genai-prices."""
     return list({**_known(), **extra}.values())

@@ -153,8 +153,12 @@ class Metrics:
         self.figures.cpu_milliseconds = int(time.process_time() * 1000)
         return flatten(self.figures)
 
+    def label(self, name: str) -> str:
+        """The name of a model as it may be told: what a client made up, or a fine-tuned model's, is ``other``."""
+        return name if name in self._known else OTHER
+
     def _model(self, name: str) -> ModelFigures:
-        label = name if name in self._known else OTHER
+        label = self.label(name)
         figures = self.figures.models.get(label)
         if figures is None:
             figures = self.figures.models[label] = ModelFigures()

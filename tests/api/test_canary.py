@@ -1,0 +1,139 @@
+"""What people wrote, who they are and what opens their conversations is in no log, no figure and no trace."""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import redis
+import structlog
+from api.test_security import ACME, KEYS, bearer, service
+from operations.test_spans import collecting
+
+from service.api.edge import OPEN_PATHS
+from service.app import ROUTES
+from service.operations.logging import configure_logging
+from service.store.embedded import EmbeddedStore
+
+CANARY = "canary7x"
+ENTRY: dict[str, Any] = {
+    "id": f"{CANARY}-entry",
+    "message": {"role": "user", "content": f"{CANARY} text", "name": CANARY},
+    "metadata": {CANARY: CANARY},
+    "grounding": {"documents": [{"id": CANARY, "text": f"{CANARY} document"}]},
+}
+TALK = f"/conversations/{CANARY}-talk"
+BILL = {"model": CANARY, "prompt_tokens": 5, "window_tokens": 5}
+DONE: tuple[tuple[str, str, Any], ...] = (
+    ("POST", "/conversations", {"id": f"{CANARY}-made", "owner": f"{CANARY}-owner", "system": CANARY}),
+    ("POST", f"{TALK}/messages?model=gpt-4o-mini", {"messages": [ENTRY, {"message": ENTRY["message"]}]}),
+    ("PATCH", TALK, {"owner": f"{CANARY}-owner", "metadata": {CANARY: CANARY}, "model": CANARY}),
+    ("GET", TALK, None),
+    ("GET", f"{TALK}/messages", None),
+    ("GET", f"{TALK}/messages/1", None),
+    ("GET", f"{TALK}/window?model={CANARY}&max_tokens=1000", None),
+    ("GET", f"{TALK}/window?max_tokens=1000&explain=true", None),
+    ("GET", f"{TALK}/window?model=ft:gpt-4o:{CANARY}::x", None),
+    ("PUT", f"{TALK}/summary", {"text": CANARY, "through_seq": 1}),
+    ("GET", f"{TALK}/window?max_tokens=1000&summary=always", None),
+    ("POST", f"{TALK}/usage", BILL),
+    *(("POST", f"{TALK}/usage", {**BILL, "model": f"ft:gpt-4o:{CANARY}::x", "prompt_tokens": 9}) for _ in range(12)),
+    ("POST", f"{TALK}/fork", {"id": f"{CANARY}-copy"}),
+    ("GET", f"{TALK}/export", None),
+    (
+        "POST",
+        f"/conversations/import?id={CANARY}-in",
+        json.dumps({"system": CANARY}).encode() + b"\n" + json.dumps(ENTRY).encode(),
+    ),
+    ("DELETE", f"{TALK}/summary", None),
+    ("DELETE", f"{TALK}/messages/1", None),
+    ("POST", f"{TALK}/rewind", {"to_seq": 1}),
+    ("GET", f"/conversations?owner={CANARY}-owner", None),
+    ("POST", "/count", {"model": f"ft:gpt-4o:{CANARY}::x", "text": CANARY, "messages": [ENTRY["message"]]}),
+    ("POST", "/window", {"model": CANARY, "max_tokens": 1000, "messages": [ENTRY]}),
+    ("GET", "/models", None),
+    ("GET", "/models/gpt-4o", None),
+    ("GET", "/stats", None),
+    ("DELETE", f"/owners/{CANARY}-owner", None),
+    ("DELETE", f"/conversations/{CANARY}-in", None),
+)
+"""Every operation that takes or gives what people wrote; bytes are sent as they are."""
+REFUSED: tuple[tuple[str, str, Any], ...] = (
+    ("POST", f"{TALK}/messages", {"messages": [{**ENTRY, "message": {"role": CANARY, "content": CANARY}}]}),
+    ("POST", f"{TALK}/messages", f'{{"messages": [{{"message": "{CANARY}'.encode()),
+    (
+        "POST",
+        f"{TALK}/messages",
+        {"messages": [{"message": {"role": "tool", "tool_call_id": CANARY, "content": CANARY}}]},
+    ),
+    (
+        "POST",
+        f"/conversations/import?id={CANARY}-in",
+        f'{{"system":"{CANARY}"}}\n{{"message":{{"role":"{CANARY}"}}}}'.encode(),
+    ),
+    ("GET", f"{TALK}/window?model={CANARY}", None),
+    ("GET", f"{TALK}/window?{CANARY}={CANARY}", None),
+    ("POST", "/window", {"model": "gpt-4o", "max_tokens": 2, "messages": [ENTRY]}),
+    ("GET", f"{TALK}/messages?cursor={CANARY}", None),
+    ("GET", f"/models/{CANARY}", None),
+    ("GET", f"/{CANARY}", None),
+    ("PUT", f"/owners/{CANARY}", None),
+)
+
+
+@contextmanager
+def logging_everything() -> Iterator[None]:
+    """Log lines as they are in production, of the least level."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    configure_logging("json", "debug")
+    for client in ("httpx", "httpcore"):  # the test's own, in the same process
+        logging.getLogger(client).setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
+        root.handlers[:], root.level = handlers, level
+        for client in ("httpx", "httpcore"):
+            logging.getLogger(client).setLevel(logging.NOTSET)
+
+
+async def test_nothing_that_people_wrote_is_in_logs_metrics_or_traces(
+    store: EmbeddedStore, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A canary in every place where people's words and ids go, through success and every kind of failure."""
+    with collecting() as collector, logging_everything():
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
+        async with service(store, api_keys=KEYS) as client:
+            for number, (method, path, body) in enumerate(DONE + REFUSED):
+                given = {"content": body} if isinstance(body, bytes) else {"json": body}
+                form = "application/x-ndjson" if "import" in path else "application/json"
+                headers = {**ACME, "Idempotency-Key": f"{CANARY}-{number}", "Content-Type": form}
+                answer = await client.request(method, path, headers=headers, **given)
+                assert answer.status_code in (range(200, 300) if number < len(DONE) else range(400, 500)), path
+            assert (await client.get(TALK, headers=bearer(CANARY))).status_code == 401
+            # A failure of ours: what is stored makes no sense.
+            await client.post("/conversations", json={"id": f"{CANARY}-bad"}, headers=ACME)
+            with redis.Redis.from_url(store.url) as raw:
+                raw.hset(f"sash:{{acme/{CANARY}-bad}}:conversation", "s", f'{{"system": {CANARY}')
+            failed = await client.get(f"/conversations/{CANARY}-bad/window?model=gpt-4o", headers=ACME)
+            with redis.Redis.from_url(store.url) as raw:
+                raw.delete(f"sash:{{acme/{CANARY}-bad}}:conversation")
+            figures = (await client.get("/metrics")).text
+            stats = (await client.get("/stats", headers=ACME)).text
+    written = capfd.readouterr()
+    lines = [json.loads(line) for line in (written.out + written.err).splitlines() if line.startswith("{")]
+    requests = [line for line in lines if line.get("event") == "request"]
+    assert failed.status_code == 500
+    assert any(line["event"] == "request failed" for line in lines)
+    assert any("drifts" in line["event"] for line in lines)
+    assert len(requests) >= len(DONE + REFUSED)
+    assert {line["model"] for line in requests if "model" in line} == {"gpt-4o-mini", "other"}
+    spoken = {handler.operation_id for handler in ROUTES if next(iter(handler.paths)) not in OPEN_PATHS}
+    assert spoken - {line["operation"] for line in requests} == set()
+    assert len(collector.spans()) > len(DONE + REFUSED)
+    for text in (written.out, written.err, figures, stats, *(body.decode("latin-1") for body in collector.bodies)):
+        assert CANARY not in text
+        assert KEYS[0].key not in text
