@@ -13,7 +13,7 @@ from service.api.context import Context, began_before, context_of, fresh_id, now
 from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
 from service.core.counting import reference_tokens
 from service.core.messages import invalid, whole_numbers
-from service.core.settings import ConversationSettings, check_settings, decode_settings, encode_settings
+from service.core.settings import ConversationSettings, check_settings, encode_settings, owner_of, read_settings
 from service.problems import BadRequest, CannotOpen, NotFound, PreconditionFailed
 from service.store.replies import State
 
@@ -144,7 +144,7 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
         state = await context.conversations.get(tenant, identity)
         if began_before(request, state.created_ms):
             return  # the run before this one erased what was meant; this came after it
-        owner = decode_settings(state.settings)[0].owner
+        owner = owner_of(state.settings)
     except CannotOpen:
         owner = (await context.conversations.shut(tenant, identity)).owner
     line = await context.owners.line(tenant, owner, identity)
@@ -157,7 +157,7 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
 
 def conversation_body(identity: str, state: State) -> bytes:
     """A conversation as JSON."""
-    settings, _ = decode_settings(state.settings)
+    settings = read_settings(state.settings)
     summary = None
     if state.summary is not None:
         tokens = EncodingTokens(*reference_tokens(state.summary.measure))

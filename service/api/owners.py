@@ -37,13 +37,13 @@ class ConversationPage(msgspec.Struct, frozen=True):
 
 @get("/conversations", operation_id="listConversations")
 async def list_conversations(request: Req) -> Response[bytes]:
-    """An owner's conversations, newest activity first."""
+    """An owner's conversations, newest activity first. A page whose settings are large holds fewer than asked for: only the
+    cursor tells the end."""
     context, tenant = context_of(request), tenant_of(request)
     query = query_of(request, ListQuery)
     before = _place(query.cursor) if query.cursor is not None else (float("inf"), "")
-    found = await context.owners.read(tenant, query.owner, before=before, limit=query.limit + 1)
-    page = found[: query.limit]
-    cursor = _cursor(page[-1]) if len(found) > query.limit else None
+    page, more = await context.owners.read(tenant, query.owner, before=before, limit=query.limit)
+    cursor = _cursor(page[-1]) if more else None
     body = (
         b'{"conversations":['
         + b",".join(conversation_body(each.id, each.state) for each in page)

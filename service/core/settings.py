@@ -75,11 +75,40 @@ def encode_settings(settings: ConversationSettings) -> bytes:
     return _encoder.encode(settings)
 
 
-@lru_cache(maxsize=2048)
 def decode_settings(stored: bytes) -> tuple[ConversationSettings, FixedParts]:
     """Stored settings, and the fixed parts that follow from them: the same text is parsed and measured once."""
+    if len(stored) <= _SMALL_BYTES:
+        return _decode_small(stored)
+    return _decode_middling(stored) if len(stored) <= _MIDDLING_BYTES else _decode_large(stored)
+
+
+def _decode_all(stored: bytes) -> tuple[ConversationSettings, FixedParts]:
     settings = _decode(stored)
     return settings, fixed_parts(settings)
+
+
+# What is remembered is bounded by bytes: a count alone would let a few tenants' prompts fill the memory.
+_SMALL_BYTES, _MIDDLING_BYTES = 16 * 1024, 256 * 1024
+_decode_small = lru_cache(maxsize=2048)(_decode_all)
+_decode_middling = lru_cache(maxsize=128)(_decode_all)
+_decode_large = lru_cache(maxsize=8)(_decode_all)
+
+
+def read_settings(stored: bytes) -> ConversationSettings:
+    """Stored settings alone: nothing is measured, nothing is remembered."""
+    return _decode(stored)
+
+
+class _Owned(msgspec.Struct):
+    owner: str | None = None
+
+
+_decode_owned = msgspec.json.Decoder(_Owned).decode
+
+
+def owner_of(stored: bytes) -> str | None:
+    """Whose conversation it is, by its stored settings."""
+    return _decode_owned(stored).owner
 
 
 def fixed_parts(settings: ConversationSettings) -> FixedParts:

@@ -25,16 +25,17 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from service.core.settings import decode_settings
+from service.core.settings import owner_of
 from service.problems import CannotOpen, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
 from service.store.client import Client, Script
 from service.store.conversations import Conversations
 from service.store.layout import owner_key
+from service.store.messages import STEP_BYTES
 from service.store.replies import Shut, State
 
 SCRIPTS = (Script.load("unlist"),)
 _GRACE_MICROSECONDS = 600 * 1_000_000
-_BATCH = 100
+_BATCH = 16  # conversations that are looked at together: each may have megabytes of settings
 _PASSES = 16
 _PAUSE_SECONDS = 0.05
 _SWEPT = 4
@@ -99,7 +100,7 @@ class Owners:
 
     def touch(self, tenant: str, settings: bytes, conversation: str) -> None:
         """Tell the list of activity soon; never waits and never fails."""
-        owner = decode_settings(settings)[0].owner
+        owner = owner_of(settings)
         if owner is None:
             return
         self._active[tenant, owner, conversation] = _now() | 1
@@ -161,17 +162,20 @@ class Owners:
 
     async def read(
         self, tenant: str, owner: str, *, before: tuple[float, str] = (_FOREVER, ""), limit: int
-    ) -> list[Listed]:
-        """At most ``limit`` conversations of the owner, newest activity first, from after ``before`` (score, id) on."""
+    ) -> tuple[list[Listed], bool]:
+        """At most ``limit`` conversations of the owner, newest activity first, from after ``before`` (score, id) on; and
+        whether there are more. They may be fewer where their settings are large."""
         await self._flush()
         found: list[Listed] = []
-        while len(found) < limit:
-            lines = await self._lines(tenant, owner, before, limit - len(found) + 1)
-            if not lines:
-                break
-            found += await self._checked(tenant, owner, lines)
+        size_bytes = 0
+        while lines := await self._lines(tenant, owner, before, min(_BATCH, limit - len(found) + 1)):
+            for each in await self._checked(tenant, owner, lines):
+                size_bytes += each.state.size_bytes
+                if found and (len(found) == limit or size_bytes > STEP_BYTES):
+                    return found, True
+                found.append(each)
             before = float(lines[-1][1]), lines[-1][0]
-        return found[:limit]
+        return found, False
 
     async def _lines(self, tenant: str, owner: str, before: tuple[float, str], count: int) -> Lines:
         """Lines after ``before``, in the list's order: by score and id, both descending."""
@@ -263,7 +267,7 @@ class Owners:
 
 def _is_owner(owner: str, state: State | Shut | None) -> bool:
     if isinstance(state, State):
-        return decode_settings(state.settings)[0].owner == owner
+        return owner_of(state.settings) == owner
     return state is not None and state.owner == owner
 
 

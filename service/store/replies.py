@@ -61,6 +61,11 @@ class State(msgspec.Struct, frozen=True):
     """Whether a message's cost is, or was, in its details."""
 
     @property
+    def size_bytes(self) -> int:
+        """What people wrote of it."""
+        return len(self.settings) + len(self.summary.text if self.summary else "")
+
+    @property
     def made(self) -> tuple[int, int]:
         """What tells histories apart that do not just go on: when it was created, and its version of the last edit."""
         return self.created_ms, self.edited
