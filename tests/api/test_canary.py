@@ -89,6 +89,7 @@ def logging_everything() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     configure_logging("json", "debug")
+    structlog.configure(cache_logger_on_first_use=False)  # other tests look at these loggers too
     for client in ("httpx", "httpcore"):  # the test's own, in the same process
         logging.getLogger(client).setLevel(logging.ERROR)
     try:
