@@ -1,6 +1,7 @@
 """Nobody sees another tenant's: not by a key, not by an id, not in a log; and nobody takes more than their share."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -28,6 +29,8 @@ BODIES: dict[str, Any] = {
     "forkConversation": {"id": "other"},
     "reportUsage": {"model": "gpt-4o-mini", "prompt_tokens": 5, "window_tokens": 5},
 }
+VIEWS = ("", "/messages", "/window?model=gpt-4o-mini")
+TIMES = re.compile(rb'"(?:created_at|updated_at)":"[^"]*"|W/"[^"]*"')
 STORED = [
     (handler.operation_id, method, next(iter(handler.paths)))
     for handler in ROUTES
@@ -72,6 +75,57 @@ async def test_a_foreign_conversation_answers_as_an_absent_one(
     assert foreign.status_code == absent.status_code == 404
     assert foreign.content == absent.content
     assert _comparable(foreign) == _comparable(absent)
+
+
+NAMING: dict[str, tuple[str, str, Any]] = {
+    "createConversation": ("POST", "/conversations", {"id": "secret-talk", "owner": "somebody"}),
+    "appendMessages": ("POST", "/conversations/secret-talk/messages?model=gpt-4o-mini", {"messages": []}),
+    "importConversation": ("POST", "/conversations/import?id=secret-talk", b'{"owner":"somebody"}'),
+    "importConversation, in the file": ("POST", "/conversations/import", b'{"id":"secret-talk"}'),
+    "forkConversation, to it": ("POST", "/conversations/own/fork", {"id": "secret-talk"}),
+    "listConversations": ("GET", "/conversations?owner=somebody", None),
+    "deleteOwner": ("DELETE", "/owners/somebody", None),
+}
+"""Operations to which an id that is another tenant's is a free one, or an owner's who has nothing."""
+
+
+@pytest.mark.parametrize("what", NAMING)
+async def test_anothers_ids_are_free(what: str, store: EmbeddedStore) -> None:
+    """Answered as if the other tenant were not there; and nothing is done to what the other has."""
+    method, path, body = NAMING[what]
+    given = {"content": body} if isinstance(body, bytes) else {"json": body}
+    if what == "appendMessages":
+        given = {"json": turn("mine", id="m")}
+    form = {"Content-Type": "application/x-ndjson" if isinstance(body, bytes) else "application/json"}
+    answers, seen = [], []
+    async with service(store, api_keys=KEYS) as client:
+        for theirs in (True, False):
+            if theirs:
+                await client.post("/conversations", json={"id": "secret-talk", "owner": "somebody"}, headers=ACME)
+                await client.post("/conversations/secret-talk/messages", json=turn("hush", id="m"), headers=ACME)
+            await client.post("/conversations/own/messages", json=turn("mine"), headers=BETA)
+            seen.append([(await client.get(f"/conversations/secret-talk{at}", headers=ACME)).content for at in VIEWS])
+            answers.append(await client.request(method, path, headers={**BETA, **form}, **given))
+            seen.append([(await client.get(f"/conversations/secret-talk{at}", headers=ACME)).content for at in VIEWS])
+            if theirs:
+                assert (await client.delete("/owners/somebody", headers=ACME)).status_code == 204
+            for each in ("own", "secret-talk"):
+                await client.delete(f"/conversations/{each}", headers=BETA)
+    assert {operation.operation_id for operation in ROUTES} >= {name.split(",")[0] for name in NAMING}
+    assert seen[0] == seen[1]
+    assert seen[2] == seen[3]
+    assert answers[0].status_code == answers[1].status_code < 300
+    timeless = [TIMES.sub(b"", answer.content) for answer in answers]
+    assert timeless[0] == timeless[1]
+    assert b"hush" not in answers[0].content
+
+
+def test_every_operation_that_names_something_is_tried_by_another_tenant() -> None:
+    """Whoever adds one finds it here."""
+    tried = {operation for operation, _, _ in STORED} | {name.split(",")[0] for name in NAMING}
+    named_nothing = {"countTokens", "buildWindow", "listModels", "getModel", "getStats"}
+    open_ones = {handler.operation_id for handler in ROUTES if next(iter(handler.paths)) in OPEN_PATHS}
+    assert {handler.operation_id for handler in ROUTES} - tried - open_ones == named_nothing
 
 
 def _comparable(reply: httpx.Response) -> list[tuple[str, str]]:
