@@ -1,7 +1,8 @@
 """Two tenants who do anything in any order, with the same ids, beside a model that is two plain dictionaries."""
 
 import asyncio
-from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.app import create_app
+from service.core.redaction import REDACTED_TEXT
 from service.settings import ApiKey, Settings
 from service.store.embedded import EmbeddedStore
 
@@ -17,48 +19,84 @@ KEYS = (ApiKey("acme", "key-of-acme-0123456789"), ApiKey("beta", "key-of-beta-01
 TENANTS = st.sampled_from([0, 1])
 TALKS = st.sampled_from(["same", "other"])
 ENTRIES = st.integers(1, 6)
-STEPS = st.one_of(
-    st.tuples(st.just("append"), TENANTS, TALKS, ENTRIES),
-    st.tuples(st.just("append"), TENANTS, TALKS, ENTRIES),
-    st.tuples(st.just("rewind"), TENANTS, TALKS, ENTRIES),
-    st.tuples(st.just("fork"), TENANTS, TALKS, ENTRIES),
-    st.tuples(st.just("erase"), TENANTS, TALKS, ENTRIES),
-    st.tuples(st.just("read"), TENANTS, TALKS, ENTRIES),
-)
-Model = list[dict[str, list[str]]]
+NAMES = ("append", "append", "append", "rewind", "redact", "change", "summary", "fork", "move", "erase", "read")
+STEPS = st.tuples(st.sampled_from(NAMES), TENANTS, TALKS, ENTRIES)
+NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
-async def step(client: httpx.AsyncClient, model: Model, name: str, tenant: int, talk: str, number: int) -> None:
+@dataclass
+class Talk:
+    """What a conversation is: the number in each entry's id and its text, a system prompt, a summary and its reach."""
+
+    entries: list[tuple[int, str]] = field(default_factory=list)
+    system: str | None = None
+    summary: tuple[str, int] | None = None
+
+
+Model = list[dict[str, Talk]]
+
+
+async def step(  # noqa: C901 - a case for each call
+    client: httpx.AsyncClient, model: Model, name: str, tenant: int, talk: str, number: int
+) -> None:
     """Do it in the service and in the model; what the service answers must be what the model says."""
     talks = model[tenant]
-    ask: Callable[..., Any] = client.request
+    known = talks.get(talk)
     headers = {"Authorization": f"Bearer {KEYS[tenant].key}"}
-    path = f"/conversations/{talk}"
+    path, target = f"/conversations/{talk}", "other" if talk == "same" else "same"
+    text = f"{tenant} {talk} {number}"
+
+    async def ask(method: str, path: str, expected: int, body: Any = None) -> None:
+        reply = await client.request(method, path, json=body, headers=headers)
+        assert reply.status_code == expected, reply.text
+
     match name:
         case "append":
-            text = f"{tenant} {talk} {number}"
+            known = talks.setdefault(talk, Talk())
+            stored = dict(known.entries).get(number)
+            # A fork may have brought another's text under this id; what was redacted is known to nobody.
+            expected = 201 if stored is None else 200 if stored in (text, REDACTED_TEXT) else 409
             entry = {"id": f"e{number}", "message": {"role": "user", "content": text}}
-            reply = await ask("POST", f"{path}/messages", json={"messages": [entry]}, headers=headers)
-            known = talks.setdefault(talk, [])
-            old = text in known or any(each.endswith(f" {number}") for each in known)
-            if old and text not in known:  # a fork brought another's text under this id
-                assert reply.status_code == 409
-                return
-            assert reply.status_code == (200 if old else 201)
-            if not old:
-                known.append(text)
-        case "rewind" if talk in talks and number <= len(talks[talk]):
-            reply = await ask("POST", f"{path}/rewind", json={"to_seq": number}, headers=headers)
-            assert reply.status_code == 200
-            del talks[talk][number:]
-        case "fork" if talk in talks:
-            target = "other" if talk == "same" else "same"
-            reply = await ask("POST", f"{path}/fork", json={"id": target}, headers=headers)
-            assert reply.status_code == (409 if target in talks else 201)
-            talks.setdefault(target, list(talks[talk]))
+            await ask("POST", f"{path}/messages", expected, {"messages": [entry]})
+            if stored is None:
+                known.entries.append((number, text))
+        case "rewind":
+            expected = 404 if known is None else 200 if number <= len(known.entries) else 422
+            await ask("POST", f"{path}/rewind", expected, {"to_seq": number})
+            if known is not None:
+                del known.entries[number:]
+                if known.summary and known.summary[1] > len(known.entries):
+                    known.summary = None
+        case "redact":
+            there = known is not None and number <= len(known.entries)
+            await ask("DELETE", f"{path}/messages/{number}", 204 if there else 404)
+            if known is not None and there and known.entries[number - 1][1] != REDACTED_TEXT:
+                known.entries[number - 1] = known.entries[number - 1][0], REDACTED_TEXT
+                if known.summary and known.summary[1] >= number:
+                    known.summary = None
+        case "change":
+            await ask("PATCH", path, 404 if known is None else 200, {"system": text})
+            if known is not None:
+                known.system = text
+        case "summary":
+            expected = 404 if known is None else 200 if number <= len(known.entries) else 422
+            await ask("PUT", f"{path}/summary", expected, {"text": text, "through_seq": number})
+            if known is not None and expected == 200:
+                known.summary = text, number
+        case "fork":
+            await ask("POST", f"{path}/fork", 404 if known is None else 409 if target in talks else 201, {"id": target})
+            if known is not None:
+                talks.setdefault(target, deepcopy(known))
+        case "move":
+            exported = await client.get(f"{path}/export", headers=headers)
+            assert exported.status_code == (404 if known is None else 200)
+            if known is not None:
+                where = f"/conversations/import?id={target}"
+                reply = await client.post(where, content=exported.content, headers=headers | NDJSON)
+                assert reply.status_code == (409 if target in talks else 201), reply.text
+                talks.setdefault(target, deepcopy(known))
         case "erase":
-            reply = await ask("DELETE", path, headers=headers)
-            assert reply.status_code == (204 if talks.pop(talk, None) is not None else 404)
+            await ask("DELETE", path, 404 if talks.pop(talk, None) is None else 204)
         case _:
             await compare(client, model)
 
@@ -67,13 +105,22 @@ async def compare(client: httpx.AsyncClient, model: Model) -> None:
     """Every talk of every tenant, and none that is not there."""
     for tenant, talks in enumerate(model):
         headers = {"Authorization": f"Bearer {KEYS[tenant].key}"}
-        for talk in ("same", "other"):
-            reply = await client.get(f"/conversations/{talk}/window?model=gpt-4o", headers=headers)
-            if talk in talks:
-                said = [message["content"] for message in reply.json()["request"]["messages"]]
-                assert said == talks[talk]
-            else:
-                assert reply.status_code == 404
+        for name in ("same", "other"):
+            path = f"/conversations/{name}"
+            window = await client.get(f"{path}/window?model=gpt-4o", headers=headers)
+            if (talk := talks.get(name)) is None:
+                assert window.status_code == 404
+                continue
+            texts = [text for _, text in talk.entries]
+            said = [message["content"] for message in window.json()["request"]["messages"]]
+            assert said == ([talk.system] if talk.system else []) + texts
+            state = (await client.get(path, headers=headers)).json()
+            summary = state["summary"] and (state["summary"]["text"], state["summary"]["through_seq"])
+            assert (state.get("system"), summary) == (talk.system, talk.summary)
+            stored = (await client.get(f"{path}/messages", headers=headers)).json()["messages"]
+            assert [(each["id"], each["message"]["content"]) for each in stored] == [
+                (f"e{number}", text) for number, text in talk.entries
+            ]
 
 
 async def test_two_tenants_never_meet(store: EmbeddedStore) -> None:
