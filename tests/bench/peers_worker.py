@@ -17,7 +17,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 import redis  # noqa: E402
 import tiktoken  # noqa: E402
 
-URL, KEEP_SECONDS = sys.argv[1], 2.0
+URL, KEEP_SECONDS, PATIENCE_SECONDS = sys.argv[1], 2.0, 60.0
 with open(sys.argv[2]) as jobs_file:
     JOBS = json.load(jobs_file)
 ENCODING = tiktoken.get_encoding("o200k_base")
@@ -156,6 +156,8 @@ def main():
                     row["error"] = f"{type(error).__name__}: {error}"[:200]
                 print(row, file=sys.stderr)
                 found.append(row)
+                if row.get("seconds", 0) > PATIENCE_SECONDS:
+                    break
     print(json.dumps(found))
 
 
