@@ -1,6 +1,7 @@
 """What the benchmarks run on: a server, a store with conversations in it, texts, one way to time a call."""
 
 import os
+import platform
 import signal
 import socket
 import statistics
@@ -11,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import redis.asyncio
 
@@ -71,6 +73,17 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
+
+
+def machine(facts: dict[str, Any]) -> str:
+    """The processor, how many there are, and what ran on it; ``facts`` are the store's."""
+    try:
+        told = Path("/proc/cpuinfo").read_text()
+        model = next(each.partition(":")[2].strip() for each in told.splitlines() if each.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()
+    kept = f"Valkey {facts['valkey_version']}" if "valkey_version" in facts else f"Redis {facts['redis_version']}"
+    return f"{model}, {os.cpu_count()} processors; Python {platform.python_version()}, {kept}, appendfsync always"
 
 
 @dataclass(frozen=True)

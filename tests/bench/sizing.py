@@ -7,8 +7,6 @@ calls a second depend on it. Medians of several rounds, with the least and the m
 
 import argparse
 import asyncio
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -21,7 +19,7 @@ import redis
 
 from service.store.embedded import EmbeddedStore
 from tests.bench.load import load, request
-from tests.bench.rig import Server, serving, text_of
+from tests.bench.rig import Server, machine, serving, text_of
 
 MODEL = "gpt-4o-mini"
 MESSAGE_BYTES = 400
@@ -95,18 +93,6 @@ def spread(values: list[float], form: str = ",.0f") -> str:
     return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
 
 
-def machine(store: redis.Redis) -> str:
-    """The processor, how many there are, and what ran on it."""
-    try:
-        told = Path("/proc/cpuinfo").read_text()
-        model = next(each.partition(":")[2].strip() for each in told.splitlines() if each.startswith("model name"))
-    except (OSError, StopIteration):
-        model = platform.processor() or platform.machine()
-    facts: dict[str, Any] = store.info("server")  # type: ignore[assignment]
-    kept = f"Valkey {facts['valkey_version']}" if "valkey_version" in facts else f"Redis {facts['redis_version']}"
-    return f"{model}, {os.cpu_count()} processors; Python {platform.python_version()}, {kept}, appendfsync always"
-
-
 async def run(rounds: int, calls: int) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="sash-sizing-") as folder,
@@ -132,7 +118,9 @@ async def run(rounds: int, calls: int) -> None:
         print_calls(costs)
         one, twenty, long = [await stored(server, store, messages) for messages in (1, 20, LONG)]
         print_memory(one=one, twenty=twenty, long=long, resident=server.resident_bytes())
-        print(f"\n{machine(store)}. {time.strftime('%Y-%m-%d')}, {rounds} rounds of {calls:,} calls of each kind.")
+        print(
+            f"\n{machine(store.info('server'))}. {time.strftime('%Y-%m-%d')}, {rounds} rounds of {calls:,} calls of each kind."
+        )
 
 
 def print_calls(costs: dict[str, list[Cost]]) -> None:

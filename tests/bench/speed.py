@@ -295,6 +295,7 @@ FIGURES = (
     start_to_ready,
 )
 PICTURES: dict[str, Any] = {}
+MACHINE: dict[str, str] = {}
 
 
 async def measure(*, full: bool, only: str) -> list[Figure]:
@@ -308,13 +309,17 @@ async def measure(*, full: bool, only: str) -> list[Figure]:
             if only in figure.__name__:
                 Console(stderr=True).print(f"[dim]{figure.__name__} …")
                 figures += await figure(bench, server)
+        MACHINE["name"] = machine(await bench.redis.info("server"))
+        MACHINE["date"] = time.strftime("%Y-%m-%d")
         await bench.client.close()
         await bench.redis.aclose()
     return figures
 
 
 def table(figures: list[Figure]) -> Table:
-    shown = Table("figure", "must reach", "measured", "min to max", "holds", "note")
+    shown = Table(
+        "figure", "must reach", "measured", "min to max", "holds", "note", caption="{name}. {date}".format(**MACHINE)
+    )
     for figure in figures:
         shown.add_row(
             figure.name,
@@ -330,7 +335,7 @@ def table(figures: list[Figure]) -> Table:
 def write(figures: list[Figure], folder: Path) -> None:
     """What was measured as JSON, the points of the pictures with it."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = {"figures": [asdict(figure) for figure in figures], "pictures": PICTURES}
+    found = {"figures": [asdict(figure) for figure in figures], "pictures": PICTURES, "machine": MACHINE}
     (folder / "speed.json").write_text(json.dumps(found, indent=2) + "\n")
 
 
