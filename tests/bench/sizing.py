@@ -118,9 +118,8 @@ async def run(rounds: int, calls: int) -> None:
         print_calls(costs)
         one, twenty, long = [await stored(server, store, messages) for messages in (1, 20, LONG)]
         print_memory(one=one, twenty=twenty, long=long, resident=server.resident_bytes())
-        print(
-            f"\n{machine(store.info('server'))}. {time.strftime('%Y-%m-%d')}, {rounds} rounds of {calls:,} calls of each kind."
-        )
+        where = machine(store.info("server"))
+        print(f"\n{where}. {time.strftime('%Y-%m-%d')}, {rounds} rounds of {calls:,} calls of each kind.")
 
 
 def print_calls(costs: dict[str, list[Cost]]) -> None:

@@ -29,7 +29,18 @@ from rich.table import Table
 from service.store.embedded import EmbeddedStore
 from service.store.layout import keys_of
 from tests.bench.load import load, request
-from tests.bench.rig import TENANT, Bench, Server, entries_of, free_port, latency, serving, text_of, wait_until_ready
+from tests.bench.rig import (
+    TENANT,
+    Bench,
+    Server,
+    entries_of,
+    free_port,
+    latency,
+    machine,
+    serving,
+    text_of,
+    wait_until_ready,
+)
 
 ROUNDS = 5
 CONNECTIONS = 64
