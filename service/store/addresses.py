@@ -20,6 +20,7 @@ class Address(msgspec.Struct, frozen=True):
     service: str = ""
     """The name of the primary that sentinels watch."""
     sentinel_options: dict[str, Any] = {}
+    """What the sentinels' connections take: whom to trust as the others do, unless the URL says otherwise of them."""
 
 
 def read_url(url: str) -> Address:
@@ -39,13 +40,15 @@ def read_url(url: str) -> Address:
     own = {name: value for name, value in given if not name.startswith(_SENTINEL)}
     options = _options(f"{base}://{user}{at}host/{database or 0}?{urlencode(own)}")
     options.pop("host", None)
+    trust = {name: value for name, value in options.items() if name.startswith("ssl_")}
     return Address(
         cast("Literal['sentinel', 'cluster']", kind),
         tuple(_endpoint(host, _DEFAULT_PORT[kind]) for host in hosts.split(",")),
         options,
         tls=base == "rediss",
         service=service,
-        sentinel_options={name.removeprefix(_SENTINEL): value for name, value in given if name.startswith(_SENTINEL)},
+        sentinel_options=trust
+        | {name.removeprefix(_SENTINEL): value for name, value in given if name.startswith(_SENTINEL)},
     )
 
 

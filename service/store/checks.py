@@ -85,7 +85,9 @@ def _clients(url: str, stack: ExitStack) -> Iterator["Redis"]:
 
 
 def _login(address: Address) -> dict[str, Any]:
-    return {name: address.options[name] for name in ("username", "password") if name in address.options}
+    """Who we are, and whom we trust."""
+    wanted = ("username", "password")
+    return {name: value for name, value in address.options.items() if name in wanted or name.startswith("ssl_")}
 
 
 # ---- one server

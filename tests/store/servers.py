@@ -64,13 +64,24 @@ def wait_until(condition: Callable[[], bool], seconds: float = _START_SECONDS) -
 class Server:
     """A server process on a directory of its own. It can be killed and started again, on the same port.
 
-    With ``file`` that is its configuration, and what tests like is left out.
+    With ``file`` that is its configuration, and what tests like is left out. With ``tls``, a folder with cert.pem and
+    key.pem, it has a port for that too, and speaks to its like over it.
     """
 
     def __init__(
-        self, binary: Path, directory: Path, *, port: int | None = None, file: Path | None = None, **settings: str
+        self,
+        binary: Path,
+        directory: Path,
+        *,
+        port: int | None = None,
+        file: Path | None = None,
+        tls: Path | None = None,
+        **settings: str,
     ) -> None:
         self.port = port or free_port()
+        self.tls_port = free_port() if tls else 0
+        if tls:
+            settings = {"tls_port": str(self.tls_port), "tls_replication": "yes", **certified(tls), **settings}
         self.directory = directory
         self._binary = binary
         self._file = [str(file)] if file else []
@@ -114,6 +125,11 @@ class Server:
             assert self.process.poll() is None, (self.directory / "server.log").read_text()
         return self
 
+    @property
+    def near_port(self) -> int:
+        """Where other servers find it."""
+        return self.tls_port or self.port
+
     def connect(self, **options: Any) -> redis.Redis:
         """A plain client, for a test that looks or meddles behind the service's back."""
         options = {
@@ -137,6 +153,12 @@ class Server:
             self.process = None
 
 
+def certified(folder: Path) -> dict[str, str]:
+    """Settings of a server that shows a certificate and asks clients for none."""
+    names = {"tls_cert_file": "cert.pem", "tls_key_file": "key.pem", "tls_ca_cert_file": "cert.pem"}
+    return {"tls_auth_clients": "no", **{name: str(folder / file) for name, file in names.items()}}
+
+
 @contextmanager
 def server(binary: Path, directory: Path, *, port: int | None = None, **settings: str) -> Iterator[Server]:
     """A running server, killed in the end."""
@@ -150,14 +172,18 @@ def server(binary: Path, directory: Path, *, port: int | None = None, **settings
 class Cluster:
     """Three primaries with a replica each, 16,384 slots between them."""
 
-    def __init__(self, binary: Path, directory: Path, *, node_timeout_ms: int = 1500, **settings: str) -> None:
+    def __init__(
+        self, binary: Path, directory: Path, *, node_timeout_ms: int = 1500, tls: Path | None = None, **settings: str
+    ) -> None:
+        settings |= {"tls_cluster": "yes"} if tls else {}
         cluster = {"cluster_enabled": "yes", "cluster_node_timeout": str(node_timeout_ms)}
         cluster |= {"cluster_require_full_coverage": "no", **settings}
-        self.servers = [Server(binary, directory / str(i), **cluster) for i in range(6)]
+        self.servers = [Server(binary, directory / str(i), tls=tls, **cluster) for i in range(6)]
+        self._scheme = "rediss" if tls else "redis"
 
     @property
     def url(self) -> str:
-        return "redis+cluster://" + ",".join(f"127.0.0.1:{each.port}" for each in self.servers[:3])
+        return f"{self._scheme}+cluster://" + ",".join(f"127.0.0.1:{each.near_port}" for each in self.servers[:3])
 
     def start(self) -> "Cluster":
         for each in self.servers:
@@ -170,7 +196,7 @@ class Cluster:
         for i, link in enumerate(links[:3]):
             link.execute_command("CLUSTER ADDSLOTSRANGE", i * _SLOTS // 3, (i + 1) * _SLOTS // 3 - 1)
         for each in self.servers[1:]:
-            links[0].execute_command("CLUSTER MEET", "127.0.0.1", each.port)
+            links[0].execute_command("CLUSTER MEET", "127.0.0.1", each.near_port)
         for link in links:
             wait_until(lambda link=link: _info(link)["cluster_known_nodes"] == "6", _CLUSTER_SECONDS)
         names = [link.execute_command("CLUSTER MYID") for link in links]
@@ -243,17 +269,23 @@ def linked(link: redis.Redis) -> bool:
 class Sentinels:
     """A primary and a replica, and three sentinels that watch them under the name ``main``."""
 
-    def __init__(self, binary: Path, directory: Path, **settings: str) -> None:
-        self.primary = Server(binary, directory / "a", **settings)
-        self.replica = Server(binary, directory / "b", replicaof=f"127.0.0.1 {self.primary.port}", **settings)
+    def __init__(self, binary: Path, directory: Path, *, tls: Path | None = None, **settings: str) -> None:
+        self.primary = Server(binary, directory / "a", tls=tls, **settings)
+        after = f"127.0.0.1 {self.primary.near_port}"
+        self.replica = Server(binary, directory / "b", tls=tls, replicaof=after, **settings)
+        self._tls = tls
         self._binary = binary
         self._directory = directory
         self.ports = [free_port() for _ in range(3)]
+        self.tls_ports = [free_port() for _ in range(3 if tls else 0)]
         self._watchers: list[subprocess.Popen[bytes]] = []
 
     @property
     def url(self) -> str:
-        return "redis+sentinel://" + ",".join(f"127.0.0.1:{port}" for port in self.ports) + "/main"
+        scheme = "rediss" if self._tls else "redis"
+        return (
+            f"{scheme}+sentinel://" + ",".join(f"127.0.0.1:{port}" for port in self.tls_ports or self.ports) + "/main"
+        )
 
     def start(self) -> "Sentinels":
         self.primary.start()
@@ -263,9 +295,13 @@ class Sentinels:
             path = self._directory / f"sentinel-{i}.conf"
             path.write_text(
                 f"port {port}\nbind 127.0.0.1\ndir {self._directory}\nlogfile sentinel-{i}.log\n"
-                f"sentinel monitor main 127.0.0.1 {self.primary.port} 2\n"
+                f"sentinel monitor main 127.0.0.1 {self.primary.near_port} 2\n"
                 "sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 3000\n"
             )
+            if self._tls:
+                given = {"tls_port": str(self.tls_ports[i]), "tls_replication": "yes", **certified(self._tls)}
+                with path.open("a") as file:
+                    file.writelines(f"{name.replace('_', '-')} {value}\n" for name, value in given.items())
             self._watchers.append(
                 subprocess.Popen(
                     [str(self._binary), str(path), "--sentinel"],

@@ -18,6 +18,8 @@ from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_te
 from service.core.messages import Entry
 from service.problems import NotFound, Problem
 from service.store import datakeys
+from service.store.addresses import read_url
+from service.store.checks import check_store
 from service.store.client import Client
 from service.store.conversations import SCRIPTS, Conversations
 from service.store.datakeys import DataKeys
@@ -143,6 +145,58 @@ async def test_a_talk_over_tls(name: str, tmp_path: Path, certificates: Path) ->
                 await client.commands([("PING",)])
     finally:
         running.kill()
+
+
+@pytest.fixture(scope="module")
+def encrypting(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A server that was built with TLS: of those that packages bring, Debian's."""
+    for name, binary in PRESENT.items():
+        trial = Server(binary, tmp_path_factory.mktemp(name), tls=certificates)
+        try:
+            trial.start()
+        except AssertionError:
+            continue
+        finally:
+            trial.kill()
+        return binary
+    pytest.skip("no server here was built with TLS")
+
+
+async def talk_and_check(url: str, certificates: Path, tmp_path: Path) -> None:
+    """The talk, and what the doctor says; without the authority's certificate nothing is said."""
+    trusting = f"{url}?ssl_ca_certs={certificates / 'cert.pem'}"
+    async with opened(trusting, timeout_seconds=10.0) as (_, conversations):
+        await talk(conversations)
+    findings = await asyncio.to_thread(check_store, trusting, tmp_path, "fast")
+    assert [finding for finding in findings if finding.verdict == "problem"] == []
+    async with opened(url, timeout_seconds=0.5) as (client, _):
+        with pytest.raises(Problem):
+            await client.commands([("GET", "sash:{t/c}:x")])
+
+
+async def test_a_talk_over_tls_behind_sentinels(encrypting: Path, certificates: Path, tmp_path: Path) -> None:
+    """The sentinels and the primary that they name are both spoken to over TLS, and one authority is told once."""
+    trio = Sentinels(encrypting, tmp_path, tls=certificates)
+    try:
+        await talk_and_check(trio.start().url, certificates, tmp_path)
+    finally:
+        trio.kill()
+
+
+@pytest.mark.parametrize(("more", "seen"), [("", "ours.pem"), ("&sentinel_ssl_ca_certs=theirs.pem", "theirs.pem")])
+def test_sentinels_are_trusted_as_the_primary_is(more: str, seen: str) -> None:
+    """One authority in the URL is for both, unless it names another for the sentinels."""
+    address = read_url(f"rediss+sentinel://:pw@a,b/main?ssl_ca_certs=ours.pem{more}")
+    assert (address.options["ssl_ca_certs"], address.sentinel_options) == ("ours.pem", {"ssl_ca_certs": seen})
+
+
+async def test_a_talk_over_tls_on_a_cluster(encrypting: Path, certificates: Path, tmp_path: Path) -> None:
+    """The nodes name each other's ports for TLS, and those are believed."""
+    made = Cluster(encrypting, tmp_path, tls=certificates)
+    try:
+        await talk_and_check(made.start().url, certificates, tmp_path)
+    finally:
+        made.kill()
 
 
 @pytest.fixture(scope="module", params=[name for name in PRESENT if name != "redis-7"])
