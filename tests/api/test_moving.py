@@ -1,0 +1,30 @@
+"""Export and import stream: a long history moves through a worker whose memory stands still."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from conftest import Served
+
+from tests.bench.moving import moving, there_and_back
+from tests.bench.rig import Server
+
+MESSAGES = 20_000
+PART = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,%b","detail":"low"}}' % (b"A" * 2500)
+PICTURE = b'{"role":"user","content":[%b]}' % PART
+MEGABYTE = 1024 * 1024
+GROWTH = 24 * MEGABYTE
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is read as Linux tells it")
+def test_memory_stands_still(served: Served, conversation: str, tmp_path: Path) -> None:
+    """Twenty thousand messages, more than fifty megabytes, go in, out and in again, whole, and are never held together."""
+    assert served.process is not None
+    with moving(Server(urlsplit(served.url).port or 0, served.process)) as mover:
+        there_and_back(mover, 1000, tmp_path, lambda _: PICTURE, f"{conversation}-warm")
+        moved = there_and_back(mover, MESSAGES, tmp_path, lambda _: PICTURE, conversation)
+
+    assert [each.messages for each in moved] == [MESSAGES] * 3
+    for each in moved:
+        assert each.size_bytes > 2 * GROWTH
+        assert each.most_bytes - each.before_bytes < GROWTH, each.row
