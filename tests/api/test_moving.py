@@ -13,7 +13,7 @@ MESSAGES = 20_000
 PART = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,%b","detail":"low"}}' % (b"A" * 2500)
 PICTURE = b'{"role":"user","content":[%b]}' % PART
 MEGABYTE = 1024 * 1024
-GROWTH = 24 * MEGABYTE
+GROWTH = 16 * MEGABYTE
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is read as Linux tells it")

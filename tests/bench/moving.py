@@ -40,7 +40,7 @@ class Moved:
         rate = self.messages / self.seconds
         return (
             f"| {self.what} | {self.messages:,} | {self.size_bytes / 1e6:,.0f} MB | {self.seconds:.0f} s | {rate:,.0f} "
-            f"| {self.before_bytes / 1e6:.0f} MB | {self.most_bytes / 1e6:.0f} MB |"
+            f"| {self.before_bytes / 1e6:.1f} MB | {self.most_bytes / 1e6:.1f} MB |"
         )
 
 
@@ -153,8 +153,9 @@ def main() -> int:
         tempfile.TemporaryDirectory() as name,
         EmbeddedStore(Path(name) / "store") as store,
         serving(store.url) as server,
+        moving(server) as mover,
     ):
-        mover, folder = Mover(server), Path(name)
+        folder = Path(name)
         there_and_back(mover, 1000, folder, lambda n: said[n % 998], "warm")
         moved = there_and_back(mover, count, folder, lambda n: said[n % 998], "long")
     print("| | messages | bytes | time | messages/s | memory before | most |")
