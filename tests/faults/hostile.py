@@ -118,14 +118,23 @@ def _memory(service: Service) -> float:
 
 async def disk_full(folder: Path, scale: Scale) -> Row:
     """The store's disk is full: appends are problems, what was acknowledged is there when there is room again."""
+    return await _disk_full("disk full", "always", "durable", folder, scale)
+
+
+async def disk_full_everysec(folder: Path, scale: Scale) -> Row:
+    """The same under everysec: the store goes on, refuses writes and heals by itself; reads go on meanwhile."""
+    return await _disk_full("disk full, everysec", "everysec", "fast", folder, scale)
+
+
+async def _disk_full(fault: str, fsync: str, durability: str, folder: Path, scale: Scale) -> Row:
     disk = folder / "disk"
     disk.mkdir()
     if await _run("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)):
-        return Row("disk full", 0, 0, Verdict(), "", "not run: mounting a small disk is not allowed here")
+        return Row(fault, 0, 0, Verdict(), "", "not run: mounting a small disk is not allowed here")
     try:
-        store = Server(scale.binary, disk / "store")
+        store = Server(scale.binary, disk / "store", appendfsync=fsync)
         ballast = disk / "ballast"
-        async with running(store, folder) as service:
+        async with running(store, folder, SASH_DURABILITY=durability, SASH_STORE_TIMEOUT_SECONDS="1") as service:
             writers = Writers(Ledger(), lambda _: service.port, number=8, conversations=8, pause_seconds=0.005).start()
             await asyncio.sleep(0.5)
             with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
@@ -134,14 +143,17 @@ async def disk_full(folder: Path, scale: Scale) -> Row:
             await asyncio.sleep(2)
             assert store.process is not None
             ended = store.process.poll() is not None
+            read = (await Wire(service.port).ask("GET", "/conversations/f-0/window?model=gpt-4o-mini")).status
             ballast.unlink()
             if ended:
                 await asyncio.to_thread(store.start)
             await asyncio.sleep(1)
             await writers.stop()
             broken = "" if ended or writers.ledger.failures else "the disk was never full"
+            if fsync == "everysec" and (ended, read, writers.ledger.failures.keys()) != (False, 200, {"503"}):
+                broken += f" it ended: {ended}; a read: {read}; appends: {dict(writers.ledger.failures)}"
             note = f"the store {'ended and was started again' if ended else 'refused writes'}"
-            return await judge("disk full", writers, service.port, note, broken)
+            return await judge(fault, writers, service.port, note, broken)
     finally:
         await _run("umount", "-l", str(disk))
 

@@ -31,6 +31,13 @@ class Ledger:
     """Answers that were about another conversation than the request."""
     requests: int = 0
     failures: Counter[str] = field(default_factory=Counter)
+    failed: set[str] = field(default_factory=set)
+    """Conversations of which a request failed."""
+
+    def fail(self, conversation: str, why: str) -> None:
+        """A request failed."""
+        self.failures[why] += 1
+        self.failed.add(conversation)
 
     def judge(self, histories: dict[str, list[str]]) -> Verdict:
         """Compare with the texts that each conversation holds now, in their order."""

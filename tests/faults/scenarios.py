@@ -1,6 +1,6 @@
 """Every fault by name."""
 
-from faults.hostile import disk_full, slow_clients
+from faults.hostile import disk_full, disk_full_everysec, slow_clients
 from faults.processes_killed import cancelled, replies_dropped, rolling, scripts_flushed, service_killed, store_killed
 from faults.runs import Scenario
 from faults.store_trouble import cluster_primary_killed, out_of_memory, slot_moved, store_absent
@@ -18,4 +18,5 @@ SCENARIOS: dict[str, Scenario] = {
     "slot-moved": slot_moved,
     "slow-clients": slow_clients,
     "disk-full": disk_full,
+    "disk-full-everysec": disk_full_everysec,
 }

@@ -91,12 +91,12 @@ class Writers:
         try:
             reply = await asking
         except OSError as error:
-            self.ledger.failures[str(error)[:40]] += 1
+            self.ledger.fail(conversation, str(error)[:40])
             return False
         except asyncio.CancelledError:
             return False
         if reply.status not in {200, 201}:
-            self.ledger.failures[str(reply.status)] += 1
+            self.ledger.fail(conversation, str(reply.status))
             return False
         answer = json.loads(reply.body)
         said = [message["content"] for message in answer["window"]["request"]["messages"]]
