@@ -9,6 +9,7 @@ import httpx
 import pytest
 from dialogue import append, problem, user
 
+from service.core.settings import ConversationSettings, encode_settings
 from service.store.client import Client
 from service.store.conversations import SCRIPTS as CONVERSATIONS
 from service.store.conversations import Conversations
@@ -259,7 +260,7 @@ async def test_a_late_hint_leaves_no_line(
         conversations = Conversations(replica)
         owners, other = Owners(replica, conversations), Owners(replica, conversations)
         await create(client, conversation, owner)
-        settings = (await conversations.get("default", conversation)).settings
+        settings = encode_settings(ConversationSettings(owner=owner))
         other.touch("default", settings, conversation)
         if moment == "before":
             await other._flush()
