@@ -2,15 +2,16 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 from litestar import Request
-from litestar.exceptions import InternalServerException
 
+from service.api.context import context_of
+from service.api.errors import too_large_body
 from service.core.messages import IDS, decode_json, invalid
 from service.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
 
@@ -32,7 +33,7 @@ _TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 
 
 async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> bytes:
-    """The body as it came. Raises UnsupportedMediaType, BadRequest; too large a body raises 413 in the framework."""
+    """The body as it came. Raises UnsupportedMediaType, BadRequest, TooLarge."""
     encoding = header(request, b"content-encoding") or "identity"
     if encoding.strip().lower() != "identity":
         raise UnsupportedMediaType(
@@ -42,10 +43,26 @@ async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> by
         raise UnsupportedMediaType(
             "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
         )
-    try:
-        return await request.body()
-    except InternalServerException:  # the framework's word for a client that went away
-        raise BadRequest("The body ended early.") from None
+    length = header(request, b"content-length")
+    return await read_whole(request.receive, context_of(request).settings.max_body_bytes, int(length or 0))
+
+
+async def read_whole(receive: Callable[[], Awaitable[Any]], most_bytes: int, announced_bytes: int = 0) -> bytes:
+    """All of a body. Raises TooLarge, before it is read where its length says so, and BadRequest when it ends early."""
+    if announced_bytes > most_bytes:
+        raise too_large_body(most_bytes)
+    parts: list[bytes] = []
+    read_bytes, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequest("The body ended early.")
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+        read_bytes += len(parts[-1])
+        if read_bytes > most_bytes:
+            raise too_large_body(most_bytes)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def refuse_coded(request: Req) -> None:

@@ -36,12 +36,13 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _fork)
     refuse_taken(wanted.id, "#/id")
+    expected = if_match(request)
     target = wanted.id or fresh_id(request)
     if target == identity:
         raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
     state = await context.conversations.get(tenant, identity)
     if not await context.conversations.require_absent(tenant, target, token=request_token(request)):
-        require_version(state.version, if_match(request))
+        require_version(state.version, expected)
         await _copy(request, context, tenant, (identity, target), state, _last(wanted.at_seq, state.length))
     copied = await context.conversations.get(tenant, target)
     headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.version)}

@@ -14,6 +14,7 @@ from hashlib import sha256
 
 import msgspec
 
+from service.api.body import read_whole
 from service.api.context import extend, now_ms
 from service.api.edge import App, Message, Receive, Scope, Send
 from service.api.errors import too_large_body
@@ -52,7 +53,7 @@ class Idempotent:
         if scope["path"] == _STREAMED:
             receive = streamed = _Streamed(receive)
         else:
-            body = await _read(receive, self._max_body_bytes)
+            body = await read_whole(receive, self._max_body_bytes)
             receive = _replay(body, receive)
         tenant = scope["sash.tenant"]
         taken = await self._claims.take(tenant, key, _fingerprint(scope, body), now_ms())
@@ -142,20 +143,6 @@ def _key(scope: Scope) -> str | None:
         detail = "An idempotency key is 1 to 255 visible ASCII characters"
         raise BadRequest(f"{detail}.", errors=[Pointer("#/header/idempotency-key", detail)])
     return str(keys[0], "ascii")
-
-
-async def _read(receive: Receive, most_bytes: int) -> bytes:
-    body = bytearray()
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise BadRequest("The body ended early.")
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > most_bytes:
-            raise too_large_body(most_bytes)
-    return bytes(body)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

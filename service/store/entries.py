@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
-from uuid import UUID
 
 from service.core.counting import measure, reference_tokens
 from service.core.grounding import Template, added_tokens, content_text
@@ -29,7 +28,8 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
     value = (
         (milliseconds & (1 << 48) - 1) << 80 | 0x7 << 76 | (random >> 62) << 64 | 0b10 << 62 | random & (1 << 62) - 1
     )
-    return str(UUID(int=value))
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
