@@ -159,7 +159,7 @@ def main() -> int:
         there_and_back(mover, 1000, folder, lambda n: said[n % 998], "warm")
         moved = there_and_back(mover, count, folder, lambda n: said[n % 998], "long")
     print("| | messages | bytes | time | messages/s | memory before | most |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for each in moved:
         print(each.row)
     return 0 if all(each.messages == count for each in moved) else 1
