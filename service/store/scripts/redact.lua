@@ -29,8 +29,9 @@ redis.call('HDEL', metadata, seq)
 if redis.call('HEXISTS', pinned, seq) == 1 then
   redis.call('HSET', pinned, seq, struct.pack('>I4', #ARGV[7]) .. ARGV[6] .. ARGV[7] .. ARGV[8])
 end
+-- Subtracted, because a minus before 0 is a -0, which Redis 7 takes for no integer.
 for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
-  redis.call('HINCRBY', conversation, field, -ARGV[8 + place])
+  redis.call('HINCRBY', conversation, field, 0 - ARGV[8 + place])
 end
 -- A summary of it may say what it said.
 if tonumber(state[3] or 0) >= seq then redis.call('HDEL', conversation, 'summary', 'through') end

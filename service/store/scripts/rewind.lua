@@ -55,8 +55,9 @@ if user > keep then
     last = first - 1
   end
 end
+-- Subtracted, because a minus before 0 is a -0, which Redis 7 takes for no integer.
 for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
-  redis.call('HINCRBY', conversation, field, -ARGV[4 + place])
+  redis.call('HINCRBY', conversation, field, 0 - ARGV[4 + place])
 end
 if tonumber(state[3] or 0) > keep then redis.call('HDEL', conversation, 'summary', 'through') end
 local version = redis.call('HINCRBY', conversation, 'v', 1)
