@@ -15,7 +15,7 @@ from typing import Any
 
 from service.api.edge import App, Message, Receive, Scope, Send
 
-_PIECE_BYTES = 256 * 1024
+_PIECE_BYTES = 64 * 1024
 _HELD_BYTES = 32 * 1024 * 1024
 _MAKING_BYTES = 2 * 1024 * 1024
 _LEAST_BYTES = 64 * 1024

@@ -12,7 +12,7 @@ It works on records alone: no body is opened, nothing is tokenised but a documen
 history; when that is too short to decide, it answers NeedOlder instead of a window, and is asked again with more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -64,7 +64,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     contract."""
 
     budget: int
-    seqs: Sequence[int]
+    seqs: list[int]
     grounding: Mapping[int, Grounded]
     summary: Summary | None
     note: int
@@ -167,7 +167,7 @@ class _Frame(msgspec.Struct, frozen=True):
             documents_everywhere=options.grounding == "all",
         )
 
-    def wants_summary(self, taken: Walk, seqs: Sequence[int]) -> bool:
+    def wants_summary(self, taken: Walk, seqs: list[int]) -> bool:
         """Whether messages that the summary covers are left out, and it fits beside what must be in."""
         summary = self.view.history.summary
         if summary is None or taken.stop == "complete":
@@ -175,19 +175,19 @@ class _Frame(msgspec.Struct, frozen=True):
         covered = sum(1 for seq in seqs if seq <= summary.through_seq)
         return covered < summary.through_seq and self._room(summary) >= 0
 
-    def seqs(self, taken: Walk) -> Sequence[int]:
+    def seqs(self, taken: Walk) -> list[int]:
         """What is in the window, ascending."""
         view = self.view
         first, starts = view.history.first_seq, view.units.starts
         indexes = sorted((*view.always, *taken.kept))
-        whole = not indexes or indexes[-1] - indexes[0] == len(indexes) - 1
-        if whole and not view.outside:  # neighbours, as nearly always: nothing need be listed
-            return range(first + starts[indexes[0]], first + starts[indexes[-1] + 1]) if indexes else ()
+        whole = bool(indexes) and indexes[-1] - indexes[0] == len(indexes) - 1
+        if whole and not view.outside:  # neighbours, as nearly always
+            return list(range(first + starts[indexes[0]], first + starts[indexes[-1] + 1]))
         if not view.units.single:
             indexes = [i for index in indexes for i in range(starts[index], starts[index + 1])]
         return sorted(view.outside) + [first + index for index in indexes]
 
-    def window(self, taken: Walk, seqs: Sequence[int], summary: Summary | None, left_out: int) -> Window:
+    def window(self, taken: Walk, seqs: list[int], summary: Summary | None, left_out: int) -> Window:
         """The window of what was taken; the note is in it if it fits beside what must be in."""
         view = self.view
         noted = left_out if left_out and self._room(summary, self._longest_note()) >= 0 else 0
@@ -212,7 +212,7 @@ class _Frame(msgspec.Struct, frozen=True):
             explain=explain(view, taken) if self.options.explain else None,
         )
 
-    def _leading(self, seqs: Sequence[int]) -> list[Measure]:
+    def _leading(self, seqs: list[int]) -> list[Measure]:
         """Measures of the messages that what definitions cost may depend on: the first, and those that instruct."""
         if not self.fixed.tools or not seqs:
             return []
