@@ -1,7 +1,8 @@
-"""What changes bought: commits side by side on one machine, ``python -m tests.bench.versions COMMIT…``.
+"""What changes bought: versions side by side on one machine, ``python -m tests.bench.versions COMMIT|FOLDER…``.
 
-Each commit is checked out beside this one, with a server and a store of its own, and they are asked in turn, so that a
-machine whose speed drifts slows all alike. Prints the median and the least of the rounds; about a minute a commit.
+A commit is checked out beside this one; a folder is another checkout, in which something was changed by hand. Each has a
+server and a store of its own, and they are asked in turn, so that a machine whose speed drifts slows all alike. Prints the
+median and the least of the rounds; about half a minute a version.
 """
 
 import argparse
@@ -38,7 +39,10 @@ Measured = dict[tuple[str, str], list[tuple[float, float]]]
 
 @contextmanager
 def checked_out(commit: str, folder: Path) -> Iterator[Path]:
-    """The commit's files, for as long as they are needed."""
+    """The version's files, for as long as they are needed."""
+    if Path(commit).is_dir():
+        yield Path(commit).resolve()
+        return
     tree = folder / "tree"
     subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, commit], check=True)
     try:
@@ -89,13 +93,13 @@ def table(found: Measured, commits: list[str]) -> Table:
         for commit in commits:
             columns = zip(*found[call, commit], strict=True)
             figures = [f"{each:,.0f}" for column in columns for each in (statistics.median(column), min(column))]
-            shown.add_row(call if commit == commits[0] else "", commit, *figures)
+            shown.add_row(call if commit == commits[0] else "", Path(commit).name, *figures)
     return shown
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.versions", description=__doc__)
-    parser.add_argument("commits", nargs="+", help="two commits or more, the oldest first")
+    parser.add_argument("commits", nargs="+", help="two commits or folders, or more; the oldest first")
     commits: list[str] = parser.parse_args().commits
     with ExitStack() as stack:
         servers = {commit: stack.enter_context(running(commit)) for commit in commits}
