@@ -88,7 +88,7 @@ def compare() -> Rows:
     for length in LENGTHS:
         messages = [{"role": ("user", "assistant")[i % 2], "content": text_of(SIZE, i % 5000)} for i in range(length)]
         jobs.append({"messages": messages, "budgets": BUDGETS})
-    with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder) / "data", fsync="everysec") as store:
+    with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder) / "data") as store:
         with serving(store.url) as server:
             ours = uvloop.run(sash(store, server.port))
         cache = Path(folder) / "ranks"
