@@ -10,6 +10,15 @@ class Reply(NamedTuple):
     body: bytes
 
 
+_WORDS: dict[type[Exception], str] = {
+    ConnectionRefusedError: "connection refused",
+    ConnectionResetError: "connection reset",
+    BrokenPipeError: "connection reset",
+    asyncio.IncompleteReadError: "connection cut",
+}
+"""What the table calls a request that had no answer."""
+
+
 class Wire:
     """A kept-alive connection, opened when it is needed and forgotten when anything goes wrong."""
 
@@ -25,7 +34,7 @@ class Wire:
                 return await self._ask(method, path, body)
         except (OSError, asyncio.IncompleteReadError, ValueError, IndexError) as error:
             self.close()
-            raise ConnectionError(str(error) or type(error).__name__) from error
+            raise ConnectionError(_WORDS.get(type(error)) or str(error) or type(error).__name__) from error
         except asyncio.CancelledError:
             self.close()
             raise
