@@ -80,21 +80,24 @@ class Edge:
                 else:
                     await self._app(scope, asked.receive, answer.send)
         except TimeoutError:
-            if answer.status:
-                await self._connections.spoil(scope)
+            begun = bool(answer.status)
+            await self._fail(scope, answer, _too_slow(self._timeout_seconds, waiting=asked.waiting))
+            if begun:
                 self._connections.end(scope)  # who does not read what was begun is told nothing more
-            await answer.problem(_too_slow(self._timeout_seconds, waiting=asked.waiting), scope["path"])
         except Problem as problem:
-            if answer.status:
-                await self._connections.spoil(scope)  # nobody may take what came for the whole
-            await answer.problem(problem, scope["path"])
+            await self._fail(scope, answer, problem)
         except Exception as error:  # noqa: BLE001 - the last place where a failure can become an answer
-            if answer.status:
-                await self._connections.spoil(scope)
             _log.error("request failed", operation=_operation(scope), **describe(error))
-            await answer.problem(Internal("The service failed; nothing is known to be lost, try again."), scope["path"])
+            await self._fail(scope, answer, Internal("The service failed; nothing is known to be lost, try again."))
         finally:
             self._done(scope, answer, line, time.perf_counter() - started)
+
+    async def _fail(self, scope: Scope, answer: "_Answer", problem: Problem) -> None:
+        """Answer with the problem; where an answer has begun, see to it that nobody takes what came for the whole."""
+        if answer.status:
+            await self._connections.spoil(scope)
+        else:
+            await answer.problem(problem, scope["path"])
 
     async def _tenant(self, scope: Scope, asked: "_Asked") -> str:
         """Whose request it is, counted and bounded by what the tenant may send."""
@@ -218,9 +221,7 @@ class _Answer:
         await self.send({"type": "http.response.body", "body": b""})
 
     async def problem(self, problem: Problem, instance: str) -> None:
-        """Answer with a problem, unless an answer has begun."""
-        if self.status:
-            return
+        """Answer with a problem; no answer has begun."""
         status, headers, body = render(problem, instance)
         headers = {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body)), **headers}
         pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
