@@ -258,6 +258,7 @@ def test_an_estimated_model_is_never_exact() -> None:
         assert estimate.tokens > 1.4 * exact.tokens
 
 
+@pytest.mark.nightly
 def test_pricing_a_stored_message_takes_under_two_microseconds() -> None:
     """A window prices thousands of stored measures, so one is arithmetic."""
     measured = measure({"role": "user", "content": "is there a talk about gradle?"})
@@ -267,10 +268,27 @@ def test_pricing_a_stored_message_takes_under_two_microseconds() -> None:
     assert (time.thread_time() - started) / 20_000 < 2e-6
 
 
-@pytest.mark.parametrize("unit", ["-", '"', "\\", "漢", "\n", "[", '{"a":'], ids=ascii)
+WORST = ("-", '"', "\\", "漢", "\n", "[", '{"a":')
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("unit", WORST, ids=ascii)
 def test_measuring_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
     """Whatever a message carries, and wherever, measuring a megabyte takes under a second."""
     text = unit * (1_000_000 // len(unit.encode()))
+    assert max(measuring_seconds(text)) < 1.0
+
+
+@pytest.mark.parametrize("unit", WORST, ids=ascii)
+def test_measuring_grows_with_the_text_alone(unit: str) -> None:
+    """Eight times the text takes some eight times as long, and never the 64 times of what looks back at it all."""
+    little, much = (measuring_seconds(unit * (size // len(unit.encode()))) for size in (40_000, 320_000))
+    assert all(later < 24 * sooner + 0.01 for sooner, later in zip(little, much, strict=True))
+
+
+def measuring_seconds(text: str) -> list[float]:
+    """The processor's seconds to measure a text as an answer, as instructions, and as a call's arguments."""
+    taken = []
     for message in (
         answering(text),
         {"role": "system", "content": text},
@@ -278,8 +296,9 @@ def test_measuring_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
     ):
         started = time.thread_time()
         measured = measure(message)
-        assert time.thread_time() - started < 1.0
+        taken.append(time.thread_time() - started)
         assert measured.role in range(len(ROLES))
+    return taken
 
 
 def test_definitions_are_counted_once_per_content() -> None:

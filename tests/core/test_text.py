@@ -232,17 +232,28 @@ def test_a_million_spaces_do_not_panic(encoding: Encoding) -> None:
     assert cut_text(text, encoding, 500, tokeniser=TOKTOK) == cut_text(text, encoding, 500, tokeniser=TIKTOKEN)
 
 
-@pytest.mark.parametrize(
-    "unit",
-    ["a", " ", "\n", "=", "-", "/", "*", "e\u0301", "漢", "\u200d\U0001f468", "aB", "1", " \t", "x y ", "\0", "'"],
-    ids=ascii,
-)
+WORST = ("a", " ", "\n", "=", "-", "/", "*", "e\u0301", "漢", "\u200d\U0001f468", "aB", "1", " \t", "x y ", "\0", "'")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("unit", WORST, ids=ascii)
 def test_counting_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
     """Both encodings of a megabyte of the worst text take under a second, whatever the text."""
     text = unit * (1_000_000 // len(unit.encode()))
+    assert counting_seconds(text) < 1.0
+
+
+@pytest.mark.parametrize("unit", WORST, ids=ascii)
+def test_counting_grows_with_the_text_alone(unit: str) -> None:
+    """Eight times the text takes some eight times as long, and never the 64 times of what looks back at it all."""
+    little, much = (counting_seconds(unit * (size // len(unit.encode()))) for size in (40_000, 320_000))
+    assert much < 24 * little + 0.01
+
+
+def counting_seconds(text: str) -> float:
+    """The processor's seconds to count a text for both encodings."""
     started = time.thread_time()
     counts = [count_text(text, encoding) for encoding in ENCODINGS]
     seconds = time.thread_time() - started
-
     assert min(counts) > 0
-    assert seconds < 1.0
+    return seconds
