@@ -174,13 +174,16 @@ async def talk_and_check(url: str, certificates: Path, tmp_path: Path) -> None:
             await client.commands([("GET", "sash:{t/c}:x")])
 
 
-async def test_a_talk_over_tls_behind_sentinels(encrypting: Path, certificates: Path, tmp_path: Path) -> None:
-    """The sentinels and the primary that they name are both spoken to over TLS, and one authority is told once."""
-    trio = Sentinels(encrypting, tmp_path, tls=certificates)
+@pytest.mark.parametrize("deployment", [Sentinels, Cluster])
+async def test_a_talk_over_tls_with_several_servers(
+    deployment: type[Sentinels | Cluster], encrypting: Path, certificates: Path, tmp_path: Path
+) -> None:
+    """Sentinels and the primary that they name, or nodes that name each other's ports: all are spoken to over TLS."""
+    made = deployment(encrypting, tmp_path, tls=certificates)
     try:
-        await talk_and_check(trio.start().url, certificates, tmp_path)
+        await talk_and_check(made.start().url, certificates, tmp_path)
     finally:
-        trio.kill()
+        made.kill()
 
 
 @pytest.mark.parametrize(("more", "seen"), [("", "ours.pem"), ("&sentinel_ssl_ca_certs=theirs.pem", "theirs.pem")])
@@ -188,15 +191,6 @@ def test_sentinels_are_trusted_as_the_primary_is(more: str, seen: str) -> None:
     """One authority in the URL is for both, unless it names another for the sentinels."""
     address = read_url(f"rediss+sentinel://:pw@a,b/main?ssl_ca_certs=ours.pem{more}")
     assert (address.options["ssl_ca_certs"], address.sentinel_options) == ("ours.pem", {"ssl_ca_certs": seen})
-
-
-async def test_a_talk_over_tls_on_a_cluster(encrypting: Path, certificates: Path, tmp_path: Path) -> None:
-    """The nodes name each other's ports for TLS, and those are believed."""
-    made = Cluster(encrypting, tmp_path, tls=certificates)
-    try:
-        await talk_and_check(made.start().url, certificates, tmp_path)
-    finally:
-        made.kill()
 
 
 @pytest.fixture(scope="module", params=[name for name in PRESENT if name != "redis-7"])
