@@ -5,19 +5,16 @@ the same machine: what both have in common is the machine's. Three of each in tu
 """
 
 import asyncio
-import json
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from faults.dawdlers import LARGE, LARGE_BYTES
-from faults.hostile import _p99
+from faults.hostile import dawdling, p99, prepare
 from faults.ledger import Ledger
 from faults.processes import Service
 from faults.runs import default_binary, running
-from faults.wire import Wire
 from faults.writers import Writers
 from store.servers import Server
 
@@ -41,24 +38,13 @@ async def main() -> None:
 
 async def _measure(service: Service, target: Service) -> tuple[float, float]:
     """Seconds of ``service``'s p99 before the slow ones come to ``target``, and while they are there."""
-    entries = [{"message": {"role": "user", "content": "large " * (LARGE_BYTES // 600)}}] * 100
-    body = json.dumps({"messages": entries}).encode()
-    assert (await Wire(target.port).ask("POST", f"/conversations/{LARGE}/messages", body)).status == 201
+    await prepare(target.port)
     writers = Writers(Ledger(), lambda _: service.port, number=4, conversations=4, pause_seconds=0.02).start()
-    alone = await _p99(service.port)
-    slow = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "faults.dawdlers", str(target.port), str(_SLOW), "8"),
-        cwd=Path(__file__).parent.parent,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert slow.stdin is not None
-    assert slow.stdout is not None
-    await asyncio.sleep(0.3)
-    beside = await _p99(service.port, 5)
-    await slow.stdout.readline()
-    slow.stdin.close()
-    await slow.wait()
+    alone = await p99(service.port)
+    async with dawdling(target.port, _SLOW) as told:
+        await asyncio.sleep(0.3)
+        beside = await p99(service.port, 5)
+        await told.readline()
     await writers.stop()
     return alone, beside
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from faults.dawdlers import LARGE, LARGE_BYTES
@@ -28,30 +29,17 @@ async def slow_clients(folder: Path, scale: Scale) -> Row:
     """Clients that send or read a byte now and then: cut at the deadline, and nobody else waits for them."""
     store = Server(scale.binary, folder / "store")
     async with running(store, folder, SASH_REQUEST_TIMEOUT_SECONDS="4", SASH_STORE_TIMEOUT_SECONDS="2") as service:
-        entries = [{"message": {"role": "user", "content": "large " * (LARGE_BYTES // 600)}}] * 100
-        large, wire = json.dumps({"messages": entries}).encode(), Wire(service.port)
-        assert (await wire.ask("POST", f"/conversations/{LARGE}/messages", large)).status == 201
-        for _ in range(10):  # what a service that has served large answers holds
-            assert (await wire.ask("GET", f"/conversations/{LARGE}/messages")).status == 200
+        await prepare(service.port)
         writers = Writers(Ledger(), lambda _: service.port, number=4, conversations=4, pause_seconds=0.02).start()
-        before, memory = await _p99(service.port), _memory(service)
+        before, memory = await p99(service.port), _memory(service)
         sockets = _sockets(service)
-        slow = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "faults.dawdlers", str(service.port), str(scale.slow), "8"),
-            cwd=Path(__file__).parent.parent,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
         most = [memory]
-        watching = asyncio.create_task(_watch(service, most))
-        await asyncio.sleep(0.3)
-        meanwhile = await _p99(service.port, 5)
-        assert slow.stdout is not None
-        cut = int(await slow.stdout.readline())
-        left = _sockets(service) - sockets
-        assert slow.stdin is not None
-        slow.stdin.close()
-        await slow.wait()
+        async with dawdling(service.port, scale.slow) as told:
+            watching = asyncio.create_task(_watch(service, most))
+            await asyncio.sleep(0.3)
+            meanwhile = await p99(service.port, 5)
+            cut = int(await told.readline())
+            left = _sockets(service) - sockets
         await writers.stop()
         watching.cancel()
         wrong = []
@@ -69,7 +57,32 @@ async def slow_clients(folder: Path, scale: Scale) -> Row:
         return await judge("slow senders and readers", writers, service.port, note, "; ".join(wrong))
 
 
-async def _p99(port: int, seconds: float = 3) -> float:
+async def prepare(port: int) -> None:
+    """Store the large conversation that slow clients read, and have it read as often as warms a service up."""
+    entries = [{"message": {"role": "user", "content": "large " * (LARGE_BYTES // 600)}}] * 100
+    large, wire = json.dumps({"messages": entries}).encode(), Wire(port)
+    assert (await wire.ask("POST", f"/conversations/{LARGE}/messages", large)).status == 201
+    for _ in range(10):  # what a service that has served large answers holds
+        assert (await wire.ask("GET", f"/conversations/{LARGE}/messages")).status == 200
+
+
+@contextlib.asynccontextmanager
+async def dawdling(port: int, number: int) -> AsyncIterator[asyncio.StreamReader]:
+    """So many slow clients, for eight seconds; what is given says, in a line, how many were cut. They hold on until left."""
+    slow = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "faults.dawdlers", str(port), str(number), "8"),
+        cwd=Path(__file__).parent.parent,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert slow.stdin is not None
+    assert slow.stdout is not None
+    yield slow.stdout
+    slow.stdin.close()
+    await slow.wait()
+
+
+async def p99(port: int, seconds: float = 3) -> float:
     """Seconds below which 99 of 100 requests stay, asked one after the other for a while."""
     wire, taken = Wire(port), []
     end = time.monotonic() + seconds
