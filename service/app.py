@@ -109,7 +109,7 @@ def create_app(settings: Settings) -> App:
     )
     retention_ms = settings.retention_seconds * 1000 if settings.retention_seconds else None
     data_keys = DataKeys(client, settings.encryption_key)
-    stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
+    stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys, recent_bytes=settings.recent_bytes)
     histories = Histories(client, stored)
     models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {}
     folder = os.environ.get(FOLDER_VARIABLE)

@@ -19,7 +19,6 @@ from service.store.conversations import Conversations
 from service.store.entries import new_id
 from service.store.history import Histories
 from service.store.owners import Owners
-from service.store.reach import Reach
 from service.store.usage import Calibrations
 
 
@@ -35,7 +34,6 @@ class Context(msgspec.Struct, frozen=True):
     """A deployment's own models, by name."""
     metrics: Metrics
     reporter: Reporter
-    reach: Reach = msgspec.field(default_factory=Reach)
     summarizer: Summarizer | None = None
     drifting: set[str] = msgspec.field(default_factory=set)
     """Exact models whose drift this process has told of."""

@@ -22,7 +22,7 @@ from service.api.schemas import (
     StoredMessage,
     WindowQuery,
 )
-from service.api.windows import reach_key, stored_window
+from service.api.windows import stored_window
 from service.core.counting import reference_tokens
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Document, Grounding, decode_json
@@ -91,7 +91,6 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         budget=budget,
         column=column,
         most=query.limit or 0,
-        bodies=context.reach.guess(reach_key(tenant, identity, query)),
     )
     _tell(context, entries, reply, started, tokenise_seconds)
     context.owners.touch(tenant, reply.settings, identity)

@@ -15,7 +15,7 @@ from service.api.context import context_of, tenant_of
 from service.api.conversations import JSON
 from service.api.schemas import WindowQuery, WindowRequest
 from service.api.stateless import observed_window
-from service.api.windows import reach_key, stored_window
+from service.api.windows import stored_window
 from service.core.messages import decode_json
 from service.core.models import Model, find_model
 from service.problems import UnknownModel, WindowDoesNotFit
@@ -38,7 +38,6 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
         budget=budget,
         column=column,
         most=query.limit or 0,
-        bodies=context.reach.guess(reach_key(tenant, identity, query)),
     )
     if tail is None:
         return Answer(b"", version=int(known), status=304)

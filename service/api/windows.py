@@ -2,7 +2,7 @@
 
 import time
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -22,7 +22,6 @@ from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
 from service.problems import Internal, StoreUnavailable, WindowDoesNotFit
 from service.store.messages import STEP_BYTES
-from service.store.reach import Reach
 from service.store.replies import HistoryEdited, Tail
 
 _UNKNOWN_WINDOW = 100_000_000
@@ -89,11 +88,6 @@ class Stored:
         index = bisect_left(seqs, self.first_seq)
         return seqs[index] if index < len(seqs) else self.state.length + 1
 
-    def teach(self, reach: Reach, key: Hashable, seqs: Sequence[int]) -> None:
-        """Let the next window's bodies be asked for at once."""
-        needed = self.state.length + 1 - self.oldest(seqs)
-        reach.learn(key, needed, self.records.sizes(), whole=self.first_seq == 1)
-
     async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
         """Documents that the window may send: the newest question's, or all of the tail's."""
         if mode == "none" or not self.state.grounding_messages:
@@ -143,11 +137,6 @@ async def stored_window(context: Context, tenant: str, conversation: str, tail: 
     raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
 
-def reach_key(tenant: str, conversation: str, query: WindowQuery) -> Hashable:
-    """What windows reach about equally far back for."""
-    return tenant, conversation, query.model, query.limit, query.max_tokens
-
-
 async def _read_again(context: Context, tenant: str, conversation: str, query: WindowQuery, limits: Limits) -> Tail:
     tail = await context.conversations.read_window(
         tenant,
@@ -189,7 +178,6 @@ async def _window_of(
     if context.summarizer is not None:
         context.summarizer.notice(tenant, conversation, tail.state, window, limits.model)
     bodies = await stored.bodies(window.seqs)
-    stored.teach(context.reach, reach_key(tenant, conversation, query), window.seqs)
     return answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 
 from service.core.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding
-from service.problems import ConversationExists, NotFound
+from service.problems import ConversationExists, Internal, NotFound
 from service.store.client import Client, Script
 from service.store.datakeys import DataKeys
 from service.store.layout import conversation_name, keys_of, places, unpack_many
 from service.store.messages import STEP_BYTES, in_steps, open_bodies, open_grounding, seal_message
+from service.store.recent import Recent, Reply, joined
 from service.store.replies import (
     AppendReply,
     Page,
@@ -56,8 +57,16 @@ class NewEntry(msgspec.Struct, frozen=True):
 class Conversations:
     """All conversations of a deployment; a tenant is named in every call, and sees no other's."""
 
-    def __init__(self, client: Client, *, retention_ms: int | None = None, data_keys: DataKeys | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        retention_ms: int | None = None,
+        data_keys: DataKeys | None = None,
+        recent_bytes: int = 0,
+    ) -> None:
         self._client = client
+        self._recent = Recent(recent_bytes)
         self._retention_ms = retention_ms
         self.data_keys = data_keys or DataKeys(client)
 
@@ -122,20 +131,17 @@ class Conversations:
         budget: int,
         column: int,
         most: int,
-        bodies: int = 0,
     ) -> tuple[AppendReply, Tail]:
         """Append, and read the tail that a window needs, in one round trip."""
-        name = conversation_name(tenant, conversation)
-        read = _read_calls(name, "", budget, column, most, bodies)
-        reply = await self._append(tenant, name, entries, (settings, if_match, now_ms), *read)
-
-        def opened(sealer: AnySealer) -> tuple[AppendReply, Tail | None]:
-            return appended_of(sealer, reply[0]), tail_of(sealer, name, *reply[1:])
-
-        appended, tail = await self.data_keys.reading(tenant, name, opened)
-        if tail is None:
-            raise NotFound("There is no such conversation.")
-        return appended, tail
+        name, asked = conversation_name(tenant, conversation), (budget, column, most)
+        had = self._recent.find(name, asked)
+        read = _read_call(name, "", asked, had)
+        replies = await self._append(tenant, name, entries, (settings, if_match, now_ms), read)
+        appended = await self.data_keys.reading(tenant, name, lambda sealer: appended_of(sealer, replies[0]))
+        reply = joined(had, replies[1])
+        if reply is None:
+            raise Internal("The store answered as if we had asked for a version.")
+        return appended, await self._tail(tenant, name, asked, reply)
 
     async def _append(
         self, tenant: str, name: str, entries: Sequence[NewEntry], rest: tuple[bytes, str, int], *reads: Any
@@ -201,17 +207,25 @@ class Conversations:
         budget: int,
         column: int,
         most: int,
-        bodies: int = 0,
     ) -> Tail | None:
         """The tail that a window of ``budget`` tokens likely needs; None when the caller has the version already.
 
-        ``budget`` 0 asks for a modest tail, ``most`` 0 for no limit of messages; ``column`` is the encoding's place.
-        ``bodies`` says how many bodies the window will likely hold; 0 for those of the whole tail. Raises NotFound.
+        ``budget`` 0 asks for a modest tail, ``most`` 0 for no limit of messages; ``column`` is the encoding's place. Raises
+        NotFound.
         """
-        name = conversation_name(tenant, conversation)
-        calls = _read_calls(name, known_version, budget, column, most, 0 if known_version else bodies)
-        replies = await self._client.calls(calls)
-        return await self.data_keys.reading(tenant, name, lambda sealer: tail_of(sealer, name, *replies))
+        name, asked = conversation_name(tenant, conversation), (budget, column, most)
+        had = self._recent.find(name, asked)
+        (found,) = await self._client.calls((_read_call(name, known_version, asked, had),))
+        reply = joined(had, found)
+        if reply is None or known_version == str(reply.version):
+            return None
+        return await self._tail(tenant, name, asked, reply)
+
+    async def _tail(self, tenant: str, name: str, asked: tuple[int, int, int], reply: Reply) -> Tail:
+        """The tail of a reply, which is held once it has been found to be this conversation's."""
+        tail = await self.data_keys.reading(tenant, name, lambda sealer: tail_of(sealer, name, reply))
+        self._recent.keep(name, asked, reply)
+        return tail
 
     async def read_records(
         self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State
@@ -324,8 +338,9 @@ class Conversations:
 
     async def erase(self, tenant: str, conversation: str, *, if_match: str) -> None:
         """Forget a conversation wholly. Raises NotFound, PreconditionFailed."""
-        keys = keys_of(conversation_name(tenant, conversation))
-        replied_version(await self._client.call("erase", keys, if_match))
+        name = conversation_name(tenant, conversation)
+        replied_version(await self._client.call("erase", keys_of(name), if_match))
+        self._recent.forget(name)
 
     async def page(
         self,
@@ -349,14 +364,11 @@ class Conversations:
         return await self.data_keys.reading(tenant, name, lambda sealer: page_of(sealer, name, reply))
 
 
-def _read_calls(
-    name: str, known_version: str, budget: int, column: int, most: int, bodies: int
-) -> list[tuple[str, Sequence[str], Sequence[Any]]]:
-    """One script; or the newest bodies beside it, and before both the version that they are of."""
-    keys = keys_of(name)
+def _read_call(
+    name: str, known_version: str, asked: tuple[int, int, int], had: Reply | None
+) -> tuple[str, Sequence[str], Sequence[Any]]:
+    keys, (budget, column, most) = keys_of(name), asked
     wanted = (keys.conversation, keys.log, keys.counts, keys.details, keys.grounding, keys.pinned)
-    script = ("read_window", wanted, (known_version, budget, _TOTALS[column], most, "" if bodies else 1))
-    if not bodies:
-        return [script]
-    version = ("HMGET", (keys.conversation,), ("created", "v"))
-    return [version, ("LRANGE", (keys.log,), (-bodies, -1)), script]
+    held = (had.mark, had.first, had.length) if had is not None else ("", 0, 0)
+    version = known_version if had is None else had.version
+    return "read_window", wanted, (version, budget, _TOTALS[column], most, *held)

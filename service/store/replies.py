@@ -14,6 +14,7 @@ from service.core.settings import decode_settings
 from service.problems import EntryConflict, Internal, NotFound, Pointer, PreconditionFailed
 from service.store.layout import decode_summary, unpack_many
 from service.store.messages import bound_to, open_bodies, open_grounding, open_messages
+from service.store.recent import Reply
 from service.store.sealing import AnySealer, Kind
 
 
@@ -198,28 +199,16 @@ def state_of(
     )
 
 
-def tail_of(sealer: AnySealer, name: str, *replies: Any) -> Tail | None:
-    """The tail that ``read_window`` answered, None when the caller has the version. Raises NotFound.
-
-    Bodies that were asked for beside the script count if nothing came between them and it.
-    """
-    *beside, reply = replies
-    if not reply:
-        raise NotFound("There is no such conversation.")
-    if len(reply) == 1:
-        return None
-    _, fields, length, first, records, details, bodies, documents, before, question = reply
-    state = state_of(sealer, name, fields, length)
-    if beside:
-        (created, version), newest = beside
-        known = (created, version) == (b"%d" % state.created_ms, b"%d" % state.version)
-        bodies = newest[-(length - first + 1) :] if known else []
+def tail_of(sealer: AnySealer, name: str, reply: Reply) -> Tail:
+    """The tail that a reply holds. Raises CannotOpen, UnknownKey."""
+    state = state_of(sealer, name, reply.fields, reply.length)
+    first, before, documents, question = reply.first, reply.before, reply.documents, reply.question
     outside = {int(before[i]): _split(sealer, int(before[i]), before[i + 1]) for i in range(0, len(before), 2)}
     if question:
         outside[state.question] = _message(sealer, state.question, *question)
-    tail = unpack_many(records, details)
+    tail = unpack_many(reply.records, reply.details)
     asked = outside[state.question].record if question else tail[state.question - first] if documents else None
-    bodies_seq = length - len(bodies) + 1
+    bodies, bodies_seq = reply.bodies, reply.length - len(reply.bodies) + 1
     if state.sealed or sealer.active:
         bodies = open_bodies(sealer, tail[bodies_seq - first :], bodies)
     return Tail(

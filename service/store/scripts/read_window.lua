@@ -3,11 +3,15 @@
 --
 -- KEYS  conversation, log, counts, details, grounding, pinned
 -- ARGV  1 version that the caller has, or ''   2 budget in tokens, 0 when not known   3 field of the total: t0 or t1
---       4 most messages, 0 for no limit   5 '' when the bodies are asked for beside this
+--       4 most messages, 0 for no limit   5 mark of the history that the caller has messages of, or ''   6, 7 the first and
+--         the last seq of these
 -- Gives {} when there is no such conversation; {version} when the caller has it; else
---       {version, fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
---        message is rich, {body, …}, documents of the newest user message or '', pinned before the tail (seq, record and
---        body, …), newest user message's record, details and body when it is before the tail}
+--       {version, mark, fields of the conversation, length, first seq of the tail, records joined, details joined or '' when
+--        no message is rich, {body, …}, documents of the newest user message or '', pinned before the tail (seq, record and
+--        body, …), newest user message's record, details and body when it is before the tail, since}
+--
+-- Where since is not 0, records, details and bodies are of the messages after it: the caller has the others, and nothing
+-- changed them. A tail that has grown to twice what is wanted is sent anew, shorter.
 --
 -- Bodies are the newest ones of the tail, MOST bytes at most, or one; and of the pinned messages before it, those beyond MOST
 -- come without theirs. Few windows need more, and whoever needs more asks for it.
@@ -22,7 +26,8 @@ if #fields == 0 then
 end
 local state = {}
 for i = 1, #fields, 2 do state[fields[i]] = fields[i + 1] end
-if ARGV[1] ~= '' and ARGV[1] == state.v then
+local mark = state.created .. ':' .. (state.edited or '') .. ':' .. (state.rich or '')
+if ARGV[1] == state.v and (ARGV[5] == '' or ARGV[5] == mark) then
   return {tonumber(state.v)}
 end
 
@@ -34,11 +39,16 @@ if budget > 0 then
 end
 if most > 0 and most < wanted then wanted = most + 1 end
 local first = math.max(1, length - wanted + 1)
+local since, had_first, had_last = 0, tonumber(ARGV[6]), tonumber(ARGV[7])
+if ARGV[5] == mark and had_first <= first and had_last <= length and length - had_first < 2 * wanted then
+  first, since = had_first, had_last
+end
+local from = math.max(first, since + 1)
 
-local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, -1)
-local beside = state.rich and table.concat(redis.call('LRANGE', details, first - 1, -1)) or ''
+local records = redis.call('GETRANGE', counts, (from - 1) * RECORD, -1)
+local beside = state.rich and table.concat(redis.call('LRANGE', details, from - 1, -1)) or ''
 local bodies = {}
-if ARGV[5] ~= '' and length > 0 then
+if from <= length then
   local integer, left, newest, last = struct.unpack, MOST, 0, #records - RECORD + SIZE + 1
   for at = last, SIZE + 1, -RECORD do
     left = left - integer('<I4', records, at)
@@ -73,4 +83,4 @@ for _, seq in ipairs(first > 1 and redis.call('HKEYS', pinned) or {}) do
     before[#before + 1] = value
   end
 end
-return {tonumber(state.v), fields, length, first, records, beside, bodies, documents, before, question}
+return {tonumber(state.v), mark, fields, length, first, records, beside, bodies, documents, before, question, since}

@@ -1,0 +1,167 @@
+"""What a worker holds of conversations in use: bounded, dropped in time, and never another answer than the store's."""
+
+import asyncio
+from itertools import cycle
+from typing import Any
+
+import httpx
+import pytest
+from api.test_history_properties import PLACE, QUERIES, STEPS, TEXTS, Talk, plain
+from conftest import http, lifespan
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from store.entries import said
+
+from service.app import create_app
+from service.settings import Settings
+from service.store import recent
+from service.store.client import Client
+from service.store.conversations import SCRIPTS, Conversations
+from service.store.embedded import EmbeddedStore
+from service.store.recent import Recent, Reply
+
+EMPTY = Reply(1, b"", [], 0, 1, b"", b"", [], b"", [], [], 0)
+APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
+READ: dict[str, Any] = {"known_version": "", "budget": 1000, "column": 0, "most": 0}
+CHANGES = st.one_of(
+    st.tuples(st.just("summary"), PLACE),
+    st.tuples(st.just("settings"), TEXTS),
+    st.tuples(st.just("created anew"), st.none()),
+)
+
+
+def weighing(size_bytes: int) -> Reply:
+    return EMPTY._replace(bodies=[b"x" * (size_bytes - 4 * 64)])
+
+
+async def test_it_holds_what_was_used_last() -> None:
+    """The longest unused make room, and what is asked for in another way is not there."""
+    held = Recent(8000)
+    for name in "abcdefgh":
+        held.keep(name, 1, weighing(1000))
+    held.keep("a", 1, weighing(1000))
+    held.keep("i", 1, weighing(1000))
+    assert (held.find("b", 1), held.find("a", 2)) == (None, None)
+    assert held.find("a", 1) == held.find("i", 1) == weighing(1000)
+    assert held.size_bytes == 8000
+    for name in "acdefghi":
+        held.forget(name)
+    assert held.size_bytes == 0
+
+
+async def test_a_large_reply_pushes_nobody_out() -> None:
+    """What would take more than an eighth of the room is not held; with no room nothing is."""
+    held, none = Recent(8000), Recent(0)
+    held.keep("a", 1, weighing(1000))
+    held.keep("b", 1, weighing(1001))
+    none.keep("a", 1, EMPTY)
+    assert (held.find("a", 1), held.find("b", 1), none.find("a", 1)) == (weighing(1000), None, None)
+
+
+async def test_what_nobody_asks_for_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text does not stay in memory for longer than was said, traffic or none."""
+    monkeypatch.setattr(recent, "_KEPT_SECONDS", 0.2)
+    held = Recent(8000)
+    held.keep("a", 1, EMPTY)
+    await asyncio.sleep(0.1)
+    held.keep("b", 1, EMPTY)
+    await asyncio.sleep(0.15)
+    assert (held.find("a", 1), held.find("b", 1)) == (None, EMPTY)
+    await asyncio.sleep(0.15)
+    assert (held.find("b", 1), held.size_bytes) == (None, 0)
+
+
+async def replies_of(client: Client) -> list[Any]:
+    """What the store answers to each call of read_window from now on."""
+    replies: list[Any] = []
+    calls = client.calls
+
+    async def watched(asked: Any) -> list[Any]:
+        found = await calls(asked)
+        replies.extend(reply for call, reply in zip(asked, found, strict=True) if call[0] == "read_window")
+        return found
+
+    client.calls = watched  # type: ignore[method-assign]
+    return replies
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_the_store_sends_what_came_since_alone(store: EmbeddedStore, conversation: str) -> None:
+    """Nothing of a history that stands as it was, the new messages of one that went on, and all of one that was edited."""
+    client = Client(store.url, scripts=SCRIPTS)
+    await client.open()
+    conversations, other = Conversations(client, recent_bytes=2**20), Conversations(client)
+    replies = await replies_of(client)
+
+    async def read() -> list[bytes]:
+        tail = await conversations.read_window("default", conversation, **READ)
+        assert tail is not None
+        assert [len(body) for body in tail.bodies] == list(tail.records.sizes())
+        return tail.bodies
+
+    try:
+        first, more = said("one", "two", "three"), said("four", "five")
+        await other.append("default", conversation, first, **APPEND)
+        assert await read() == [entry.body for entry in first]
+        assert await read() == [entry.body for entry in first]
+        assert replies[1:] == [[1]]
+        await other.append("default", conversation, more, **APPEND)
+        assert await read() == [entry.body for entry in (*first, *more)]
+        assert Reply(*replies[2]).bodies == [entry.body for entry in more]
+        appended, tail = await conversations.append_and_read(
+            "default", conversation, said("six"), **APPEND, budget=1000, column=0, most=0
+        )
+        assert (appended.version, len(tail.bodies), len(Reply(*replies[3]).bodies)) == (3, 6, 1)
+        await other.erase("default", conversation, if_match="")
+        await other.append("default", conversation, more, **APPEND | {"now_ms": 1_700_000_000_001})
+        assert await read() == [entry.body for entry in more]
+        assert Reply(*replies[4]).since == 0
+        await conversations.erase("default", conversation, if_match="")
+        assert conversations._recent.size_bytes == 0
+    finally:
+        await client.close()
+
+
+class Changing(Talk):
+    """A conversation whose settings and summary change too, told what to do by either of two workers."""
+
+    async def do(self, name: str, argument: Any) -> None:
+        match name:
+            case "summary" if self.length:
+                summary = {"text": "what was said", "through_seq": argument % self.length + 1}
+                await self.ok("PUT", "summary", json=summary)
+            case "settings":
+                answer = await self.client.patch(f"/conversations/{self.id}", json={"system": argument})
+                assert answer.status_code == 200, answer.text
+            case "created anew":
+                await self.client.delete(f"/conversations/{self.id}")
+                self.length = 0
+                await self.append([plain("user", "anew", None, False, True)])  # noqa: FBT003
+            case _:
+                await super().do(name, argument)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.one_of(STEPS.map(lambda steps: steps[0]), CHANGES), max_size=15), query=QUERIES)
+async def test_who_remembers_says_what_who_forgets_says(
+    client: httpx.AsyncClient,
+    store: EmbeddedStore,
+    encryption_key: tuple[bytes, ...],
+    steps: list[tuple[str, Any]],
+    query: dict[str, Any],
+) -> None:
+    """Whatever is done to a history, and by which worker, one that holds it gives the window of one that holds nothing."""
+    forgetful = Settings(
+        redis_url=store.url, store_connections=1, durability="fast", encryption_key=encryption_key, recent_bytes=0
+    )
+    async with lifespan(create_app(forgetful)) as app, http(app) as other:
+        talk, workers = Changing(client), cycle([other, client])
+        await talk.append([plain("user", "hello", None, False, False)])  # noqa: FBT003
+        for name, argument in steps:
+            talk.client = next(workers)
+            await talk.do(name, argument)
+            path = f"/conversations/{talk.id}/window"
+            one, two = [await worker.get(path, params=query) for worker in (client, other)]
+            assert (one.status_code, one.content) == (two.status_code, two.content)
+        for identity in talk.made:
+            await client.delete(f"/conversations/{identity}")
