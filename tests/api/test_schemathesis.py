@@ -50,5 +50,5 @@ def attack(url: str, phases: str) -> subprocess.CompletedProcess[str]:
     options = ["--url", url, "--checks", "all", "--phases", phases]
     environment = {**os.environ, "PYTHONWARNINGS": "default", "COLUMNS": "200", "NO_COLOR": "1"}
     return subprocess.run(
-        [*command, *options], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=110, check=False
+        [*command, *options], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False
     )
