@@ -94,7 +94,7 @@ class MessagePage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
-class WindowQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How a window is wanted."""
 
     model: Name | None = None
@@ -115,7 +115,7 @@ class WindowQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     format: Literal["openai", "responses", "anthropic", "gemini"] = "openai"
 
 
-class WindowRequest(WindowQuery, forbid_unknown_fields=True, kw_only=True):
+class WindowRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A history in the body, and how its window is wanted; nothing is stored."""
 
     messages: list[Entry]

@@ -1,7 +1,6 @@
 """GET …/window, and POST /window for a history in the body."""
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -15,10 +14,9 @@ from service.api.context import context_of, tenant_of
 from service.api.conversations import JSON
 from service.api.schemas import WindowQuery, WindowRequest
 from service.api.stateless import observed_window
-from service.api.windows import stored_window
+from service.api.windows import is_exact, stored_window
 from service.core.messages import decode_json
-from service.core.models import Model, find_model
-from service.problems import UnknownModel, WindowDoesNotFit
+from service.problems import WindowDoesNotFit
 
 Req = Request[Any, Any, Any]
 _request = msgspec.json.Decoder(WindowRequest)
@@ -30,7 +28,7 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
     budget, column = likely_budget(query, context.models)
-    known = if_none_match(request) if _is_exact(query, context.models) else ""
+    known = if_none_match(request) if is_exact(query, context.models) else ""
     tail = await context.conversations.read_window(
         tenant,
         identity,
@@ -45,14 +43,6 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
         return Answer(b"", version=tail.state.version, status=304)
     body = await stored_window(context, tenant, identity, tail, query)
     return Answer(body, version=tail.state.version)
-
-
-def _is_exact(query: WindowQuery, models: Mapping[str, Model]) -> bool:
-    """Whether the window follows from the conversation alone; an estimated model's changes with what was billed."""
-    try:
-        return query.model is not None and find_model(query.model, models).exact
-    except UnknownModel:
-        return False
 
 
 @post("/window", operation_id="buildWindow", status_code=200)

@@ -3,6 +3,7 @@
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,13 +15,13 @@ from service.api.schemas import Dropped, Kept, WindowGrounding, WindowHead, Wind
 from service.core.costs import column_of
 from service.core.counting import is_estimate
 from service.core.documents import Documents, Source
-from service.core.models import Model
+from service.core.models import Model, find_model
 from service.core.records import Records, StoredGrounding
 from service.core.render import Bodies, render_openai, render_other
 from service.core.settings import FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
-from service.problems import Internal, StoreUnavailable, WindowDoesNotFit
+from service.problems import Internal, StoreUnavailable, UnknownModel, WindowDoesNotFit
 from service.store.messages import STEP_BYTES
 from service.store.replies import HistoryEdited, Tail
 
@@ -116,24 +117,52 @@ class Stored:
         )
 
 
+class Built(NamedTuple):
+    """A window's JSON, and what is told of it whenever it is sent."""
+
+    body: bytes
+    seen: Observed
+    window: Window
+    model: Model
+    parts: FixedParts
+
+
 async def stored_window(context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery) -> bytes:
-    """The window of a stored conversation, as JSON.
+    """The window of a stored conversation, as JSON; the one that was built last, when nothing has changed since.
 
     It is of the tail's version, or of a later one when the history was edited before all of it was read.
     """
     started = time.perf_counter()
+    built = tail.built.get(query)
+    if built is None:
+        built = await _built(context, tenant, conversation, tail, query)
+        if is_exact(query, context.models):
+            tail.built.clear()
+            tail.built[query] = built
+    if context.summarizer is not None:
+        context.summarizer.notice(tenant, conversation, tail.state, built.window, built.model)
+    key, seconds = (tenant, conversation, built.model.id), time.perf_counter() - started
+    built.seen.tell(context.metrics, seconds, key=key, fixed=id(built.parts))
+    return built.body
+
+
+def is_exact(query: WindowQuery, models: Mapping[str, Model]) -> bool:
+    """Whether the window follows from the conversation alone; an estimated model's changes with what was billed."""
+    try:
+        return query.model is not None and find_model(query.model, models).exact
+    except UnknownModel:
+        return False
+
+
+async def _built(context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery) -> Built:
     for _ in range(_ATTEMPTS):
         settings, parts = decode_settings(tail.state.settings)
         models = await context.calibrations.correct(tenant, context.models, query.model or settings.model)
         limits = limits_of(query, settings, models)
         try:
-            body, seen = await _window_of(context, tenant, conversation, tail, query, limits, parts)
+            return await _window_of(context, tenant, conversation, tail, query, limits, parts)
         except HistoryEdited:
             tail = await _read_again(context, tenant, conversation, query, limits)
-            continue
-        key = (tenant, conversation, limits.model.id)
-        seen.tell(context.metrics, time.perf_counter() - started, key=key, fixed=id(parts))
-        return body
     raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
 
@@ -159,7 +188,7 @@ async def _window_of(
     query: WindowQuery,
     limits: Limits,
     parts: FixedParts,
-) -> tuple[bytes, Observed]:
+) -> Built:
     stored = Stored(context, tenant, conversation, tail)
     while True:
         grounding = await stored.grounding(query.grounding)
@@ -175,10 +204,10 @@ async def _window_of(
         if isinstance(window, Window):
             break
         await stored.read_older(window.first_seq)
-    if context.summarizer is not None:
-        context.summarizer.notice(tenant, conversation, tail.state, window, limits.model)
     bodies = await stored.bodies(window.seqs)
-    return answer(query, limits, parts, history, window, bodies, documents, (conversation, tail.state.version))
+    identity = (conversation, tail.state.version)
+    body, seen = answer(query, limits, parts, history, window, bodies, documents, identity)
+    return Built(body, seen, window, limits.model, parts)
 
 
 def build(

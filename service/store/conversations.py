@@ -14,16 +14,18 @@ from service.store.client import Client, Script
 from service.store.datakeys import DataKeys
 from service.store.layout import conversation_name, keys_of, places, unpack_many
 from service.store.messages import STEP_BYTES, in_steps, open_bodies, open_grounding, seal_message
-from service.store.recent import Recent, Reply, joined
+from service.store.recent import Held, Recent
 from service.store.replies import (
     AppendReply,
     Page,
+    Reply,
     Shut,
     State,
     Tail,
     appended_of,
     check_history,
     check_identity,
+    joined,
     page_of,
     replied_version,
     state_of,
@@ -138,10 +140,10 @@ class Conversations:
         read = _read_call(name, "", asked, had)
         replies = await self._append(tenant, name, entries, (settings, if_match, now_ms), read)
         appended = await self.data_keys.reading(tenant, name, lambda sealer: appended_of(sealer, replies[0]))
-        reply = joined(had, replies[1])
-        if reply is None:
+        tail = await self._tail(tenant, name, asked, had, replies[1])
+        if tail is None:
             raise Internal("The store answered as if we had asked for a version.")
-        return appended, await self._tail(tenant, name, asked, reply)
+        return appended, tail
 
     async def _append(
         self, tenant: str, name: str, entries: Sequence[NewEntry], rest: tuple[bytes, str, int], *reads: Any
@@ -216,15 +218,33 @@ class Conversations:
         name, asked = conversation_name(tenant, conversation), (budget, column, most)
         had = self._recent.find(name, asked)
         (found,) = await self._client.calls((_read_call(name, known_version, asked, had),))
-        reply = joined(had, found)
-        if reply is None or known_version == str(reply.version):
-            return None
-        return await self._tail(tenant, name, asked, reply)
+        tail = await self._tail(tenant, name, asked, had, found)
+        return None if tail is None or known_version == str(tail.state.version) else tail
 
-    async def _tail(self, tenant: str, name: str, asked: tuple[int, int, int], reply: Reply) -> Tail:
-        """The tail of a reply, which is held once it has been found to be this conversation's."""
-        tail = await self.data_keys.reading(tenant, name, lambda sealer: tail_of(sealer, name, reply))
-        self._recent.keep(name, asked, reply)
+    async def _tail(
+        self, tenant: str, name: str, asked: tuple[int, int, int], had: Held | None, found: list[Any]
+    ) -> Tail | None:
+        """The tail that the store answered, with what was held before it; None when the caller's version stands.
+
+        It is held in turn once it has been found to be this conversation's: with what was read out of it, and will be
+        made of it, unless somebody's key is needed for that.
+        """
+        if not found:
+            raise NotFound("There is no such conversation.")
+        if had is None and len(found) == 1:
+            return None
+        if had is not None and len(found) == 1 and had.tail is not None:
+            self._recent.use(name, had)
+            return had.tail
+        before = had.reply if had is not None else None
+        reply = before if before is not None and len(found) == 1 else joined(before, Reply(*found))
+
+        def opened(sealer: AnySealer) -> tuple[Tail, bool]:
+            tail = tail_of(sealer, name, reply)
+            return tail, sealer.active or tail.state.sealed
+
+        tail, shut = await self.data_keys.reading(tenant, name, opened)
+        self._recent.keep(name, asked, reply, None if shut else tail)
         return tail
 
     async def read_records(
@@ -365,10 +385,11 @@ class Conversations:
 
 
 def _read_call(
-    name: str, known_version: str, asked: tuple[int, int, int], had: Reply | None
+    name: str, known_version: str, asked: tuple[int, int, int], had: Held | None
 ) -> tuple[str, Sequence[str], Sequence[Any]]:
     keys, (budget, column, most) = keys_of(name), asked
     wanted = (keys.conversation, keys.log, keys.counts, keys.details, keys.grounding, keys.pinned)
-    held = (had.mark, had.first, had.length) if had is not None else ("", 0, 0)
-    version = known_version if had is None else had.version
-    return "read_window", wanted, (version, budget, _TOTALS[column], most, *held)
+    if had is None:
+        return "read_window", wanted, (known_version, budget, _TOTALS[column], most, "", 0, 0)
+    reply = had.reply
+    return "read_window", wanted, (reply.version, budget, _TOTALS[column], most, reply.mark, reply.first, reply.length)

@@ -14,44 +14,25 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from service.core.records import RECORD_BYTES
-from service.problems import NotFound
+from service.store.replies import Reply, Tail
 
 _KEPT_SECONDS = 300.0
 _SHARE = 8
 """A single reply takes no more than this part of the room."""
 _OBJECT_BYTES = 64
 """What a value takes beside its bytes."""
+_BUILT_BYTES = 8192
+"""What is read out of a reply, and the last window that was made of it, take beside the window's text."""
 
 
-class Reply(NamedTuple):
-    """What ``read_window`` answers: values as they are stored, messages from ``first`` on; ``mark`` tells histories apart
-    that do not just go on. Where ``since`` is not 0, records, details and bodies are of the messages after it alone."""
+class Held(NamedTuple):
+    """A reply, what it was the answer to, and what was read out of it where nothing of it is sealed."""
 
-    version: int
-    mark: bytes
-    fields: list[bytes]
-    length: int
-    first: int
-    records: bytes
-    details: bytes
-    bodies: list[bytes]
-    documents: bytes
-    before: list[bytes]
-    question: list[bytes]
-    since: int
-
-    @property
-    def size_bytes(self) -> int:
-        values = (self.records, self.details, self.documents, *self.fields, *self.bodies, *self.before, *self.question)
-        return sum(map(len, values)) + _OBJECT_BYTES * len(values)
-
-
-class _Held(NamedTuple):
     asked: Hashable
     reply: Reply
+    tail: Tail | None
     size_bytes: int
     until: float
 
@@ -61,27 +42,34 @@ class Recent:
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._held: OrderedDict[str, Held] = OrderedDict()
         self._sweep: asyncio.TimerHandle | None = None
         self.size_bytes = 0
 
-    def find(self, name: str, asked: Hashable) -> Reply | None:
+    def find(self, name: str, asked: Hashable) -> Held | None:
         """What is held of a conversation, if it was ``asked`` for in the same way."""
         held = self._held.get(name)
-        return held.reply if held is not None and held.asked == asked else None
+        return held if held is not None and held.asked == asked else None
 
-    def keep(self, name: str, asked: Hashable, reply: Reply) -> None:
+    def keep(self, name: str, asked: Hashable, reply: Reply, tail: Tail | None = None) -> None:
         """Hold a reply, in the place of what was held before; the longest unused make room."""
         self.forget(name)
-        held = _Held(asked, reply, reply.size_bytes, time.monotonic() + _KEPT_SECONDS)
-        if held.size_bytes * _SHARE > self._most_bytes:
+        size_bytes = _size_bytes(reply)
+        size_bytes += size_bytes + _BUILT_BYTES if tail is not None else 0
+        if size_bytes * _SHARE > self._most_bytes:
             return
-        self._held[name] = held
-        self.size_bytes += held.size_bytes
+        self._held[name] = Held(asked, reply, tail, size_bytes, time.monotonic() + _KEPT_SECONDS)
+        self.size_bytes += size_bytes
         while self.size_bytes > self._most_bytes:
             self.forget(next(iter(self._held)))
         if self._sweep is None:
             self._sweep = asyncio.get_running_loop().call_later(_KEPT_SECONDS, self._forget_old)
+
+    def use(self, name: str, held: Held) -> None:
+        """Keep what is held, if it still is, for longer."""
+        if self._held.get(name) is held:
+            self._held[name] = held._replace(until=time.monotonic() + _KEPT_SECONDS)
+            self._held.move_to_end(name)
 
     def forget(self, name: str) -> None:
         """Hold nothing of a conversation any more."""
@@ -99,20 +87,9 @@ class Recent:
             self.forget(name)
 
 
-def joined(had: Reply | None, found: list[Any]) -> Reply | None:
-    """What the store answered, with what the caller ``had`` before it; None where the caller's version stands and it had
-    nothing. Raises NotFound."""
-    if not found:
-        raise NotFound("There is no such conversation.")
-    if len(found) == 1:
-        return had
-    new = Reply(*found)
-    if had is None or not new.since:
-        return new
-    complete = len(new.bodies) * RECORD_BYTES == len(new.records)  # else so much is new that older bodies stand alone
-    return new._replace(
-        records=had.records + new.records,
-        details=had.details + new.details,
-        bodies=[*had.bodies, *new.bodies] if complete else new.bodies,
-        since=0,
+def _size_bytes(reply: Reply) -> int:
+    values = (
+        *(reply.records, reply.details, reply.documents),
+        *(*reply.fields, *reply.bodies, *reply.before, *reply.question),
     )
+    return sum(map(len, values)) + _OBJECT_BYTES * len(values)

@@ -4,7 +4,7 @@ Sealed values are opened on the way, by a sealer that is given: whatever opens o
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,7 +14,6 @@ from service.core.settings import decode_settings
 from service.problems import EntryConflict, Internal, NotFound, Pointer, PreconditionFailed
 from service.store.layout import decode_summary, unpack_many
 from service.store.messages import bound_to, open_bodies, open_grounding, open_messages
-from service.store.recent import Reply
 from service.store.sealing import AnySealer, Kind
 
 
@@ -90,6 +89,24 @@ class Shut(msgspec.Struct, frozen=True):
     owner: str | None
 
 
+class Reply(NamedTuple):
+    """What ``read_window`` answers: values as they are stored, messages from ``first`` on; ``mark`` tells histories apart
+    that do not just go on. Where ``since`` is not 0, records, details and bodies are of the messages after it alone."""
+
+    version: int
+    mark: bytes
+    fields: list[bytes]
+    length: int
+    first: int
+    records: bytes
+    details: bytes
+    bodies: list[bytes]
+    documents: bytes
+    before: list[bytes]
+    question: list[bytes]
+    since: int
+
+
 class Tail(msgspec.Struct, frozen=True):
     """The end of a conversation as one read gave it: records from ``first_seq`` on, bodies from ``bodies_seq`` on."""
 
@@ -103,6 +120,8 @@ class Tail(msgspec.Struct, frozen=True):
     outside: tuple[Message, ...]
     """Messages of every window that lie before the tail, and the newest user message when it does; ascending. Where they
     are large together some have no body."""
+    built: dict[Any, Any] = msgspec.field(default_factory=dict)
+    """What was made of it, by whoever made it, for as long as it is held."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -196,6 +215,19 @@ def state_of(
         standing=fields[b"s"],
         sealed=b"sealed" in fields,
         rich=b"rich" in fields,
+    )
+
+
+def joined(had: Reply | None, new: Reply) -> Reply:
+    """What the store answered, with what the caller ``had`` before it."""
+    if had is None or not new.since:
+        return new
+    complete = len(new.bodies) * RECORD_BYTES == len(new.records)  # else so much is new that older bodies stand alone
+    return new._replace(
+        records=had.records + new.records,
+        details=had.details + new.details,
+        bodies=[*had.bodies, *new.bodies] if complete else new.bodies,
+        since=0,
     )
 
 
