@@ -14,9 +14,10 @@ from store.entries import said
 
 from service.app import create_app
 from service.settings import Settings
-from service.store import recent
+from service.store import datakeys, recent
 from service.store.client import Client
 from service.store.conversations import SCRIPTS, Conversations
+from service.store.datakeys import DataKeys
 from service.store.embedded import EmbeddedStore
 from service.store.recent import Recent
 from service.store.replies import Reply
@@ -128,6 +129,26 @@ async def test_the_store_sends_what_came_since_alone(store: EmbeddedStore, conve
         await client.close()
 
 
+@pytest.mark.usefixtures("nothing_left")
+async def test_what_is_encrypted_is_held_encrypted(store: EmbeddedStore, conversation: str) -> None:
+    """A worker's memory has no more of it than the store, between two requests."""
+    client = Client(store.url, scripts=(*SCRIPTS, *datakeys.SCRIPTS))
+    await client.open()
+    try:
+        conversations = Conversations(client, data_keys=DataKeys(client, (b"k" * 32,)), recent_bytes=2**20)
+        (entry,) = said("a secret")
+        _, tail = await conversations.append_and_read(
+            "default", conversation, [entry], **APPEND, budget=1000, column=0, most=0
+        )
+        assert tail.bodies == [entry.body]
+        held = conversations._recent.find(f"default/{conversation}", (1000, 0, 0))
+        assert held is not None
+        assert held.tail is None
+        assert b"secret" not in b"".join(held.reply.bodies)
+    finally:
+        await client.close()
+
+
 class Changing(Talk):
     """A conversation whose settings and summary change too, told what to do by either of two workers."""
 
@@ -163,13 +184,12 @@ async def test_who_remembers_says_what_who_forgets_says(
     async with lifespan(create_app(forgetful)) as app, http(app) as other:
         talk, workers = Changing(client), cycle([other, client])
         await talk.append([plain("user", "hello", None, False, False)])  # noqa: FBT003
-        for name, argument in steps:
+        for name, argument in [("nothing", None), *steps]:
             talk.client = next(workers)
             await talk.do(name, argument)
-            path = f"/conversations/{talk.id}/window"
-            one, two, three = [await worker.get(path, params=query) for worker in (client, other, client)]
-            assert (
-                (one.status_code, one.content) == (two.status_code, two.content) == (three.status_code, three.content)
-            )
+            for asked in (query, {**query, "note": "true"}, query):
+                path = f"/conversations/{talk.id}/window"
+                one, two = [await worker.get(path, params=asked) for worker in (client, other)]
+                assert (one.status_code, one.content) == (two.status_code, two.content)
         for identity in talk.made:
             await client.delete(f"/conversations/{identity}")
