@@ -114,7 +114,8 @@ def create_app(settings: Settings) -> App:
     models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {}
     folder = os.environ.get(FOLDER_VARIABLE)
     statistics = Statistics(client, metrics, prices=lambda name: _prices(name, models))
-    reporter = Reporter(metrics, statistics, Workers(Path(folder) if folder else None), lambda: client.load)
+    workers = Workers(Path(folder) if folder else None)
+    reporter = Reporter(metrics, statistics, workers, lambda: client.load, lambda: stored.recent_bytes)
     context = Context(
         settings=settings,
         client=client,

@@ -16,13 +16,22 @@ _log = get_logger()
 
 
 class Reporter:
-    """The figures of a process on their way out. ``load`` says what the store has to do for it."""
+    """The figures of a process on their way out. ``load`` says what the store has to do for it, ``recent_bytes`` what it
+    holds for conversations in use."""
 
-    def __init__(self, metrics: Metrics, statistics: Statistics, workers: Workers, load: Callable[[], Load]) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        statistics: Statistics,
+        workers: Workers,
+        load: Callable[[], Load],
+        recent_bytes: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._metrics = metrics
         self.statistics = statistics
         self._workers = workers
         self._load = load
+        self._recent_bytes = recent_bytes
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -44,8 +53,9 @@ class Reporter:
         return expose(unflatten(flat), gauges, accept)
 
     def _gauges(self) -> Gauges:
-        waiting, *connections = self._load()
-        return Gauges(1, self._metrics.in_progress, waiting, resident_bytes(), *connections)
+        load, resident = self._load(), resident_bytes()
+        pool = (load.idle, load.busy, load.down)
+        return Gauges(1, self._metrics.in_progress, load.waiting, resident, *pool, self._recent_bytes())
 
     async def _share(self) -> None:
         while self._workers.shared:

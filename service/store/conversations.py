@@ -72,6 +72,11 @@ class Conversations:
         self._retention_ms = retention_ms
         self.data_keys = data_keys or DataKeys(client)
 
+    @property
+    def recent_bytes(self) -> int:
+        """Memory held for conversations in use."""
+        return self._recent.size_bytes
+
     def ttl_ms(self, ttl_seconds: int | None) -> int | None:
         """How long a conversation is kept after its last change; None for ever."""
         return ttl_seconds * 1000 if ttl_seconds else self._retention_ms

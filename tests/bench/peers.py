@@ -34,6 +34,8 @@ BUDGETS = (8_000, 2_000, 128_000)
 """Who needs more than a minute for the first is not asked for the others."""
 SIZE = 300
 OURS = "Sash, over HTTP"
+HELD = "Sash, asked again"
+"""Of a worker that holds the conversation: everybody else reads all of it each time, as Sash does in the other row."""
 
 
 def peers_python() -> Path:
@@ -59,21 +61,26 @@ def rank_cache(folder: Path) -> Path:
     return folder
 
 
-async def sash(store: EmbeddedStore, port: int) -> dict[tuple[int, int], float]:
-    """Median seconds of a window over HTTP, by length and budget."""
+async def fill(store: EmbeddedStore) -> None:
+    """Conversations of every length."""
     bench = Bench(store.url, full=False)
     await bench.client.open()
-    found = {}
     for length in LENGTHS:
         await bench.fill(f"p{length}", length, SIZE)
+    await bench.client.close()
+    await bench.redis.aclose()
+
+
+async def sash(port: int) -> dict[tuple[int, int], float]:
+    """Median seconds of a window over HTTP, by length and budget."""
+    found = {}
+    for length in LENGTHS:
         for budget in BUDGETS:
             path = f"/conversations/p{length}/window?model=gpt-4o&reserve=0&max_tokens={budget}"
             await load(port, [request("GET", path)], count=20, connections=1)
             run = await load(port, [request("GET", path)], count=200, connections=1)
             assert not run.errors
             found[length, budget] = run.latency(0.5)
-    await bench.client.close()
-    await bench.redis.aclose()
     return found
 
 
@@ -89,8 +96,9 @@ def compare() -> Rows:
         messages = [{"role": ("user", "assistant")[i % 2], "content": text_of(SIZE, i % 5000)} for i in range(length)]
         jobs.append({"messages": messages, "budgets": BUDGETS})
     with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder) / "data") as store:
-        with serving(store.url) as server:
-            ours = uvloop.run(sash(store, server.port))
+        uvloop.run(fill(store))
+        with serving(store.url, SASH_RECENT_BYTES="0") as server, serving(store.url) as holding:
+            ours, held = uvloop.run(sash(server.port)), uvloop.run(sash(holding.port))
         cache = Path(folder) / "ranks"
         cache.mkdir()
         environ = {**os.environ, "TIKTOKEN_CACHE_DIR": str(rank_cache(cache))}
@@ -99,7 +107,8 @@ def compare() -> Rows:
         jobs_file.write_text(json.dumps(jobs))
         done = subprocess.run([*command, str(jobs_file)], env=environ, stdout=subprocess.PIPE, check=True)
     rows: Rows = json.loads(done.stdout.splitlines()[-1])
-    return [*({"peer": OURS, "length": n, "budget": b, "seconds": s} for (n, b), s in ours.items()), *rows]
+    own = [(OURS, *figure) for figure in ours.items()] + [(HELD, *figure) for figure in held.items()]
+    return [*({"peer": name, "length": n, "budget": b, "seconds": s} for name, (n, b), s in own), *rows]
 
 
 def lines_of(rows: Rows) -> list[tuple[str, ...]]:

@@ -119,10 +119,10 @@ class Server:
 
 
 @contextmanager
-def serving(url: str, *, workers: int = 1, tree: Path = ROOT) -> Iterator[Server]:
-    """``sash serve`` of the files in ``tree`` on a free port, on the store at ``url``."""
+def serving(url: str, *, workers: int = 1, tree: Path = ROOT, **settings: str) -> Iterator[Server]:
+    """``sash serve`` of the files in ``tree`` on a free port, on the store at ``url``; ``settings`` are its variables."""
     port = free_port()
-    environ = {**os.environ, "SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "warning", "PYTHONPATH": str(tree)}
+    environ = {**os.environ, "SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "warning", "PYTHONPATH": str(tree), **settings}
     command = [sys.executable, "-m", "service", "serve", "--port", str(port), "--workers", str(workers)]
     process = subprocess.Popen(command, cwd=tree, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
