@@ -25,13 +25,16 @@ from tests.bench.rig import Server, entries_of, serving, text_of
 ROUNDS = 9
 _TURN = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": text_of(1024, 1)}}]})
 _WINDOW = "/conversations/{}/window?model=gpt-4o-mini&reserve=0"
+_SHORT, _FULL = request("GET", _WINDOW.format("short")), request("GET", _WINDOW.format("full"))
+_SAID = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": "and then?"}}]})
 CALLS = {
-    "GET /livez": (request("GET", "/livez"), 1_500, 32),
-    "window of 32 messages": (request("GET", _WINDOW.format("short")), 1_200, 32),
-    "append of 1 KB": (request("POST", "/conversations/turns/messages", _TURN), 600, 32),
-    "window of 128,000 tokens": (request("GET", _WINDOW.format("full")), 80, 1),
+    "GET /livez": ([request("GET", "/livez")], 1_500, 32),
+    "window of 32 messages": ([_SHORT], 1_200, 32),
+    "append of 1 KB": ([request("POST", "/conversations/turns/messages", _TURN)], 600, 32),
+    "window of 128,000 tokens": ([_FULL], 80, 1),
+    "the same after an append": ([request("POST", "/conversations/full/messages", _SAID), _FULL], 80, 1),
 }
-"""What is asked, how often a round, over how many connections."""
+"""What is asked in turn, how many requests a round, over how many connections. The last is what is timed."""
 
 Measured = dict[tuple[str, str], list[tuple[float, float]]]
 """By call and commit: CPU and median latency of each round, in microseconds."""
@@ -79,9 +82,10 @@ async def measure(servers: dict[str, Server]) -> Measured:
         for call, (asked, count, connections) in CALLS.items():
             for commit, server in servers.items():
                 before = server.cpu_seconds()
-                run = await load(server.port, [asked], count=count, connections=connections)
+                run = await load(server.port, asked, count=count, connections=connections)
                 assert not run.errors
-                taken = (server.cpu_seconds() - before) / count * 1e6, run.latency(0.5) * 1e6
+                latency = statistics.median(run.latencies[len(asked) - 1 :: len(asked)])
+                taken = (server.cpu_seconds() - before) / count * len(asked) * 1e6, latency * 1e6
                 if turn:  # the first warms up
                     found.setdefault((call, commit), []).append(taken)
     return found
