@@ -282,6 +282,8 @@ class Conversations:
             ranges = [("LRANGE", keys.log, first - 1, first + len(records) - 2) for first, records in step]
             *found, history = await self._client.commands([*ranges, ("HMGET", keys.conversation, "created", "edited")])
             check_history(history, state)
+            if len(step) == 1:
+                self._recent.extend(name, state, step[0][0], found[0])
 
             def opened(sealer: AnySealer, step: Any = step, found: Any = found) -> list[bytes]:
                 if not (state.sealed or sealer.active):

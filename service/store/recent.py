@@ -16,7 +16,9 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from service.store.replies import Reply, Tail
+import msgspec
+
+from service.store.replies import Reply, State, Tail
 
 _KEPT_SECONDS = 300.0
 _SHARE = 8
@@ -64,6 +66,18 @@ class Recent:
             self.forget(next(iter(self._held)))
         if self._sweep is None:
             self._sweep = asyncio.get_running_loop().call_later(_KEPT_SECONDS, self._forget_old)
+
+    def extend(self, name: str, state: State, first_seq: int, bodies: list[bytes]) -> None:
+        """Hold bodies from ``first_seq`` on beside those that are held, if these come next and ``state`` is of the same."""
+        held = self._held.get(name)
+        if held is None or (held.reply.version, held.reply.mark) != (state.version, state.mark):
+            return
+        reply, tail = held.reply._replace(bodies=[*bodies, *held.reply.bodies]), held.tail
+        if first_seq + len(reply.bodies) != reply.length + 1:
+            return
+        if tail is not None:
+            tail = msgspec.structs.replace(tail, bodies=reply.bodies, bodies_seq=first_seq)
+        self.keep(name, held.asked, reply, tail)
 
     def use(self, name: str, held: Held) -> None:
         """Keep what is held, if it still is, for longer."""

@@ -70,6 +70,11 @@ class State(msgspec.Struct, frozen=True):
         """What tells histories apart that do not just go on: when it was created, and its version of the last edit."""
         return self.created_ms, self.edited
 
+    @property
+    def mark(self) -> bytes:
+        """The same as ``read_window`` has it."""
+        return f"{self.created_ms}:{self.edited or ''}:{'1' if self.rich else ''}".encode()
+
 
 class Message(msgspec.Struct, frozen=True):
     """A stored message: its place, who it is, its record, its body as JSON; ``standing`` is record and details as stored,

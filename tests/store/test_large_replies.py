@@ -36,7 +36,7 @@ async def test_a_message_of_any_size_is_a_page(
 
 async def test_a_tail_brings_the_newest_bodies(conversations: Conversations, conversation: str) -> None:
     """Records of the whole tail, bodies as far as bytes go; the others are read by their seqs, in steps, and equal."""
-    entries = [said("x" * MEGABYTE, identity=f"m{n}-")[0] for n in range(10)]
+    entries = [said("x" * 40_000, identity=f"m{n}-")[0] for n in range(10)]
     for entry in entries:
         await conversations.append("default", conversation, [entry], **APPEND)
     read = {"known_version": "", "budget": 100_000_000, "column": 0, "most": 0}

@@ -13,12 +13,10 @@
 -- Where since is not 0, records, details and bodies are of the messages after it: the caller has the others, and nothing
 -- changed them. A tail that has grown to twice what is wanted is sent anew, shorter.
 --
--- Bodies are the newest ones of the tail, MOST bytes at most, or one; and of the pinned messages before it, those beyond MOST
--- come without theirs. Few windows need more, and whoever needs more asks for it.
---
--- Records are one string, because that is read at memory speed. Bodies are not joined: that would copy them twice here,
--- where all clients wait.
-local ENOUGH, SLACK, RECORD, SIZE, MOST = 64, 1.2, 24, 12, 4194304
+-- Bodies are the newest ones of the tail, NEAR bytes at most, or one; and of the pinned messages before it, those beyond MOST
+-- come without theirs. What passes through a script is copied once more where all clients wait; so who needs more asks for
+-- it by a plain LRANGE, and asks for what the window holds alone. Records are one string, read at memory speed.
+local ENOUGH, SLACK, RECORD, SIZE, NEAR, MOST = 64, 1.2, 24, 12, 131072, 4194304
 local conversation, log, counts, details, grounding, pinned = unpack(KEYS)
 local fields = redis.call('HGETALL', conversation)
 if #fields == 0 then
@@ -49,7 +47,7 @@ local records = redis.call('GETRANGE', counts, (from - 1) * RECORD, -1)
 local beside = state.rich and table.concat(redis.call('LRANGE', details, from - 1, -1)) or ''
 local bodies = {}
 if from <= length then
-  local integer, left, newest, last = struct.unpack, MOST, 0, #records - RECORD + SIZE + 1
+  local integer, left, newest, last = struct.unpack, NEAR, 0, #records - RECORD + SIZE + 1
   for at = last, SIZE + 1, -RECORD do
     left = left - integer('<I4', records, at)
     if left < 0 and newest > 0 then break end
