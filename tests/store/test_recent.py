@@ -25,10 +25,10 @@ from service.store.replies import Reply
 EMPTY = Reply(1, b"", [], 0, 1, b"", b"", [], b"", [], [], 0)
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 READ: dict[str, Any] = {"known_version": "", "budget": 1000, "column": 0, "most": 0}
-LONG = ("user", " " * 60_000, None, False, False)
+LONG = [("user", " " * 60_000 + mark, None, False, False) for mark in "abc"]
 """More bytes than tokens: a window of two or three holds more than one reply has."""
 CHANGES = st.one_of(
-    st.tuples(st.just("append"), st.lists(st.just(LONG), min_size=1, max_size=3)),
+    st.tuples(st.just("append"), st.lists(st.sampled_from(LONG), min_size=1, max_size=3)),
     st.tuples(st.just("summary"), PLACE),
     st.tuples(st.just("settings"), TEXTS),
     st.tuples(st.just("created anew"), st.none()),
@@ -142,14 +142,15 @@ async def test_what_was_read_behind_is_held_too(
     await client.open()
     try:
         conversations = Conversations(client, data_keys=DataKeys(client, keys), recent_bytes=2**23)
-        long, more = said(*["x" * 40_000] * 10), said("and then?")
+        long, more = said(*[str(n) * 40_000 for n in range(10)]), said("and then?")
         await conversations.append("default", conversation, long, **APPEND)
         read = {**READ, "budget": 1_000_000}
         tail = await conversations.read_window("default", conversation, **read)
         assert tail is not None
         assert tail.bodies_seq == 8
-        older = tail.records[:7]
-        await conversations.read_bodies("default", conversation, [(1, older)], state=tail.state)
+        for first, last in ((3, 4), (1, 7)):  # the first of them do not come before those that are held
+            older = tail.records[first - 1 : last]
+            await conversations.read_bodies("default", conversation, [(first, older)], state=tail.state)
         await conversations.append("default", conversation, more, **APPEND)
         tail = await conversations.read_window("default", conversation, **read)
         assert tail is not None
