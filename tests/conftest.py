@@ -7,7 +7,6 @@ loop. A few tests talk to ``sash serve`` itself.
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ import pytest_asyncio
 import redis
 from api.conformity import conform
 from store.key_leaks import conversations_in, leaks
+from store.servers import free_port
 
 from service.api.edge import App
 from service.app import create_app
@@ -183,14 +183,6 @@ def kill(store: EmbeddedStore) -> None:
     os.kill(store.pid, signal.SIGKILL)
     while store.running:
         time.sleep(0.002)
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="session")

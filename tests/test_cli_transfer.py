@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 from click.testing import CliRunner, Result
-from conftest import Served, free_port
+from conftest import Served
+from store.servers import free_port
 
 from service.cli import main
 from service.commands.server import Refused, Server, Unreachable, read_key

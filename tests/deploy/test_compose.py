@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import redis
 import yaml
-from conftest import ROOT, free_port
+from conftest import ROOT
+from store.servers import free_port
 
 from service.settings import Settings
 from service.store.embedded import EmbeddedStore

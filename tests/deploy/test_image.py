@@ -15,7 +15,8 @@ import dockerfile
 import httpx
 import pytest
 import redis
-from conftest import ROOT, free_port
+from conftest import ROOT
+from store.servers import free_port
 
 from service.store.embedded import EmbeddedStore
 

@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from conftest import ROOT, Served, free_port
+from conftest import ROOT, Served
+from store.servers import free_port
 
 pytestmark = [
     pytest.mark.deploy,

@@ -7,6 +7,7 @@ the path, such as Debian's Redis 7.0. Nothing is downloaded and nothing outlives
 import asyncio
 import importlib.util
 import os
+import random
 import shutil
 import signal
 import socket
@@ -24,6 +25,7 @@ from service.store.embedded import _bundled_binary
 _START_SECONDS = 20
 _CLUSTER_SECONDS = 40
 _SLOTS = 16384
+_random = random.SystemRandom()  # the other one is seeded, in every process of a run alike
 
 
 def binaries() -> dict[str, Path | None]:
@@ -39,13 +41,19 @@ def binaries() -> dict[str, Path | None]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on, with room for a cluster's bus 10,000 above."""
+    """A port that nobody listens on, with room for a cluster's bus 10,000 above.
+
+    Below those that connections are given, or a client would take it before the server does.
+    """
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-        if port < 55000:
-            return port
+        port = _random.randrange(11_000, 22_000)
+        try:
+            for each in (port, port + 10_000):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", each))
+        except OSError:
+            continue
+        return port
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = _START_SECONDS) -> None:
