@@ -67,13 +67,13 @@ class View(msgspec.Struct, frozen=True):
         return sorted(self.outside) + sorted(map(self.seq, self.always))
 
     def always_costs(self) -> dict[str, int]:
-        """Tokens of what is in every window, by the reason for it."""
+        """Tokens of what is in every window, by the reason for it, the oldest first."""
         costs: dict[str, int] = {}
-        for index, why in self.always.items():
-            costs[why] = costs.get(why, 0) + self.unit_costs[index]
         for seq, cost in self.outside.items():
             why = self.why(seq)
             costs[why] = costs.get(why, 0) + cost
+        for index, why in self.always.items():
+            costs[why] = costs.get(why, 0) + self.unit_costs[index]
         return costs
 
     def record(self, seq: int) -> Record:

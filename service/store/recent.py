@@ -68,12 +68,12 @@ class Recent:
             self._sweep = asyncio.get_running_loop().call_later(_KEPT_SECONDS, self._forget_old)
 
     def extend(self, name: str, state: State, first_seq: int, bodies: list[bytes]) -> None:
-        """Hold bodies from ``first_seq`` on beside those that are held, if these come next and ``state`` is of the same."""
+        """Hold bodies of the tail, from ``first_seq`` on, where those that are held come next and ``state`` stands."""
         held = self._held.get(name)
         if held is None or (held.reply.version, held.reply.mark) != (state.version, state.mark):
             return
         reply, tail = held.reply._replace(bodies=[*bodies, *held.reply.bodies]), held.tail
-        if first_seq + len(reply.bodies) != reply.length + 1:
+        if first_seq != reply.bodies_seq or first_seq < reply.first:
             return
         if tail is not None:
             tail = msgspec.structs.replace(tail, bodies=reply.bodies, bodies_seq=first_seq)

@@ -111,6 +111,11 @@ class Reply(NamedTuple):
     question: list[bytes]
     since: int
 
+    @property
+    def bodies_seq(self) -> int:
+        """Where the bodies begin."""
+        return self.length - len(self.bodies) + 1
+
 
 class Tail(msgspec.Struct, frozen=True):
     """The end of a conversation as one read gave it: records from ``first_seq`` on, bodies from ``bodies_seq`` on."""
@@ -227,11 +232,13 @@ def joined(had: Reply | None, new: Reply) -> Reply:
     """What the store answered, with what the caller ``had`` before it."""
     if had is None or not new.since:
         return new
+    gone = new.first - had.first
+    bodies_gone = max(0, new.first - had.bodies_seq)
     complete = len(new.bodies) * RECORD_BYTES == len(new.records)  # else so much is new that older bodies stand alone
     return new._replace(
-        records=had.records + new.records,
+        records=had.records[gone * RECORD_BYTES :] + new.records,
         details=had.details + new.details,
-        bodies=[*had.bodies, *new.bodies] if complete else new.bodies,
+        bodies=[*had.bodies[bodies_gone:], *new.bodies] if complete else new.bodies,
         since=0,
     )
 
@@ -245,7 +252,7 @@ def tail_of(sealer: AnySealer, name: str, reply: Reply) -> Tail:
         outside[state.question] = _message(sealer, state.question, *question)
     tail = unpack_many(reply.records, reply.details)
     asked = outside[state.question].record if question else tail[state.question - first] if documents else None
-    bodies, bodies_seq = reply.bodies, reply.length - len(reply.bodies) + 1
+    bodies, bodies_seq = reply.bodies, reply.bodies_seq
     if state.sealed or sealer.active:
         bodies = open_bodies(sealer, tail[bodies_seq - first :], bodies)
     return Tail(

@@ -1,10 +1,10 @@
 """What a worker holds of conversations in use: bounded, dropped in time, and never another answer than the store's."""
 
 import asyncio
+from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
-import httpx
 import pytest
 from api.test_history_properties import PLACE, QUERIES, STEPS, TEXTS, Talk, plain
 from conftest import http, lifespan
@@ -25,14 +25,21 @@ from service.store.replies import Reply
 EMPTY = Reply(1, b"", [], 0, 1, b"", b"", [], b"", [], [], 0)
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 READ: dict[str, Any] = {"known_version": "", "budget": 1000, "column": 0, "most": 0}
-LONG = [("user", " " * 60_000 + mark, None, False, False) for mark in "abc"]
-"""More bytes than tokens: a window of two or three holds more than one reply has."""
+LIMITED = st.builds(lambda query, limit: {**query, **({"limit": limit} if limit else {})}, QUERIES, st.integers(0, 6))
+"""A limit makes a tail short, so that it leaves messages behind as turns come."""
 CHANGES = st.one_of(
-    st.tuples(st.just("append"), st.lists(st.sampled_from(LONG), min_size=1, max_size=3)),
+    st.tuples(st.just("long"), st.text("abc", min_size=1, max_size=3)),
     st.tuples(st.just("summary"), PLACE),
     st.tuples(st.just("settings"), TEXTS),
     st.tuples(st.just("created anew"), st.none()),
 )
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
+    """A server of these tests' own: keys of encryption stay in it."""
+    with EmbeddedStore(tmp_path_factory.mktemp("own"), fsync="everysec") as running:
+        yield running
 
 
 def weighing(size_bytes: int) -> Reply:
@@ -132,13 +139,9 @@ async def test_the_store_sends_what_came_since_alone(store: EmbeddedStore, conve
         await client.close()
 
 
-@pytest.mark.usefixtures("nothing_left")
-@pytest.mark.parametrize("keys", [(), (b"k" * 32,)], ids=["plain", "encrypted"])
-async def test_what_was_read_behind_is_held_too(
-    store: EmbeddedStore, conversation: str, keys: tuple[bytes, ...]
-) -> None:
+async def test_what_was_read_behind_is_held_too(own: EmbeddedStore, conversation: str, keys: tuple[bytes, ...]) -> None:
     """A long window's older bodies are read once; what comes next is put after them."""
-    client = Client(store.url, scripts=(*SCRIPTS, *datakeys.SCRIPTS))
+    client = Client(own.url, scripts=(*SCRIPTS, *datakeys.SCRIPTS))
     await client.open()
     try:
         conversations = Conversations(client, data_keys=DataKeys(client, keys), recent_bytes=2**23)
@@ -160,10 +163,9 @@ async def test_what_was_read_behind_is_held_too(
         await client.close()
 
 
-@pytest.mark.usefixtures("nothing_left")
-async def test_what_is_encrypted_is_held_encrypted(store: EmbeddedStore, conversation: str) -> None:
+async def test_what_is_encrypted_is_held_encrypted(own: EmbeddedStore, conversation: str) -> None:
     """A worker's memory has no more of it than the store, between two requests."""
-    client = Client(store.url, scripts=(*SCRIPTS, *datakeys.SCRIPTS))
+    client = Client(own.url, scripts=(*SCRIPTS, *datakeys.SCRIPTS))
     await client.open()
     try:
         conversations = Conversations(client, data_keys=DataKeys(client, (b"k" * 32,)), recent_bytes=2**20)
@@ -188,6 +190,8 @@ class Changing(Talk):
             case "summary" if self.length:
                 summary = {"text": "what was said", "through_seq": argument % self.length + 1}
                 await self.ok("PUT", "summary", json=summary)
+            case "long":  # more bytes than tokens: a window of two or three holds more than one reply has
+                await self.append([plain("user", " " * 60_000 + mark, None, False, False) for mark in argument])  # noqa: FBT003
             case "settings":
                 answer = await self.client.patch(f"/conversations/{self.id}", json={"system": argument})
                 assert answer.status_code == 200, answer.text
@@ -199,20 +203,25 @@ class Changing(Talk):
                 await super().do(name, argument)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=st.lists(st.one_of(STEPS.map(lambda steps: steps[0]), CHANGES), max_size=15), query=QUERIES)
+@pytest.fixture(params=[(), (b"k" * 32,)], ids=["plain", "encrypted"])
+def keys(request: pytest.FixtureRequest) -> tuple[bytes, ...]:
+    """No key for encryption at rest, and one."""
+    return tuple(request.param)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.one_of(STEPS.map(lambda steps: steps[0]), CHANGES), max_size=15), query=LIMITED)
 async def test_who_remembers_says_what_who_forgets_says(
-    client: httpx.AsyncClient,
-    store: EmbeddedStore,
-    encryption_key: tuple[bytes, ...],
-    steps: list[tuple[str, Any]],
-    query: dict[str, Any],
+    own: EmbeddedStore, keys: tuple[bytes, ...], steps: list[tuple[str, Any]], query: dict[str, Any]
 ) -> None:
     """Whatever is done to a history, and by which worker, one that holds it gives the window of one that holds nothing."""
-    forgetful = Settings(
-        redis_url=store.url, store_connections=1, durability="fast", encryption_key=encryption_key, recent_bytes=0
-    )
-    async with lifespan(create_app(forgetful)) as app, http(app) as other:
+    same: dict[str, Any] = {"redis_url": own.url, "store_connections": 1, "durability": "fast", "encryption_key": keys}
+    async with (
+        lifespan(create_app(Settings(**same))) as remembering,
+        lifespan(create_app(Settings(**same, recent_bytes=0))) as forgetting,
+        http(remembering) as client,
+        http(forgetting) as other,
+    ):
         talk, workers = Changing(client), cycle([other, client])
         await talk.append([plain("user", "hello", None, False, False)])  # noqa: FBT003
         for name, argument in [("nothing", None), *steps]:
@@ -222,5 +231,3 @@ async def test_who_remembers_says_what_who_forgets_says(
                 path = f"/conversations/{talk.id}/window"
                 one, two = [await worker.get(path, params=asked) for worker in (client, other)]
                 assert (one.status_code, one.content) == (two.status_code, two.content)
-        for identity in talk.made:
-            await client.delete(f"/conversations/{identity}")

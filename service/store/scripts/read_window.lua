@@ -10,8 +10,8 @@
 --        no message is rich, {body, …}, documents of the newest user message or '', pinned before the tail (seq, record and
 --        body, …), newest user message's record, details and body when it is before the tail, since}
 --
--- Where since is not 0, records, details and bodies are of the messages after it: the caller has the others, and nothing
--- changed them. A tail that has grown to twice what is wanted is sent anew, shorter.
+-- Where since is not 0, records, details and bodies are of the messages after it: the caller has the others from first on, and
+-- nothing changed them. Details that the caller has joined cannot be cut, so with them its tail grows, to twice what is wanted.
 --
 -- Bodies are the newest ones of the tail, NEAR bytes at most, or one; and of the pinned messages before it, those beyond MOST
 -- come without theirs. What passes through a script is copied once more where all clients wait; so who needs more asks for
@@ -38,8 +38,12 @@ end
 if most > 0 and most < wanted then wanted = most + 1 end
 local first = math.max(1, length - wanted + 1)
 local since, had_first, had_last = 0, tonumber(ARGV[6]), tonumber(ARGV[7])
-if ARGV[5] == mark and had_first <= first and had_last <= length and length - had_first < 2 * wanted then
-  first, since = had_first, had_last
+if ARGV[5] == mark and had_first <= first and first <= had_last and had_last <= length then
+  if not state.rich then
+    since = had_last
+  elseif length - had_first < 2 * wanted then
+    first, since = had_first, had_last
+  end
 end
 local from = math.max(first, since + 1)
 
