@@ -235,6 +235,7 @@ class Conversations:
         made of it, unless somebody's key is needed for that.
         """
         if not found:
+            self._recent.forget(name)
             raise NotFound("There is no such conversation.")
         if had is None and len(found) == 1:
             return None

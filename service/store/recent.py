@@ -102,8 +102,6 @@ class Recent:
 
 
 def _size_bytes(reply: Reply) -> int:
-    values = (
-        *(reply.records, reply.details, reply.documents),
-        *(*reply.fields, *reply.bodies, *reply.before, *reply.question),
-    )
-    return sum(map(len, values)) + _OBJECT_BYTES * len(values)
+    lists = (reply.fields, reply.bodies, reply.before, reply.question)
+    values = sum(sum(map(len, each)) + _OBJECT_BYTES * len(each) for each in lists)
+    return values + len(reply.records) + len(reply.details) + len(reply.documents) + 3 * _OBJECT_BYTES

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from store.entries import said
 
 from service.app import create_app
+from service.problems import NotFound
 from service.settings import Settings
 from service.store import datakeys, recent
 from service.store.client import Client
@@ -134,7 +135,13 @@ async def test_the_store_sends_what_came_since_alone(store: EmbeddedStore, conve
         assert await read() == [entry.body for entry in more]
         assert Reply(*replies[4]).since == 0
         await conversations.erase("default", conversation, if_match="")
-        assert conversations._recent.size_bytes == 0
+        assert conversations.recent_bytes == 0
+        await conversations.append_and_read("default", conversation, more, **APPEND, budget=1000, column=0, most=0)
+        assert conversations.recent_bytes > 0
+        await other.erase("default", conversation, if_match="")
+        with pytest.raises(NotFound):
+            await read()
+        assert conversations.recent_bytes == 0
     finally:
         await client.close()
 
