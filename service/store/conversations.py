@@ -398,6 +398,7 @@ def _read_call(
     keys, (budget, column, most) = keys_of(name), asked
     wanted = (keys.conversation, keys.log, keys.counts, keys.details, keys.grounding, keys.pinned)
     if had is None:
-        return "read_window", wanted, (known_version, budget, _TOTALS[column], most, "", 0, 0)
+        return "read_window", wanted, (known_version, budget, _TOTALS[column], most, "", "", 0, 0, "")
     reply = had.reply
-    return "read_window", wanted, (reply.version, budget, _TOTALS[column], most, reply.mark, reply.first, reply.length)
+    held = (reply.mark, reply.updated, reply.first, reply.length, reply.last)
+    return "read_window", wanted, (reply.version, budget, _TOTALS[column], most, *held)

@@ -30,8 +30,8 @@ cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documen
 message; ``rich`` 1 when a message's cost is in its details; ``sealed`` 1 when
 a message of it is encrypted; ``open`` the tool group that waits for results, JSON;
 ``summary`` JSON, and ``through`` the last seq that it covers; ``summarizer`` who writes the next one, and until when;
-``edited`` the version at which history last changed other than by an append; ``token`` the request that made the
-conversation; ``owner`` whose it is, where the settings are encrypted: an owner's conversations can be
+``edited`` the version at which history last changed other than by an append, ``edited_ms`` when; ``token`` the request that
+made the conversation; ``owner`` whose it is, where the settings are encrypted: an owner's conversations can be
 erased without the key.
 
 Other keys are no conversation's and live in slots of their own: owners' lists (``owners.py``), requests under a key

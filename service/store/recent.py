@@ -2,8 +2,8 @@
 
 A turn changes the end of a conversation, and a window of a long one is large: without this all of it would come out of the
 store again for every turn. The store is asked each time all the same, in the one round trip that a window costs, and says
-whether what is held here still stands: it does unless the history was changed other than by an append. So every replica
-gives the same window, whoever appended.
+whether what is held here still stands: it does unless the history was changed other than by an append, or the store lost
+what it had. So every replica gives the same window, whoever appended.
 
 Values are held as they are stored, so what is sealed is sealed here, and opened each time. An erased conversation is
 forgotten by the worker that erased it, and by the others ``_KEPT_SECONDS`` after the last window that they made of it, at

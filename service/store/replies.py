@@ -51,6 +51,8 @@ class State(msgspec.Struct, frozen=True):
     summary: Summary | None
     ttl_ms: int | None
     expires_ms: int | None = None
+    mark: bytes = b""
+    """As ``read_window`` has it."""
     edited: int = 0
     """The version at which history last changed other than by an append."""
     standing: bytes = b""
@@ -69,11 +71,6 @@ class State(msgspec.Struct, frozen=True):
     def made(self) -> tuple[int, int]:
         """What tells histories apart that do not just go on: when it was created, and its version of the last edit."""
         return self.created_ms, self.edited
-
-    @property
-    def mark(self) -> bytes:
-        """The same as ``read_window`` has it."""
-        return f"{self.created_ms}:{self.edited or ''}:{'1' if self.rich else ''}".encode()
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -96,10 +93,13 @@ class Shut(msgspec.Struct, frozen=True):
 
 class Reply(NamedTuple):
     """What ``read_window`` answers: values as they are stored, messages from ``first`` on; ``mark`` tells histories apart
-    that do not just go on. Where ``since`` is not 0, records, details and bodies are of the messages after it alone."""
+    that do not just go on, ``last`` is the newest message's details. Where ``since`` is not 0, records, details and bodies
+    are of the messages after it alone."""
 
     version: int
     mark: bytes
+    updated: bytes
+    last: bytes
     fields: list[bytes]
     length: int
     first: int
@@ -201,7 +201,13 @@ def appended_of(sealer: AnySealer, reply: list[Any]) -> AppendReply:
 
 
 def state_of(
-    sealer: AnySealer, name: str, flat: Sequence[bytes], length: int, *, expires_ms: int | None = None
+    sealer: AnySealer,
+    name: str,
+    flat: Sequence[bytes],
+    length: int,
+    *,
+    mark: bytes = b"",
+    expires_ms: int | None = None,
 ) -> State:
     """A conversation's state, out of its hash."""
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
@@ -221,6 +227,7 @@ def state_of(
         summary=decode_summary(sealer.open(Kind.SUMMARY, summary)) if summary else None,
         ttl_ms=int(ttl) if ttl else None,
         expires_ms=expires_ms,
+        mark=mark,
         edited=int(fields.get(b"edited", 0)),
         standing=fields[b"s"],
         sealed=b"sealed" in fields,
@@ -245,7 +252,7 @@ def joined(had: Reply | None, new: Reply) -> Reply:
 
 def tail_of(sealer: AnySealer, name: str, reply: Reply) -> Tail:
     """The tail that a reply holds. Raises CannotOpen, UnknownKey."""
-    state = state_of(sealer, name, reply.fields, reply.length)
+    state = state_of(sealer, name, reply.fields, reply.length, mark=reply.mark)
     first, before, documents, question = reply.first, reply.before, reply.documents, reply.question
     outside = {int(before[i]): _split(sealer, int(before[i]), before[i + 1]) for i in range(0, len(before), 2)}
     if question:

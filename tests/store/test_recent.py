@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
+import httpx
 import pytest
+import redis
 from api.test_history_properties import PLACE, QUERIES, STEPS, TEXTS, Talk, plain
 from conftest import http, lifespan
 from hypothesis import HealthCheck, given, settings
@@ -20,10 +22,11 @@ from service.store.client import Client
 from service.store.conversations import SCRIPTS, Conversations
 from service.store.datakeys import DataKeys
 from service.store.embedded import EmbeddedStore
+from service.store.layout import keys_of
 from service.store.recent import Recent
 from service.store.replies import Reply
 
-EMPTY = Reply(1, b"", [], 0, 1, b"", b"", [], b"", [], [], 0)
+EMPTY = Reply(1, b"", b"", b"", [], 0, 1, b"", b"", [], b"", [], [], 0)
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 READ: dict[str, Any] = {"known_version": "", "budget": 1000, "column": 0, "most": 0}
 LIMITED = st.builds(lambda query, limit: {**query, **({"limit": limit} if limit else {})}, QUERIES, st.integers(0, 6))
@@ -33,6 +36,7 @@ CHANGES = st.one_of(
     st.tuples(st.just("summary"), PLACE),
     st.tuples(st.just("settings"), TEXTS),
     st.tuples(st.just("created anew"), st.none()),
+    st.tuples(st.sampled_from(["saved", "brought back"]), st.none()),
 )
 
 
@@ -41,6 +45,13 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
     """A server of these tests' own: keys of encryption stay in it."""
     with EmbeddedStore(tmp_path_factory.mktemp("own"), fsync="everysec") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
+    """The same server, behind the service's back."""
+    with redis.Redis.from_url(own.url) as connection:
+        yield connection
 
 
 def weighing(size_bytes: int) -> Reply:
@@ -190,7 +201,15 @@ async def test_what_is_encrypted_is_held_encrypted(own: EmbeddedStore, conversat
 
 
 class Changing(Talk):
-    """A conversation whose settings and summary change too, told what to do by either of two workers."""
+    """A conversation whose settings and summary change too, told what to do by either of two workers.
+
+    Its store may lose what it had, as one does whose disk or replica is behind: it is brought back as it was saved.
+    """
+
+    def __init__(self, client: httpx.AsyncClient, raw: redis.Redis) -> None:
+        super().__init__(client)
+        self.raw = raw
+        self.saved: tuple[str, int, dict[str, bytes]] | None = None
 
     async def do(self, name: str, argument: Any) -> None:
         match name:
@@ -202,6 +221,15 @@ class Changing(Talk):
             case "settings":
                 answer = await self.client.patch(f"/conversations/{self.id}", json={"system": argument})
                 assert answer.status_code == 200, answer.text
+            case "saved":
+                keys = keys_of(f"default/{self.id}")
+                self.saved = self.id, self.length, {key: value for key in keys if (value := self.raw.dump(key))}
+            case "brought back" if self.saved:
+                self.id, self.length, values = self.saved
+                self.last = []
+                self.raw.delete(*keys_of(f"default/{self.id}"))
+                for key, value in values.items():
+                    self.raw.restore(key, 0, value)
             case "created anew":
                 await self.client.delete(f"/conversations/{self.id}")
                 self.length = 0
@@ -219,7 +247,7 @@ def keys(request: pytest.FixtureRequest) -> tuple[bytes, ...]:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.one_of(STEPS.map(lambda steps: steps[0]), CHANGES), max_size=15), query=LIMITED)
 async def test_who_remembers_says_what_who_forgets_says(
-    own: EmbeddedStore, keys: tuple[bytes, ...], steps: list[tuple[str, Any]], query: dict[str, Any]
+    own: EmbeddedStore, raw: redis.Redis, keys: tuple[bytes, ...], steps: list[tuple[str, Any]], query: dict[str, Any]
 ) -> None:
     """Whatever is done to a history, and by which worker, one that holds it gives the window of one that holds nothing."""
     same: dict[str, Any] = {"redis_url": own.url, "store_connections": 1, "durability": "fast", "encryption_key": keys}
@@ -229,7 +257,7 @@ async def test_who_remembers_says_what_who_forgets_says(
         http(remembering) as client,
         http(forgetting) as other,
     ):
-        talk, workers = Changing(client), cycle([other, client])
+        talk, workers = Changing(client, raw), cycle([other, client])
         await talk.append([plain("user", "hello", None, False, False)])  # noqa: FBT003
         for name, argument in [("nothing", None), *steps]:
             talk.client = next(workers)

@@ -3,12 +3,16 @@
 --
 -- KEYS  conversation, log, counts, details, grounding, pinned
 -- ARGV  1 version that the caller has, or ''   2 budget in tokens, 0 when not known   3 field of the total: t0 or t1
---       4 most messages, 0 for no limit   5 mark of the history that the caller has messages of, or ''   6, 7 the first and
---         the last seq of these
+--       4 most messages, 0 for no limit   5 mark of the history that the caller has messages of, or ''   6 when that was
+--         updated   7 8 the first and the last seq of these   9 details of the last
 -- Gives {} when there is no such conversation; {version} when the caller has it; else
---       {version, mark, fields of the conversation, length, first seq of the tail, records joined, details joined or '' when
---        no message is rich, {body, …}, documents of the newest user message or '', pinned before the tail (seq, record and
---        body, …), newest user message's record, details and body when it is before the tail, since}
+--       {version, mark, when it was updated, details of the newest message, fields of the conversation, length, first seq of
+--        the tail, records joined, details joined or '' when no message is rich, {body, …}, documents of the newest user
+--        message or '', pinned before the tail (seq, record and body, …), newest user message's record, details and body
+--        when it is before the tail, since}
+--
+-- A store that lost its newest writes counts the same versions and seqs anew: so what the caller has is told by times, too, and
+-- by its last message.
 --
 -- Where since is not 0, records, details and bodies are of the messages after it: the caller has the others from first on, and
 -- nothing changed them. Details that the caller has joined cannot be cut, so with them its tail grows, to twice what is wanted.
@@ -24,8 +28,8 @@ if #fields == 0 then
 end
 local state = {}
 for i = 1, #fields, 2 do state[fields[i]] = fields[i + 1] end
-local mark = state.created .. ':' .. (state.edited or '') .. ':' .. (state.rich or '')
-if ARGV[1] == state.v and (ARGV[5] == '' or ARGV[5] == mark) then
+local mark = table.concat({state.created, state.edited or '', state.edited_ms or '', state.rich or ''}, ':')
+if ARGV[1] == state.v and (ARGV[5] == '' or ARGV[5] == mark and ARGV[6] == state.updated) then
   return {tonumber(state.v)}
 end
 
@@ -37,8 +41,8 @@ if budget > 0 then
 end
 if most > 0 and most < wanted then wanted = most + 1 end
 local first = math.max(1, length - wanted + 1)
-local since, had_first, had_last = 0, tonumber(ARGV[6]), tonumber(ARGV[7])
-if ARGV[5] == mark and had_first <= first and first <= had_last and had_last <= length then
+local since, had_first, had_last = 0, tonumber(ARGV[7]), tonumber(ARGV[8])
+if ARGV[5] == mark and had_first <= first and first <= had_last and redis.call('LINDEX', details, had_last - 1) == ARGV[9] then
   if not state.rich then
     since = had_last
   elseif length - had_first < 2 * wanted then
@@ -85,4 +89,7 @@ for _, seq in ipairs(first > 1 and redis.call('HKEYS', pinned) or {}) do
     before[#before + 1] = value
   end
 end
-return {tonumber(state.v), mark, fields, length, first, records, beside, bodies, documents, before, question, since}
+return {
+  tonumber(state.v), mark, state.updated, redis.call('LINDEX', details, -1) or '', fields, length, first, records, beside, bodies,
+  documents, before, question, since,
+}

@@ -36,7 +36,7 @@ end
 -- A summary of it may say what it said.
 if tonumber(state[3] or 0) >= seq then redis.call('HDEL', conversation, 'summary', 'through') end
 local version = redis.call('HINCRBY', conversation, 'v', 1)
-redis.call('HSET', conversation, 'updated', ARGV[3], 'edited', version)
+redis.call('HSET', conversation, 'updated', ARGV[3], 'edited', version, 'edited_ms', ARGV[3])
 -- So may answers that are kept to be given again.
 redis.call('UNLINK', answers)
 mark_done(ARGV[2], ARGV[3], state[2])

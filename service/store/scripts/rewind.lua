@@ -61,7 +61,7 @@ for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
 end
 if tonumber(state[3] or 0) > keep then redis.call('HDEL', conversation, 'summary', 'through') end
 local version = redis.call('HINCRBY', conversation, 'v', 1)
-redis.call('HSET', conversation, 'updated', ARGV[3], 'edited', version, 'user', user, 'open', ARGV[10])
+redis.call('HSET', conversation, 'updated', ARGV[3], 'edited', version, 'edited_ms', ARGV[3], 'user', user, 'open', ARGV[10])
 redis.call('UNLINK', answers)
 mark_done(ARGV[2], ARGV[3], state[2])
 renew(state[2])
