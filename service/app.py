@@ -46,9 +46,9 @@ from service.operations.statistics import ADD_FIGURES, Statistics
 from service.operations.summarizer import Summarizer
 from service.operations.summary import Prices
 from service.operations.tracing import OpenTelemetry, PassOn, Tracing, wants_spans
-from service.operations.workers import Workers
+from service.operations.workers import FOLDER_VARIABLE, Workers
 from service.problems import UnknownModel
-from service.settings import FIGURES_VARIABLE, Settings
+from service.settings import Settings
 from service.store import claims, staging
 from service.store import conversations as stored_conversations
 from service.store import datakeys as stored_data_keys
@@ -112,7 +112,7 @@ def create_app(settings: Settings) -> App:
     stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys, recent_bytes=settings.recent_bytes)
     histories = Histories(client, stored)
     models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {}
-    folder = os.environ.get(FIGURES_VARIABLE)
+    folder = os.environ.get(FOLDER_VARIABLE)
     statistics = Statistics(client, metrics, prices=lambda name: _prices(name, models))
     workers = Workers(Path(folder) if folder else None)
     reporter = Reporter(metrics, statistics, workers, lambda: client.load, lambda: stored.recent_bytes)

@@ -1,7 +1,9 @@
-"""sash serve: the embedded store when no other is named, and the workers, whose modules this process does without."""
+"""sash serve: the embedded store when no other is named, and the workers."""
 
+import gc
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -12,13 +14,50 @@ from granian import Granian
 from granian.constants import Interfaces, Loops
 from granian.http import HTTP1Settings
 
-from service.settings import FIGURES_VARIABLE, Settings, mask_url
+from service.api.drain import Drain
+from service.api.edge import App
+from service.app import create_app
+from service.operations.workers import FOLDER_VARIABLE
+from service.settings import Settings, mask_url
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 from service.store.sealing import Master
 
 _DRAIN_SECONDS = 10
 _BUFFER_BYTES = 64 * 1024  # of each connection: what is held for a client that does not read
 _WATCH_SECONDS = 0.5
+_ORPHAN_SECONDS = 0.02
+_COLLECT_AFTER = (20_000, 20, 20)  # new objects, and rounds of the younger generation
+_SWITCH_SECONDS = 0.0005  # the HTTP loop is a thread beside Python's: for 5 ms, the default, one waited for the other
+
+
+def application() -> App:
+    """The application of a worker process; its settings come from the environment that ``run`` prepared."""
+    from service.operations.logging import configure_logging  # noqa: PLC0415 - only workers log lines
+
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    settings = Settings.read(os.environ)
+    configure_logging(settings.log_format, settings.log_level)
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    app = Drain(create_app(settings), patience_seconds=settings.request_timeout_seconds)
+    _settle()
+    return app
+
+
+def _settle() -> None:
+    """Keep the collector of cycles off what lives as long as the worker, and let a request's own objects die by count."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
+
+
+def _end_with_parent(parent: int) -> None:
+    """End when the parent is gone, however it died: a worker left behind would go on taking a share of the port.
+
+    At once and without a drain, as the parent ended: before a next service listens, so that it is never taken for it.
+    """
+    while os.getppid() == parent:
+        time.sleep(_ORPHAN_SECONDS)
+    os._exit(1)
 
 
 def run(settings: Settings) -> int:
@@ -62,9 +101,9 @@ def _serve(settings: Settings, store_url: str) -> int:
     os.environ |= _environment(settings, store_url)
     figures = _figures_folder(settings.workers)
     if figures is not None:
-        os.environ[FIGURES_VARIABLE] = figures
+        os.environ[FOLDER_VARIABLE] = figures
     server = Granian(
-        "service.worker:application",
+        "service.serve:application",
         factory=True,
         address=settings.host,
         port=settings.port,

@@ -19,8 +19,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-FIGURES_VARIABLE = "_SASH_FIGURES"
-"""The environment variable that names the workers' common folder of figures to them; nobody else sets it."""
 _TEN_YEARS_SECONDS = 10 * 365 * 24 * 3600
 _REDIS_URLS = {
     "redis": "redis://host:6379/0",

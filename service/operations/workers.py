@@ -16,6 +16,9 @@ import msgspec
 from service.operations.exposition import Gauges
 from service.operations.figures import Flat, added
 
+FOLDER_VARIABLE = "_SASH_FIGURES"
+"""The environment variable that names the folder to worker processes."""
+
 SHARE_SECONDS = 1.0
 _FRESH_SECONDS = 5.0
 """A worker that has not written for so long has ended: its gauges are gone."""
