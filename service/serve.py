@@ -1,6 +1,7 @@
 """sash serve: the embedded store when no other is named, and the workers."""
 
 import gc
+import multiprocessing
 import os
 import shutil
 import sys
@@ -17,6 +18,7 @@ from granian.http import HTTP1Settings
 from service.api.drain import Drain
 from service.api.edge import App
 from service.app import create_app
+from service.core.text import ENCODINGS, count_text
 from service.operations.workers import FOLDER_VARIABLE
 from service.settings import Settings, mask_url
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
@@ -102,6 +104,7 @@ def _serve(settings: Settings, store_url: str) -> int:
     figures = _figures_folder(settings.workers)
     if figures is not None:
         os.environ[FOLDER_VARIABLE] = figures
+    _load_vocabularies()
     server = Granian(
         "service.serve:application",
         factory=True,
@@ -123,6 +126,13 @@ def _serve(settings: Settings, store_url: str) -> int:
         if figures is not None:
             shutil.rmtree(figures, ignore_errors=True)
     return 0
+
+
+def _load_vocabularies() -> None:
+    """Load here what workers use, where they are forked: each starts at once, and all share memory that nobody writes to."""
+    if multiprocessing.get_start_method() == "fork":
+        for encoding in ENCODINGS:
+            count_text("warm", encoding)
 
 
 def _figures_folder(workers: int) -> str | None:
