@@ -97,7 +97,7 @@ def table(found: Measured, commits: list[str]) -> Table:
         for commit in commits:
             columns = zip(*found[call, commit], strict=True)
             figures = [f"{each:,.0f}" for column in columns for each in (statistics.median(column), min(column))]
-            shown.add_row(call if commit == commits[0] else "", Path(commit).name, *figures)
+            shown.add_row(call if commit == commits[0] else "", Path(commit).name or commit, *figures)
     return shown
 
 
