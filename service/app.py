@@ -38,7 +38,7 @@ from service.api.keys import Keys
 from service.api.large import Large
 from service.api.paths import Paths
 from service.core.models import Model, find_model, list_models, load_models_toml
-from service.core.text import ENCODINGS, count_text
+from service.core.text import load_vocabularies
 from service.operations.logging import get_logger
 from service.operations.metrics import Metrics
 from service.operations.reporter import Reporter
@@ -132,8 +132,7 @@ def create_app(settings: Settings) -> App:
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
-        for encoding in ENCODINGS:
-            count_text("warm", encoding)  # the vocabularies load once, before anybody waits for them
+        load_vocabularies()
         metrics.know(model.id for model in list_models(models))
         await client.open()
         reporter.start()

@@ -18,7 +18,7 @@ from granian.http import HTTP1Settings
 from service.api.drain import Drain
 from service.api.edge import App
 from service.app import create_app
-from service.core.text import ENCODINGS, count_text
+from service.core.text import load_vocabularies
 from service.operations.workers import FOLDER_VARIABLE
 from service.settings import Settings, mask_url
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
@@ -104,7 +104,8 @@ def _serve(settings: Settings, store_url: str) -> int:
     figures = _figures_folder(settings.workers)
     if figures is not None:
         os.environ[FOLDER_VARIABLE] = figures
-    _load_vocabularies()
+    if multiprocessing.get_start_method() == "fork":
+        load_vocabularies()  # workers have them from here: each starts at once, and all share memory that nobody writes to
     server = Granian(
         "service.serve:application",
         factory=True,
@@ -126,13 +127,6 @@ def _serve(settings: Settings, store_url: str) -> int:
         if figures is not None:
             shutil.rmtree(figures, ignore_errors=True)
     return 0
-
-
-def _load_vocabularies() -> None:
-    """Load here what workers use, where they are forked: each starts at once, and all share memory that nobody writes to."""
-    if multiprocessing.get_start_method() == "fork":
-        for encoding in ENCODINGS:
-            count_text("warm", encoding)
 
 
 def _figures_folder(workers: int) -> str | None:

@@ -23,7 +23,7 @@ from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
 from service.problems import Internal, StoreUnavailable, UnknownModel, WindowDoesNotFit
 from service.store.messages import STEP_BYTES
-from service.store.replies import HistoryEdited, Tail
+from service.store.replies import HistoryEdited, State, Tail
 
 _UNKNOWN_WINDOW = 100_000_000
 _ATTEMPTS = 8
@@ -122,6 +122,7 @@ class Built(NamedTuple):
 
     body: bytes
     seen: Observed
+    state: State
     window: Window
     model: Model
     parts: FixedParts
@@ -140,7 +141,7 @@ async def stored_window(context: Context, tenant: str, conversation: str, tail: 
             tail.built.clear()
             tail.built[query] = built
     if context.summarizer is not None:
-        context.summarizer.notice(tenant, conversation, tail.state, built.window, built.model)
+        context.summarizer.notice(tenant, conversation, built.state, built.window, built.model)
     key, seconds = (tenant, conversation, built.model.id), time.perf_counter() - started
     built.seen.tell(context.metrics, seconds, key=key, fixed=id(built.parts))
     return built.body
@@ -207,7 +208,7 @@ async def _window_of(
     bodies = await stored.bodies(window.seqs)
     identity = (conversation, tail.state.version)
     body, seen = answer(query, limits, parts, history, window, bodies, documents, identity)
-    return Built(body, seen, window, limits.model, parts)
+    return Built(body, seen, tail.state, window, limits.model, parts)
 
 
 def build(

@@ -25,7 +25,7 @@ class Reporter:
         statistics: Statistics,
         workers: Workers,
         load: Callable[[], Load],
-        recent_bytes: Callable[[], int] = lambda: 0,
+        recent_bytes: Callable[[], int],
     ) -> None:
         self._metrics = metrics
         self.statistics = statistics

@@ -237,13 +237,15 @@ class Conversations:
         if not found:
             self._recent.forget(name)
             raise NotFound("There is no such conversation.")
-        if had is None and len(found) == 1:
+        if len(found) > 1:
+            reply = joined(had.reply if had is not None else None, Reply(*found))
+        elif had is None:
             return None
-        if had is not None and len(found) == 1 and had.tail is not None:
+        elif had.tail is not None:
             self._recent.use(name, had)
             return had.tail
-        before = had.reply if had is not None else None
-        reply = before if before is not None and len(found) == 1 else joined(before, Reply(*found))
+        else:
+            reply = had.reply
 
         def opened(sealer: AnySealer) -> tuple[Tail, bool]:
             tail = tail_of(sealer, name, reply)

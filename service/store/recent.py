@@ -1,7 +1,7 @@
 """What recent windows were made of, so that the next one asks the store for what came since alone.
 
 A turn changes the end of a conversation, and a window of a long one is large: without this all of it would come out of the
-store again for every turn. The store is asked each time all the same, in the one round trip that a window costs, and says
+store again for every turn. The store is asked each time all the same, in the round trip that a window begins with, and says
 whether what is held here still stands: it does unless the history was changed other than by an append, or the store lost
 what it had. So every replica gives the same window, whoever appended.
 
@@ -57,7 +57,8 @@ class Recent:
         """Hold a reply, in the place of what was held before; the longest unused make room."""
         self.forget(name)
         size_bytes = _size_bytes(reply)
-        size_bytes += size_bytes + _BUILT_BYTES if tail is not None else 0
+        if tail is not None:
+            size_bytes += size_bytes + _BUILT_BYTES
         if size_bytes * _SHARE > self._most_bytes:
             return
         self._held[name] = Held(asked, reply, tail, size_bytes, time.monotonic() + _KEPT_SECONDS)
@@ -72,9 +73,10 @@ class Recent:
         held = self._held.get(name)
         if held is None or (held.reply.version, held.reply.mark) != (state.version, state.mark):
             return
-        reply, tail = held.reply._replace(bodies=[*bodies, *held.reply.bodies]), held.tail
-        if first_seq != reply.bodies_seq or first_seq < reply.first:
+        reply, tail = held.reply, held.tail
+        if first_seq < reply.first or first_seq + len(bodies) != reply.bodies_seq:
             return
+        reply = reply._replace(bodies=[*bodies, *reply.bodies])
         if tail is not None:
             tail = msgspec.structs.replace(tail, bodies=reply.bodies, bodies_seq=first_seq)
         self.keep(name, held.asked, reply, tail)
