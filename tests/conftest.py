@@ -53,6 +53,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
+    """A server of a file's own: its keys of encryption stay in it, and every byte of it may be looked at."""
+    with EmbeddedStore(tmp_path_factory.mktemp("own"), fsync="everysec") as running:
+        yield running
+
+
 @pytest.fixture(scope="session")
 def server(store: EmbeddedStore) -> Iterator[redis.Redis]:
     """The same server, for a test that looks behind the service's back."""

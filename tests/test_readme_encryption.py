@@ -3,11 +3,10 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
-import pytest
 from conftest import ROOT, http, lifespan
 from readme_blocks import block
 
@@ -16,13 +15,6 @@ from service.settings import Settings
 from service.store.embedded import EmbeddedStore
 
 OLD = "b2xk" * 10 + "b28="
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
-    """A store of this file's own: keys of tenants are for good."""
-    with EmbeddedStore(tmp_path_factory.mktemp("readme"), fsync="everysec") as store:
-        yield store
 
 
 @asynccontextmanager

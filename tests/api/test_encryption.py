@@ -50,13 +50,6 @@ SAYINGS: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
-    """A store of this file's own, whose every byte may be looked at."""
-    with EmbeddedStore(tmp_path_factory.mktemp("encrypted"), fsync="everysec") as store:
-        yield store
-
-
 @pytest.fixture
 def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
     """The store's server, empty but for what the test puts there."""

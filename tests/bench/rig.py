@@ -22,6 +22,7 @@ from service.core.settings import ConversationSettings, encode_settings
 from service.store.client import Client
 from service.store.conversations import SCRIPTS, Conversations
 from service.store.entries import prepare
+from tests.store.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 TENANT = "default"
@@ -66,13 +67,6 @@ def entries_of(count: int, size: int, first: int = 0) -> list[Entry]:
     return [
         Entry(message={"role": ("user", "assistant")[i % 2], "content": text_of(size, first + i)}) for i in range(count)
     ]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def machine(facts: dict[str, Any]) -> str:

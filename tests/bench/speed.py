@@ -34,13 +34,13 @@ from tests.bench.rig import (
     Bench,
     Server,
     entries_of,
-    free_port,
     latency,
     machine,
     serving,
     text_of,
     wait_until_ready,
 )
+from tests.store.servers import free_port
 
 ROUNDS = 5
 CONNECTIONS = 64

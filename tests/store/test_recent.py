@@ -41,13 +41,6 @@ CHANGES = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
-    """A server of these tests' own: keys of encryption stay in it."""
-    with EmbeddedStore(tmp_path_factory.mktemp("own"), fsync="everysec") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
     """The same server, behind the service's back."""
     with redis.Redis.from_url(own.url) as connection:
