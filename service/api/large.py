@@ -42,7 +42,7 @@ class Large:
         if scope["method"] == "GET" and _HEAVY.fullmatch(scope["path"]):
             charge = await self._making.take()
 
-        def made(size_bytes: int) -> None:
+        def made(size_bytes: int | None) -> None:
             nonlocal charge
             if charge:
                 self._making.give(charge, size_bytes)
@@ -60,7 +60,7 @@ class Large:
         try:
             await self._app(scope, receive, pass_on)
         finally:
-            made(0)
+            made(None)
 
 
 def _cutter(scope: Scope) -> Callable[[], None]:
@@ -102,10 +102,11 @@ class _Making:
     def _charge(self) -> int:
         return int(min(self._most, max(_LEAST_BYTES, self._like)))
 
-    def give(self, charge: int, size_bytes: int) -> None:
-        """It is made, and has so many bytes."""
+    def give(self, charge: int, size_bytes: int | None) -> None:
+        """It is made, and has so many bytes; None where it never came to be, which says nothing of the next ones."""
         self._left += charge
-        self._like = max(float(size_bytes), self._like * _FORGET)
+        if size_bytes is not None:
+            self._like = max(float(size_bytes), self._like * _FORGET)
         self._next()
 
     def _next(self) -> None:
@@ -139,6 +140,7 @@ class _Sending:
         self._most = most_bytes
         self._held: set[_Held] = set()
         self._total = 0
+        self._turn = asyncio.Lock()
 
     async def send(self, message: Message, send: Send, cut: Callable[[], None], made: Callable[[int], None]) -> None:
         """Send a body in pieces, each when the client took the ones before, so that the deadline can end the wait.
@@ -146,11 +148,14 @@ class _Sending:
         Handed over whole, it would be the server's for as long as a client cares not to read.
         """
         body: bytes = message["body"]
-        await self._room(len(body))
-        held = _Held(len(body), cut)
-        self._held.add(held)
-        self._total += held.size
-        made(held.size)
+        try:
+            async with self._turn:  # the first one looks for room, not all who wait for it
+                await self._room(len(body))
+                held = _Held(len(body), cut)
+                self._held.add(held)
+                self._total += held.size
+        finally:
+            made(len(body))
         more = message.get("more_body", False)
         try:
             await _in_pieces(body, send, held, more=more)

@@ -243,6 +243,25 @@ async def test_a_body_that_does_not_come(store: EmbeddedStore) -> None:
     assert (status, body["type"]) == (408, "/problems/request-timeout")
 
 
+async def test_a_body_that_comes_in_crumbs(app: App) -> None:
+    """It is whole in the end, and the service has not woken up for every byte of it."""
+    body, taken, looks = b'{"model":"gpt-4o","messages":[' + b" " * 200 + b"]}", 0, 0
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+
+    async def receive() -> Any:
+        """What came since the last look; a byte comes every five milliseconds."""
+        nonlocal taken, looks
+        looks += 1
+        await asyncio.sleep(max(0, started + (taken + 1) * 0.005 - loop.time()))
+        start, taken = taken, min(len(body), int((loop.time() - started) / 0.005) + 1)
+        return {"type": "http.request", "body": body[start:taken], "more_body": taken < len(body)}
+
+    status, told, _ = await called(app, scope_of("/count"), receive)
+    assert (status, told["tokens"]) == (200, 3), told  # what every request is primed with
+    assert looks < 20
+
+
 async def test_a_body_that_ends_early(app: App, server: Any) -> None:
     """A client that goes away in the middle of its body changes nothing, and nothing fails."""
     pieces = iter(

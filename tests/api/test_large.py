@@ -96,6 +96,37 @@ async def test_large_answers_are_made_a_few_at_a_time_and_small_ones_together() 
     assert most == 50
 
 
+async def test_those_who_give_up_say_nothing_of_the_next_ones() -> None:
+    """Answers that were made and never sent were large all the same: the next are made as few at a time as before."""
+    size, running, most, full = 4_000_000, 0, 0, asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+        await answers(bytes(size))(scope, receive, send)
+
+    async def take(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            await full.wait()
+
+    ask = asker(Large(app, held_bytes=size, making_bytes=2 * size))
+    first = asyncio.create_task(ask(take))
+    await asyncio.sleep(0.02)
+    for _ in range(30):
+        given_up = asyncio.create_task(ask(take))
+        await asyncio.sleep(0.003)
+        given_up.cancel()
+        await asyncio.wait((given_up,))
+    full.set()
+    await first
+    most = 0
+    await asyncio.gather(*(ask(take) for _ in range(20)))
+    assert most <= 2
+
+
 async def test_whoever_is_gone_gives_his_turn_to_the_next() -> None:
     """Requests that are cancelled in the queue, or while they are made, leave the room as it was."""
     app = Large(answers(bytes(4_000_000)), making_bytes=4_000_000)

@@ -23,11 +23,12 @@ class Scale:
     requests: int = 1_500
     absent_seconds: float = 2.0
     slow: int = 50
+    slow_rounds: int = 1
     seed: int = 1
 
 
 FULL = {"store_kills": 20, "service_kills": 50, "rollings": 3, "writers": 64, "requests": 200_000}
-FULL |= {"absent_seconds": 60.0, "slow": 1_000}
+FULL |= {"absent_seconds": 60.0, "slow": 1_000, "slow_rounds": 5}
 
 
 @dataclass
