@@ -1,5 +1,6 @@
 """Messages: append, and read back page by page."""
 
+import asyncio
 import base64
 import binascii
 import time
@@ -36,6 +37,7 @@ from service.store.replies import AppendReply, Message
 
 Req = Request[Any, Any, Any]
 _append = msgspec.json.Decoder(AppendMessages)
+_AT_ONCE = 32
 _DEFAULTS = encode_settings(ConversationSettings())
 _DEFAULT_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
@@ -175,7 +177,11 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
     headers = {"ETag": etag(page.version)}
     if if_none_match(request) in ("*", str(page.version)):
         return Response(b"", status_code=304, headers=headers)
-    stored = [stored_message(m, page.grounding.get(m.seq), page.metadata.get(m.seq)) for m in page.messages]
+    stored: list[StoredMessage] = []
+    for message in page.messages:
+        if len(stored) % _AT_ONCE == _AT_ONCE - 1:
+            await asyncio.sleep(0)  # a page may have a thousand: others do not wait for all of them
+        stored.append(stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq)))
     cursor = _cursor(following, query.order) if following else None
     if cursor:
         path = f"/conversations/{identity}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"

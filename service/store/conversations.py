@@ -4,19 +4,21 @@ Each method is one script or one round trip; what it gives is still stored recor
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from service.core.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding
-from service.problems import ConversationExists, Internal, NotFound
+from service.problems import ConversationExists, Internal, NotFound, StoreUnavailable
 from service.store.client import Client, Script
 from service.store.datakeys import DataKeys
-from service.store.layout import conversation_name, keys_of, places, unpack_many
+from service.store.layout import Keys, conversation_name, keys_of, places, unpack_many
 from service.store.messages import STEP_BYTES, in_steps, open_bodies, open_grounding, seal_message
 from service.store.recent import Held, Recent
 from service.store.replies import (
     AppendReply,
+    HistoryEdited,
     Page,
     Reply,
     Shut,
@@ -26,6 +28,7 @@ from service.store.replies import (
     check_history,
     check_identity,
     joined,
+    made_of,
     page_of,
     replied_version,
     state_of,
@@ -36,6 +39,9 @@ from service.store.sealing import AnySealer, Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("append", "create", "change", "read_window", "read_page", "erase"))
 _TOTALS = ("t0", "t1")
+_PAGE_BODIES = 5
+"""Their place in what ``read_page`` answers."""
+_ATTEMPTS = 8
 
 
 class NewEntry(msgspec.Struct, frozen=True):
@@ -267,7 +273,7 @@ class Conversations:
         if state.rich:
             wanted.append(("LRANGE", keys.details, first_seq - 1, last_seq - 1))
         *read, history = await self._client.commands([*wanted, ("HMGET", keys.conversation, "created", "edited")])
-        check_history(history, state)
+        check_history(history, state.made)
         return unpack_many(*read)
 
     async def read_bodies(
@@ -284,7 +290,7 @@ class Conversations:
         for step in in_steps(stretches):
             ranges = [("LRANGE", keys.log, first - 1, first + len(records) - 2) for first, records in step]
             *found, history = await self._client.commands([*ranges, ("HMGET", keys.conversation, "created", "edited")])
-            check_history(history, state)
+            check_history(history, state.made)
             if len(step) == 1:
                 self._recent.extend(name, state, step[0][0], found[0])
 
@@ -308,7 +314,7 @@ class Conversations:
         found, history = await self._client.commands(
             [("HMGET", keys.grounding, *records), ("HMGET", keys.conversation, "created", "edited")]
         )
-        check_history(history, state)
+        check_history(history, state.made)
         stored = {seq: value for seq, value in zip(records, found, strict=True) if value}
 
         def opened(sealer: AnySealer) -> dict[int, StoredGrounding]:
@@ -390,8 +396,24 @@ class Conversations:
         """
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
-        reply = await self._client.call("read_page", keys, first_seq, last_seq, most_bytes, "1" if newest_first else "")
-        return await self.data_keys.reading(tenant, name, lambda sealer: page_of(sealer, name, reply))
+        asked = (first_seq, last_seq, most_bytes, "1" if newest_first else "")
+        for _ in range(_ATTEMPTS):
+            reply = await self._client.call("read_page", keys, *asked)
+            if reply and reply[_PAGE_BODIES] is None:
+                try:
+                    reply[_PAGE_BODIES] = await self._page_bodies(keys, reply)
+                except HistoryEdited:
+                    continue
+            return await self.data_keys.reading(tenant, name, partial(page_of, name=name, reply=reply))
+        raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+
+    async def _page_bodies(self, keys: Keys, reply: list[Any]) -> Any:
+        """Bodies that ``read_page`` left to be asked for. Raises HistoryEdited."""
+        (_, _, created, edited), _, first, packed, *_ = reply
+        wanted = ("LRANGE", keys.log, first - 1, first - 2 + len(packed) // RECORD_BYTES)
+        bodies, history = await self._client.commands([wanted, ("HMGET", keys.conversation, "created", "edited")])
+        check_history(history, made_of(created, edited))
+        return bodies
 
 
 def _read_call(

@@ -151,10 +151,15 @@ def check_identity(found: bytes, name: str) -> None:
         raise Internal("The store answered for another conversation; nothing of it is shown.")
 
 
-def check_history(found: Sequence[bytes | None], state: State) -> None:
-    """Appends leave what was read before as it was; anything else does not."""
-    if tuple(int(field or 0) for field in found) != state.made:
+def check_history(found: Sequence[bytes | None], made: tuple[int, int]) -> None:
+    """Appends leave what was read before as it was; anything else does not. Raises HistoryEdited."""
+    if made_of(*found) != made:
         raise HistoryEdited
+
+
+def made_of(created: bytes | None, edited: bytes | None) -> tuple[int, int]:
+    """What tells a history that was only appended to from another one, out of the fields that hold it."""
+    return int(created or 0), int(edited or 0)
 
 
 def visible_owner(sealer: AnySealer, settings: bytes) -> str:
@@ -282,7 +287,7 @@ def page_of(sealer: AnySealer, name: str, reply: list[Any]) -> Page:
     records = unpack_many(packed, details)
     return Page(
         version=int(version),
-        made=(int(created), int(edited or 0)),
+        made=made_of(created, edited),
         length=length,
         messages=[
             Message(

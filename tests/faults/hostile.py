@@ -33,7 +33,7 @@ async def slow_clients(folder: Path, scale: Scale) -> Row:
         await prepare(service.port)
         writers = Writers(Ledger(), lambda _: service.port, number=4, conversations=4, pause_seconds=0.02).start()
         await p99(service.port, 1)
-        memory, sockets = _memory(service), _sockets(service)
+        memory, sockets = _memory(_group(service)), _sockets(service)
         most, rounds, cut, left = [memory], [], 0, 0
         watching = asyncio.create_task(_watch(service, most))
         for _ in range(scale.slow_rounds):
@@ -98,9 +98,10 @@ async def p99(port: int, seconds: float = 3) -> float:
 
 
 async def _watch(service: Service, seen: list[float]) -> None:
+    group = _group(service)  # once: looking for them takes longer than others are to wait
     while True:
         await asyncio.sleep(0.1)
-        seen.append(_memory(service))
+        seen.append(_memory(group))
 
 
 def _group(service: Service) -> list[Path]:
@@ -124,10 +125,10 @@ def _sockets(service: Service) -> int:
     return total
 
 
-def _memory(service: Service) -> float:
-    """Resident memory of the service's processes, in MB."""
+def _memory(group: list[Path]) -> float:
+    """Resident memory of a service's processes, in MB."""
     pages = 0
-    for folder in _group(service):
+    for folder in group:
         with contextlib.suppress(OSError):
             pages += int((folder / "statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

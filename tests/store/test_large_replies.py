@@ -83,3 +83,41 @@ def test_steps() -> None:
     assert steps == [[(1, 2)], [(3, 2)], [(5, 1), (9, 1)], [(10, 1)]]
     assert [len(step) for step in in_steps([(1, five)], 1)] == [1] * 5
     assert list(in_steps([])) == []
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_a_page_of_any_size_holds_each_message_with_its_body(
+    conversations: Conversations, conversation: str, *, newest_first: bool
+) -> None:
+    """Whether bodies come with the page or are asked for beside it, they are those of its messages."""
+    entries = said(*(f"{n} " + "x" * size for n, size in enumerate((10, 70_000, 20, 200_000, 30, 70_000, 40))))
+    await conversations.append("default", conversation, entries, **APPEND)
+    stored = {n: (entry.identity.id, entry.body) for n, entry in enumerate(entries, 1)}
+    for first in range(1, 8):
+        for last in range(first, 8):
+            page = await conversations.page("default", conversation, first, last, newest_first=newest_first)
+            assert {m.seq: (m.identity.id, m.body) for m in page.messages} == {
+                seq: stored[seq] for seq in range(first, last + 1)
+            }
+
+
+async def test_a_large_page_is_of_one_history(
+    conversations: Conversations, conversation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The history is replaced by another between a page's records and its bodies: the page is of the other, whole."""
+    await conversations.append("default", conversation, said("old " * 50_000, "old"), **APPEND)
+    new = said("new " * 60_000, "new")
+    asked, commands = 0, conversations._client.commands
+
+    async def replaced(words: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            await conversations.erase("default", conversation, if_match="")
+            await conversations.append("default", conversation, new, **{**APPEND, "now_ms": APPEND["now_ms"] + 1})
+        return await commands(words)
+
+    monkeypatch.setattr(conversations._client, "commands", replaced)
+    page = await conversations.page("default", conversation, 1, 2)
+    assert [message.body for message in page.messages] == [entry.body for entry in new]
+    assert asked == 2
