@@ -155,6 +155,8 @@ class UnknownModel(Unprocessable):
 
 class WindowDoesNotFit(Unprocessable):
     slug, title = "window-does-not-fit", "What must be in the window does not fit"
+    model = ""
+    """The id of the model that it does not fit."""
 
 
 class FormatCannotCarry(Unprocessable):

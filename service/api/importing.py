@@ -12,8 +12,8 @@ from service.core.records import Flags
 from service.core.redaction import NO_DIGEST
 from service.core.settings import ConversationSettings, check_settings, fixed_parts
 from service.problems import BadRequest, InvalidEntry, Pointer, Problem
-from service.store.conversations import NewEntry
 from service.store.entries import check_entry, prepare
+from service.store.messages import NewEntry
 from service.store.staging import Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -23,7 +23,7 @@ from service.api.schemas import (
     StoredMessage,
     WindowQuery,
 )
-from service.api.windows import stored_window
+from service.api.windows import build_ahead, stored_window
 from service.core.counting import reference_tokens
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Document, Grounding, decode_json
@@ -31,8 +31,8 @@ from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
 from service.operations.line import say
 from service.problems import InvalidCursor, NotFound, Pointer, Problem, TooLarge
-from service.store.conversations import NewEntry
 from service.store.entries import check_entries, prepare
+from service.store.messages import NewEntry
 from service.store.replies import AppendReply, Message
 
 Req = Request[Any, Any, Any]
@@ -93,6 +93,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         budget=budget,
         column=column,
         most=query.limit or 0,
+        ahead=lambda tail: build_ahead(context, tenant, identity, tail, query),
     )
     _tell(context, entries, reply, started, tokenise_seconds)
     context.owners.touch(tenant, reply.settings, identity)

@@ -19,9 +19,9 @@ from service.core.units import USER
 from service.core.view import History
 from service.core.window import Window
 from service.problems import EntryConflict, Internal, Pointer
-from service.store.conversations import NewEntry
 from service.store.entries import check_entries, prepare
 from service.store.layout import decode_grounding
+from service.store.messages import NewEntry
 
 
 def stateless_window(wanted: WindowRequest, models: Mapping[str, Model]) -> bytes:

@@ -1,5 +1,6 @@
 """From a stored tail, or a history in a body, to the window's JSON."""
 
+import contextlib
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from service.core.render import Bodies, render_openai, render_other
 from service.core.settings import FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
-from service.problems import Internal, StoreUnavailable, UnknownModel, WindowDoesNotFit
+from service.problems import Internal, Problem, StoreUnavailable, UnknownModel, WindowDoesNotFit
 from service.store.messages import STEP_BYTES
 from service.store.replies import HistoryEdited, State, Tail
 
@@ -136,7 +137,12 @@ async def stored_window(context: Context, tenant: str, conversation: str, tail: 
     started = time.perf_counter()
     built = tail.built.get(query)
     if built is None:
-        built = await _built(context, tenant, conversation, tail, query)
+        try:
+            built = await _built(context, tenant, conversation, tail, query)
+        except WindowDoesNotFit as problem:
+            if not query.explain:
+                context.metrics.does_not_fit(problem.model)
+            raise
         if is_exact(query, context.models):
             tail.built.clear()
             tail.built[query] = built
@@ -145,6 +151,13 @@ async def stored_window(context: Context, tenant: str, conversation: str, tail: 
     key, seconds = (tenant, conversation, built.model.id), time.perf_counter() - started
     built.seen.tell(context.metrics, seconds, key=key, fixed=id(built.parts))
     return built.body
+
+
+async def build_ahead(context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery) -> None:
+    """Build the window of a tail that is likely to come, so that it is there when it does. Tells nobody anything."""
+    with contextlib.suppress(Problem):
+        if is_exact(query, context.models):
+            tail.built[query] = await _built(context, tenant, conversation, tail, query)
 
 
 def is_exact(query: WindowQuery, models: Mapping[str, Model]) -> bool:
@@ -198,9 +211,8 @@ async def _window_of(
         documents = documents_of(query, parts, history, bodies, grounding)
         try:
             window = await worker(size, build, history, limits, parts, query, documents)
-        except WindowDoesNotFit:
-            if not query.explain:
-                context.metrics.does_not_fit(limits.model.id)
+        except WindowDoesNotFit as problem:
+            problem.model = limits.model.id
             raise
         if isinstance(window, Window):
             break

@@ -3,18 +3,20 @@
 Each method is one script or one round trip; what it gives is still stored records, never a window.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from service.core.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding
+from service.core.records import RECORD_BYTES, Record, Records, StoredGrounding
 from service.problems import ConversationExists, Internal, NotFound, StoreUnavailable
 from service.store.client import Client, Script
 from service.store.datakeys import DataKeys
+from service.store.forecast import Likely, likely_after
 from service.store.layout import Keys, conversation_name, keys_of, places, unpack_many
-from service.store.messages import STEP_BYTES, in_steps, open_bodies, open_grounding, seal_message
+from service.store.messages import STEP_BYTES, NewEntry, in_steps, open_bodies, open_grounding, seal_message
 from service.store.recent import Held, Recent
 from service.store.replies import (
     AppendReply,
@@ -44,22 +46,11 @@ _PAGE_BODIES = 5
 _ATTEMPTS = 8
 
 
-class NewEntry(msgspec.Struct, frozen=True):
-    """An entry ready to be stored; everything that costs time was done before."""
+Ahead = Callable[[Tail], Awaitable[None]]
 
-    identity: Identity
-    record: Record
-    body: bytes
-    grounding: bytes
-    metadata: bytes
-    makes: bytes
-    answers: str
-    always: bool
-    tokens: tuple[int, int]
-    tokens_parallel: tuple[int, int]
-    grounding_tokens: tuple[int, int]
-    as_before: bool = False
-    """Whether it is to be found equal to an entry that was stored before a key was set."""
+
+async def _nothing(_: Tail) -> None:
+    """What is made of a tail that is likely to come, where nothing is."""
 
 
 class Conversations:
@@ -144,13 +135,25 @@ class Conversations:
         budget: int,
         column: int,
         most: int,
+        ahead: Ahead = _nothing,
     ) -> tuple[AppendReply, Tail]:
-        """Append, and read the tail that a window needs, in one round trip."""
+        """Append, and read the tail that a window needs, in one round trip.
+
+        ``ahead`` is given the tail that will likely be read, to make of it what can be made while the store writes.
+        """
         name, asked = conversation_name(tenant, conversation), (budget, column, most)
         had = self._recent.find(name, asked)
         read = _read_call(name, "", asked, had)
-        replies = await self._append(tenant, name, entries, (settings, if_match, now_ms), read)
-        appended = await self.data_keys.reading(tenant, name, lambda sealer: appended_of(sealer, replies[0]))
+        foretelling = asyncio.ensure_future(_foretold(had, name, asked, entries, now_ms, ahead))
+        try:
+            replies = await self._append(tenant, name, entries, (settings, if_match, now_ms), read)
+            appended = await self.data_keys.reading(tenant, name, lambda sealer: appended_of(sealer, replies[0]))
+            foretold = await foretelling
+        finally:
+            foretelling.cancel()
+        if foretold is not None and foretold.answer == tuple(replies[1]):
+            self._recent.keep(name, asked, foretold.reply, foretold.tail)
+            return appended, foretold.tail
         tail = await self._tail(tenant, name, asked, had, replies[1])
         if tail is None:
             raise Internal("The store answered as if we had asked for a version.")
@@ -414,6 +417,22 @@ class Conversations:
         bodies, history = await self._client.commands([wanted, ("HMGET", keys.conversation, "created", "edited")])
         check_history(history, made_of(created, edited))
         return bodies
+
+
+async def _foretold(
+    had: Held | None,
+    name: str,
+    asked: tuple[int, int, int],
+    entries: Sequence[NewEntry],
+    now_ms: int,
+    ahead: Ahead,
+) -> Likely | None:
+    """What will likely be read behind an append, once ``ahead`` has made of it what it can."""
+    await asyncio.sleep(0)  # the append leaves first
+    likely = likely_after(had, name, asked, entries, now_ms)
+    if likely is not None:
+        await ahead(likely.tail)
+    return likely
 
 
 def _read_call(

@@ -12,8 +12,8 @@ from service.core.messages import Entry, Grounding, calls_of, digest, encode_mes
 from service.core.records import Flags, Identity, Record, StoredGrounding
 from service.core.units import DEVELOPER
 from service.problems import Pointer, Unprocessable
-from service.store.conversations import NewEntry
 from service.store.layout import encode_grounding, encode_json
+from service.store.messages import NewEntry
 
 _ENCODINGS = ("o200k_base", "cl100k_base")
 

@@ -18,6 +18,24 @@ STEP_BYTES = 4 * 1024 * 1024
 """How much of what people wrote one reply of the store holds, unless a single message is more."""
 
 
+class NewEntry(msgspec.Struct, frozen=True):
+    """An entry ready to be stored; everything that costs time was done before."""
+
+    identity: Identity
+    record: Record
+    body: bytes
+    grounding: bytes
+    metadata: bytes
+    makes: bytes
+    answers: str
+    always: bool
+    tokens: tuple[int, int]
+    tokens_parallel: tuple[int, int]
+    grounding_tokens: tuple[int, int]
+    as_before: bool = False
+    """Whether it is to be found equal to an entry that was stored before a key was set."""
+
+
 class Stored(NamedTuple):
     """A message's bytes in the store, in the order in which scripts take them; empty where there is nothing."""
 

@@ -29,9 +29,9 @@ from service.core.settings import ConversationSettings, FixedParts, fixed_parts
 from service.core.units import USER
 from service.core.view import History
 from service.core.window import Options, Window, build_window
-from service.store.conversations import NewEntry
 from service.store.entries import prepare
 from service.store.layout import decode_grounding
+from service.store.messages import NewEntry
 from tests.recordings import DATA, NO_DATA
 
 CACHED_PRICE = 0.1

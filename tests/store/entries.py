@@ -2,8 +2,9 @@
 
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Entry
-from service.store.conversations import Conversations, NewEntry
+from service.store.conversations import Conversations
 from service.store.entries import prepare
+from service.store.messages import NewEntry
 
 _TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 

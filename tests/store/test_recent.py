@@ -282,13 +282,20 @@ async def test_what_the_store_lost_is_lost_here(
 async def test_who_remembers_says_what_who_forgets_says(
     own: EmbeddedStore, raw: redis.Redis, keys: tuple[bytes, ...], steps: list[tuple[str, Any]], query: dict[str, Any]
 ) -> None:
-    """Whatever is done to a history, and by which worker, one that holds it gives the window of one that holds nothing."""
+    """Whatever is done to a history, and by which worker, one that holds it gives the window of one that holds nothing.
+
+    The window that comes with an append too.
+    """
     async with two_workers(own, keys) as (client, other):
         talk, workers = Changing(client, raw), cycle([other, client])
+        talk.query = query
         await talk.append([plain("user", "hello", None, False, False)])  # noqa: FBT003
         for name, argument in [("nothing", None), *steps]:
             talk.client = next(workers)
+            talk.window = None
             await talk.do(name, argument)
+            if talk.window is not None:
+                assert talk.window == (await other.get(f"/conversations/{talk.id}/window", params=query)).json()
             for asked in (query, {**query, "note": "true"}, query):
                 path = f"/conversations/{talk.id}/window"
                 one, two = [await worker.get(path, params=asked) for worker in (client, other)]
