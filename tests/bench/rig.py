@@ -165,5 +165,9 @@ class Bench:
     async def fill(self, identity: str, count: int, size: int) -> None:
         """A conversation of ``count`` messages of ``size`` characters."""
         for first in range(0, count, 100):
-            entries = prepare(entries_of(min(100, count - first), size, first % 5000), TEMPLATE, 1)
-            await self.conversations.append(TENANT, identity, entries, settings=SETTINGS, if_match="", now_ms=1)
+            await self.append(identity, entries_of(min(100, count - first), size, first % 5000))
+
+    async def append(self, identity: str, entries: list[Entry]) -> None:
+        """What the service does to append, beneath HTTP."""
+        prepared = prepare(entries, TEMPLATE, 1)
+        await self.conversations.append(TENANT, identity, prepared, settings=SETTINGS, if_match="", now_ms=1)

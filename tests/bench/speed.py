@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
+from service.core.messages import Entry
 from service.store.embedded import EmbeddedStore
 from service.store.layout import keys_of
 from tests.bench.load import load, request
@@ -174,30 +175,48 @@ async def full_window(bench: Bench, server: Server) -> list[Figure]:
 
 
 async def append_against_rpush(bench: Bench, server: Server) -> list[Figure]:
-    """Bare RPUSH by redis-py, as who stores chats himself would write it: one command at a time on each connection."""
-    body = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": text_of(1024, 1)}}]})
+    """Bare RPUSH by redis-py, as who stores chats himself would write it: one command at a time on each connection.
+
+    Against the service, and against what it does beneath HTTP: count, check, store.
+    """
+    text = text_of(1024, 1)
+    body = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": text}}]})
     requests = [request("POST", f"/conversations/a{i}/messages", body) for i in range(CONNECTIONS)]
     payload = b"x" * 1060
     clients = [redis.asyncio.Redis.from_url(bench.url, single_connection_client=True) for _ in range(CONNECTIONS)]
 
-    async def writer(number: int) -> None:
-        for _ in range(60):
-            await clients[number].rpush(f"bench:{number}", payload)  # type: ignore[misc]
+    async def rpush(number: int) -> None:
+        await clients[number].rpush(f"bench:{number}", payload)  # type: ignore[misc]
 
-    ratios, rates = [], []
-    for _ in range(ROUNDS):
+    async def append(number: int) -> None:
+        await bench.append(f"b{number}", [Entry(message={"role": "user", "content": text})])
+
+    async def rate(write: Callable[[int], Awaitable[None]]) -> float:
+        async def writer(number: int) -> None:
+            for _ in range(60):
+                await write(number)
+
         started = time.perf_counter()
         await asyncio.gather(*map(writer, range(CONNECTIONS)))
-        floor = CONNECTIONS * 60 / (time.perf_counter() - started)
+        return CONNECTIONS * 60 / (time.perf_counter() - started)
+
+    over_http, beneath, rates = [], [], []
+    for _ in range(ROUNDS):
+        floor = await rate(rpush)
+        beneath.append(await rate(append) / floor)
         run = await load(server.port, requests, count=CONNECTIONS * 60, connections=CONNECTIONS)
         assert not run.errors
-        ratios.append(run.requests_per_second / floor)
+        over_http.append(run.requests_per_second / floor)
         rates.append(run.requests_per_second)
     for client in clients:
         await client.aclose()
     note = f"{statistics.median(rates):,.0f} durable appends a second on one worker"
     name = "append of 1 KB over HTTP / bare RPUSH by redis-py, 64 connections each"
-    return [ratio(name, ">= 0.4", ratios, lambda v: v >= 0.4, note)]
+    stored = "append of 1 KB, counted and stored without HTTP / bare RPUSH by redis-py, 64 at once"
+    return [
+        ratio(name, ">= 0.4", over_http, lambda v: v >= 0.4, note),
+        ratio(stored, ">= 0.4", beneath, lambda v: v >= 0.4, "the service's own client of the store, in process"),
+    ]
 
 
 async def throughput(bench: Bench, server: Server) -> list[Figure]:
@@ -255,24 +274,38 @@ async def stored_bytes(bench: Bench, server: Server) -> list[Figure]:
 
 
 async def two_workers(bench: Bench, server: Server) -> list[Figure]:
-    window = [request("GET", "/conversations/c32/window?model=gpt-4o-mini")]
-    ratios = []
-    for _ in range(3):
-        alone = await load(server.port, window, count=6_000, connections=32)
-        with serving(bench.url, workers=2) as pair:
-            await load(pair.port, window, count=1_000, connections=32)
-            both = await load(pair.port, window, count=6_000, connections=32)
-        ratios.append(both.requests_per_second / alone.requests_per_second)
-    note = f"store, load and workers share {os.cpu_count()} cores"
-    return [
-        ratio(
-            "two workers / one, requests a second",
-            ">= 1.7",
-            ratios,
-            lambda v: v >= 1.7,
-            note,
-        )
-    ]
+    """Windows of a stored conversation, and of one that comes in the body, for which no store is asked.
+
+    Told beside them: what two processes that only count get done against one, which is what the machine has to give.
+    """
+    messages = [{"message": entry.message} for entry in entries_of(32, 400)]
+    body = msgspec.json.encode({"model": "gpt-4o-mini", "messages": messages})
+    stored = [request("GET", "/conversations/c32/window?model=gpt-4o-mini")], 6_000, "store, load and workers"
+    brought = [request("POST", "/window", body)], 1_500, "load and workers"
+    figures = []
+    for (asked, count, who), kind in ((stored, "asked again"), (brought, "of a history in the body")):
+        ratios, machines = [], []
+        for _ in range(3):
+            machines.append(2 * counting(1) / counting(2))
+            alone = await load(server.port, asked, count=count, connections=32)
+            with serving(bench.url, workers=2) as pair:
+                await load(pair.port, asked, count=1_000, connections=32)
+                both = await load(pair.port, asked, count=count, connections=32)
+            assert not alone.errors + both.errors
+            ratios.append(both.requests_per_second / alone.requests_per_second)
+        name = f"two workers / one, windows of 32 {kind}, requests a second"
+        note = f"{who} share {os.cpu_count()} cores, which do {statistics.median(machines):.2f} times the work of one"
+        figures.append(ratio(name, ">= 1.7", ratios, lambda v: v >= 1.7, note))
+    return figures
+
+
+def counting(processes: int) -> float:
+    """Seconds that so many processes take which do nothing but count."""
+    command = [sys.executable, "-c", "for _ in range(10_000_000): pass"]
+    started = time.perf_counter()
+    for process in [subprocess.Popen(command) for _ in range(processes)]:
+        process.wait()
+    return time.perf_counter() - started
 
 
 async def flat_memory(bench: Bench, server: Server) -> list[Figure]:
