@@ -18,8 +18,7 @@ from faults.runs import default_binary, running
 from faults.writers import Writers
 from store.servers import Server
 
-_PATIENCE = {"SASH_REQUEST_TIMEOUT_SECONDS": "4", "SASH_STORE_TIMEOUT_SECONDS": "2"}
-_SLOW = 1000
+_SLOW, _DEADLINE_SECONDS = 1000, 10.0
 
 
 async def main() -> None:
@@ -29,8 +28,8 @@ async def main() -> None:
             folder = Path(name)
             one, two = [Server(default_binary(), folder / part / "store") for part in ("one", "two")]
             async with (
-                running(one, folder / "one", **_PATIENCE) as service,
-                running(two, folder / "two", **_PATIENCE) as other,
+                running(one, folder / "one") as service,
+                running(two, folder / "two") as other,
             ):
                 alone, beside = await _measure(service, other if place == "at another service" else service)
             print(f"1,000 slow clients {place}: p99 {alone * 1e3:.1f} ms alone, {beside * 1e3:.1f} ms beside them")
@@ -41,9 +40,9 @@ async def _measure(service: Service, target: Service) -> tuple[float, float]:
     await prepare(target.port)
     writers = Writers(Ledger(), lambda _: service.port, number=4, conversations=4, pause_seconds=0.02).start()
     alone = await p99(service.port)
-    async with dawdling(target.port, _SLOW) as told:
+    async with dawdling(target.port, _SLOW, _DEADLINE_SECONDS) as told:
         await asyncio.sleep(0.3)
-        beside = await p99(service.port, 5)
+        beside = await p99(service.port, 1.2 * _DEADLINE_SECONDS)
         await told.readline()
     await writers.stop()
     return alone, beside

@@ -1,5 +1,5 @@
 """Clients that send or read as slowly as can be, in a process of their own, so that they keep nobody waiting but the
-service: ``python -m faults.dawdlers PORT NUMBER SECONDS`` prints how many of them the service got rid of, as far as
+service: ``python -m faults.dawdlers PORT NUMBER DEADLINE`` prints how many of them the service got rid of, as far as
 they can tell, and holds on to its ends of the connections until its input ends.
 
 Of ten, eight send a body of which a byte comes now and then; one reads a large answer byte by byte; one never reads. One
@@ -18,8 +18,10 @@ import uvloop
 LARGE = "large"
 """The conversation whose history is a large answer."""
 LARGE_BYTES = 1_200_000
-_COMING_SECONDS = 2
-"""Over which they come: all at one instant would be another test, of how fast connections are made."""
+_COMING = 0.5
+"""Part of the deadline, over which they come: all at one instant would be another test, of how fast connections are made."""
+_LONGER_SECONDS = 4
+"""Than the service lets them, they go on."""
 _BETWEEN_SECONDS = 0.2
 _ROUND_SECONDS = 0.01
 _HEAD = "POST /conversations/slow/messages HTTP/1.1\r\nHost: sash\r\nContent-Type: application/json"
@@ -72,10 +74,11 @@ class _Dawdler:
         self.cut = came < LARGE_BYTES
 
 
-async def _all(port: int, number: int, seconds: float) -> None:
-    waiting = deque((_COMING_SECONDS * place / number, _Dawdler(place % 10)) for place in range(number))
+async def _all(port: int, number: int, deadline_seconds: float) -> None:
+    coming, seconds = _COMING * deadline_seconds, deadline_seconds + _LONGER_SECONDS
+    waiting = deque((coming * place / number, _Dawdler(place % 10)) for place in range(number))
     everyone, here, started = [each for _, each in waiting], deque[tuple[float, _Dawdler]](), time.monotonic()
-    while (now := time.monotonic() - started) < _COMING_SECONDS + seconds:
+    while (now := time.monotonic() - started) < coming + seconds:
         while waiting and waiting[0][0] <= now:
             at, client = waiting.popleft()
             await client.come(port)
@@ -83,7 +86,7 @@ async def _all(port: int, number: int, seconds: float) -> None:
         while here and here[0][0] <= now:
             at, client = here.popleft()
             client.crumb()
-            if at < seconds:
+            if at < coming + seconds:
                 here.append((at + _BETWEEN_SECONDS, client))
         await asyncio.sleep(_ROUND_SECONDS)
     await asyncio.gather(*(each.rest() for each in everyone if each.kind == 1))

@@ -29,7 +29,9 @@ _LEAST_SECONDS, _LEAST_SECONDS_SHORT = 0.01, 0.05
 async def slow_clients(folder: Path, scale: Scale) -> Row:
     """Clients that send or read a byte now and then: cut at the deadline, and nobody else waits for them."""
     store = Server(scale.binary, folder / "store")
-    async with running(store, folder, SASH_REQUEST_TIMEOUT_SECONDS="4", SASH_STORE_TIMEOUT_SECONDS="2") as service:
+    deadline = scale.deadline_seconds  # ten seconds, in the full run, are what is set where nobody set anything
+    patience = {"SASH_REQUEST_TIMEOUT_SECONDS": f"{deadline:g}", "SASH_STORE_TIMEOUT_SECONDS": f"{deadline / 2:g}"}
+    async with running(store, folder, **patience) as service:
         await prepare(service.port)
         writers = Writers(Ledger(), lambda _: service.port, number=4, conversations=4, pause_seconds=0.02).start()
         await p99(service.port, 1)
@@ -38,9 +40,9 @@ async def slow_clients(folder: Path, scale: Scale) -> Row:
         watching = asyncio.create_task(_watch(service, most))
         for _ in range(scale.slow_rounds):
             before = await p99(service.port)
-            async with dawdling(service.port, scale.slow) as told:
+            async with dawdling(service.port, scale.slow, deadline) as told:
                 await asyncio.sleep(0.3)
-                rounds.append((before, await p99(service.port, 5)))
+                rounds.append((before, await p99(service.port, 1.2 * deadline)))
                 cut += int(await told.readline())
                 left = max(left, _sockets(service) - sockets)
         await writers.stop()
@@ -71,10 +73,13 @@ async def prepare(port: int) -> None:
 
 
 @contextlib.asynccontextmanager
-async def dawdling(port: int, number: int) -> AsyncIterator[asyncio.StreamReader]:
-    """So many slow clients, for eight seconds; what is given says, in a line, how many were cut. They hold on until left."""
+async def dawdling(port: int, number: int, deadline_seconds: float) -> AsyncIterator[asyncio.StreamReader]:
+    """So many slow clients, for longer than they are let; what is given says, in a line, how many were cut.
+
+    They hold on until left.
+    """
     slow = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "faults.dawdlers", str(port), str(number), "8"),
+        *(sys.executable, "-m", "faults.dawdlers", str(port), str(number), str(deadline_seconds)),
         cwd=Path(__file__).parent.parent,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

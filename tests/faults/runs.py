@@ -24,11 +24,12 @@ class Scale:
     absent_seconds: float = 2.0
     slow: int = 50
     slow_rounds: int = 1
+    deadline_seconds: float = 4.0
     seed: int = 1
 
 
 FULL = {"store_kills": 20, "service_kills": 50, "rollings": 3, "writers": 64, "requests": 200_000}
-FULL |= {"absent_seconds": 60.0, "slow": 1_000, "slow_rounds": 5}
+FULL |= {"absent_seconds": 60.0, "slow": 1_000, "slow_rounds": 5, "deadline_seconds": 10.0}
 
 
 @dataclass
