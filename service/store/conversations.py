@@ -275,9 +275,7 @@ class Conversations:
         wanted: list[tuple[Any, ...]] = [("GETRANGE", keys.counts, *places(first_seq, last_seq))]
         if state.rich:
             wanted.append(("LRANGE", keys.details, first_seq - 1, last_seq - 1))
-        *read, history = await self._client.commands([*wanted, ("HMGET", keys.conversation, "created", "edited")])
-        check_history(history, state.made)
-        return unpack_many(*read)
+        return unpack_many(*await self._commands_on(keys, state.made, *wanted))
 
     async def read_bodies(
         self, tenant: str, conversation: str, stretches: Iterable[tuple[int, Records]], *, state: State
@@ -292,8 +290,7 @@ class Conversations:
         bodies: list[bytes] = []
         for step in in_steps(stretches):
             ranges = [("LRANGE", keys.log, first - 1, first + len(records) - 2) for first, records in step]
-            *found, history = await self._client.commands([*ranges, ("HMGET", keys.conversation, "created", "edited")])
-            check_history(history, state.made)
+            found = await self._commands_on(keys, state.made, *ranges)
             if len(step) == 1:
                 self._recent.extend(name, state, step[0][0], found[0])
 
@@ -314,10 +311,7 @@ class Conversations:
         keys = keys_of(name)
         if not records:
             return {}
-        found, history = await self._client.commands(
-            [("HMGET", keys.grounding, *records), ("HMGET", keys.conversation, "created", "edited")]
-        )
-        check_history(history, state.made)
+        (found,) = await self._commands_on(keys, state.made, ("HMGET", keys.grounding, *records))
         stored = {seq: value for seq, value in zip(records, found, strict=True) if value}
 
         def opened(sealer: AnySealer) -> dict[int, StoredGrounding]:
@@ -414,9 +408,14 @@ class Conversations:
         """Bodies that ``read_page`` left to be asked for. Raises HistoryEdited."""
         (_, _, created, edited), _, first, packed, *_ = reply
         wanted = ("LRANGE", keys.log, first - 1, first - 2 + len(packed) // RECORD_BYTES)
-        bodies, history = await self._client.commands([wanted, ("HMGET", keys.conversation, "created", "edited")])
-        check_history(history, made_of(created, edited))
+        (bodies,) = await self._commands_on(keys, made_of(created, edited), wanted)
         return bodies
+
+    async def _commands_on(self, keys: Keys, made: tuple[int, int], *wanted: tuple[Any, ...]) -> list[Any]:
+        """Replies to plain commands, of the history that ``made`` tells from others. Raises HistoryEdited."""
+        *found, history = await self._client.commands([*wanted, ("HMGET", keys.conversation, "created", "edited")])
+        check_history(history, made)
+        return found
 
 
 async def _foretold(

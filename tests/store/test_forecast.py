@@ -57,7 +57,7 @@ async def told(conversations: Conversations, name: str, entries: list[NewEntry],
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    length=st.sampled_from([1, 400]),
+    length=LENGTHS,
     turns=TURNS,
     budget=st.integers(0, 3000),
     column=st.integers(0, 1),
@@ -94,7 +94,7 @@ async def test_plain_turns_are_foretold(
     ids=["named", "calls"],
 )
 async def test_what_is_not_plain_is_not_foretold(conversations: Conversations, entry: Entry) -> None:
-    """What the store decides about is waited for, and the plain turn after it as its reply comes."""
+    """What the store decides about is waited for."""
     asked, name = {"budget": 1000, "column": 0, "most": 0}, new_id()
     await told(conversations, name, turn(("user", "hello")), **asked)
     foretold, tail = await told(conversations, name, prepare([entry], TEMPLATE, NOW_MS), **asked)
