@@ -1,8 +1,10 @@
 """sash serve: the embedded store when no other is named, and the workers."""
 
+import contextlib
 import gc
 import multiprocessing
 import os
+import select
 import shutil
 import sys
 import tempfile
@@ -57,6 +59,10 @@ def _end_with_parent(parent: int) -> None:
 
     At once and without a drain, as the parent ended: before a next service listens, so that it is never taken for it.
     """
+    with contextlib.suppress(AttributeError, OSError):  # only Linux tells; elsewhere, and at the end, it is looked for
+        ended = os.pidfd_open(parent)
+        if os.getppid() == parent:  # or the id may be another's by now
+            select.select([ended], [], [])
     while os.getppid() == parent:
         time.sleep(_ORPHAN_SECONDS)
     os._exit(1)
