@@ -104,7 +104,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         # The turn is kept all the same: who reads the problem must not take it for lost.
         problem.members["appended"] = msgspec.Raw(told)
         raise
-    return _answer(reply, told[:-1] + b',"window":' + window + b"}")
+    return _answer(reply, b"".join((told[:-1], b',"window":', window, b"}")))
 
 
 def _tell(

@@ -83,6 +83,8 @@ def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
     costs = view.costs if alike else reference_costs(history.records, column)
     inside = seqs[bisect_left(seqs, first) :]
     before = (reference_cost(history.outside[seq], column) for seq in seqs[: len(seqs) - len(inside)])
+    if inside and inside[-1] - inside[0] == len(inside) - 1:  # neighbours, as nearly always
+        return sum(before) + sum(costs[inside[0] - first : inside[-1] - first + 1])
     return sum(before) + sum(costs[seq - first] for seq in inside)
 
 
