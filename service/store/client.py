@@ -29,8 +29,8 @@ from redis.exceptions import (
 from service.problems import StoreFull, StoreUnavailable
 from service.store.addresses import read_url
 from service.store.cluster import Cluster
+from service.store.commands import NOBODY, NodeLost, Observer
 from service.store.durability import Durability, Level
-from service.store.lanes import NOBODY, NodeLost, Observer
 from service.store.nodes import Node
 from service.store.single import Single
 

@@ -17,8 +17,8 @@ from redis.exceptions import AskError, MovedError, RedisClusterException, RedisE
 
 from service.problems import StoreUnavailable
 from service.store.addresses import Address, connection_options
+from service.store.commands import NOBODY, NodeLost, Observer
 from service.store.durability import Durability
-from service.store.lanes import NOBODY, NodeLost, Observer
 from service.store.nodes import Node
 
 _REFRESH_SECONDS = 0.5

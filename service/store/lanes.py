@@ -14,7 +14,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from hiredis import pack_command
 from redis._parsers.hiredis import NOT_ENOUGH_DATA
@@ -22,7 +22,9 @@ from redis.asyncio import Connection
 from redis.exceptions import ConnectionError, ResponseError  # noqa: A004 - redis' own
 
 from service.problems import StoreUnavailable
-from service.store.durability import INSPECT, Barrier, Durability, Found
+from service.store.barriers import Wait, waits_behind
+from service.store.commands import NOBODY, Command, NodeLost, Observer
+from service.store.durability import INSPECT, Durability, Found
 
 Connect = Callable[[], Connection]
 State = Literal["idle", "busy", "down"]
@@ -30,64 +32,6 @@ State = Literal["idle", "busy", "down"]
 _BACKOFF_SECONDS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 _QUEUE_LONG = 64  # commands: a batch beyond this gains little, and another connection may be idle
 _CONNECT_SECONDS = 2.0  # a host that does not even answer the handshake; the next attempt may find another
-
-
-_TOUCH = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'PX', 1)"  # an erasure is never refused
-
-
-class Observer(Protocol):
-    """Whoever wants to know what the store is asked; told on the event loop, so it must be quick."""
-
-    def sent(self, commands: int) -> None:
-        """So many commands left in one write."""
-
-    def answered(self, call: str, seconds: float, *, failed: bool) -> None:
-        """A call, named by its scripts, was answered or given up."""
-
-    def reconnected(self) -> None:
-        """A connection was lost, or not had."""
-
-
-class Nobody:
-    """Wants to know nothing."""
-
-    def sent(self, commands: int) -> None:
-        pass
-
-    def answered(self, call: str, seconds: float, *, failed: bool) -> None:
-        pass
-
-    def reconnected(self) -> None:
-        pass
-
-
-NOBODY = Nobody()
-
-
-class NodeLost(Exception):  # noqa: N818 - it reads as what happened
-    """The connection to a node of a cluster is gone: ask the cluster who serves the slot now, and there again."""
-
-
-class Command:
-    """One command on its way: its words, the future of its reply, and when to give up (monotonic seconds)."""
-
-    __slots__ = ("deadline", "future", "words", "writes")
-
-    def __init__(
-        self, words: Sequence[Any], future: "asyncio.Future[Any]", deadline: float, *, writes: bool = False
-    ) -> None:
-        self.words = words
-        self.future = future
-        self.deadline = deadline
-        self.writes = writes
-
-    def resolve(self, reply: Any) -> None:
-        if not self.future.done():
-            self.future.set_result(reply)
-
-    def fail(self, error: Exception) -> None:
-        if not self.future.done():
-            self.future.set_exception(error)
 
 
 class Lane:
@@ -184,7 +128,7 @@ class Lane:
 
     def _waiting(self) -> list[Command]:
         """What has no answer yet, in the order of its coming."""
-        sent = [command for command in self._sent if not isinstance(command, _Wait)]
+        sent = [command for command in self._sent if not isinstance(command, Wait)]
         held = [command for command, _ in self._held]
         return [command for command in (*held, *sent, *self._queue) if not command.future.done()]
 
@@ -258,7 +202,7 @@ class Lane:
         self._queue.clear()
         if not batch:
             return
-        behind = _behind(batch, found.barrier)
+        behind = waits_behind(batch, found.barrier)
         try:
             packed = b"".join([pack_command(tuple(command.words)) for command in (*batch, *behind)])
         except (UnicodeError, TypeError):
@@ -285,7 +229,7 @@ class Lane:
         if not self._sent:
             raise LookupError("a reply to nothing")
         command = self._sent.popleft()
-        if isinstance(command, _Wait):
+        if isinstance(command, Wait):
             command.reply = reply
             if command.last:
                 self._release(command)
@@ -296,7 +240,7 @@ class Lane:
         else:
             command.resolve(reply)
 
-    def _release(self, last: "_Wait") -> None:
+    def _release(self, last: "Wait") -> None:
         """Give out the replies that a barrier held, or say that they are not safe."""
         failure = last.failure()
         for command, reply in self._held:
@@ -374,47 +318,3 @@ def _sendable(commands: Iterable[Command]) -> list[Command]:
         else:
             good.append(command)
     return good
-
-
-class _Wait(Command):
-    """One command of a barrier; the last one knows them all."""
-
-    __slots__ = ("barrier", "last", "others", "reply")
-
-    def __init__(self, words: Sequence[Any], like: Command, barrier: Barrier, others: "list[_Wait]") -> None:
-        super().__init__(words, like.future, like.deadline)
-        self.barrier = barrier
-        self.others = others
-        self.last = len(others) == len(barrier.words)
-        self.reply: Any = None
-
-    def failure(self) -> Exception | None:
-        """Why the barrier was not reached; None when it was."""
-        replies = [wait.reply for wait in (*self.others, self)]
-        refused = next((reply for reply in replies if isinstance(reply, ResponseError)), None)
-        if refused is not None:
-            return refused
-        return None if self.barrier.reached(replies[1:]) else _not_safe()
-
-
-def _behind(batch: Sequence[Command], barrier: Barrier | None) -> list[_Wait]:
-    """A barrier's commands for a batch that writes.
-
-    The first is a small write of its own, because WAIT counts from the connection's last write: without it, a turn that
-    was stored over a lost connection and is sent again would be acknowledged although no replica has it.
-    """
-    first = next((command for command in batch if command.writes), None)
-    if barrier is None or first is None:
-        return []
-    key = first.words[3] if first.words[0] in {"EVALSHA", "EVAL"} else first.words[1]
-    touch = ("EVAL", _TOUCH, 1, f"{key.partition('}')[0]}}}:barrier")
-    waits: list[_Wait] = []
-    for words in (touch, *barrier.words):
-        waits.append(_Wait(words, batch[-1], barrier, list(waits)))
-    return waits
-
-
-def _not_safe() -> StoreUnavailable:
-    return StoreUnavailable(
-        "The turn is stored, but not as safely as it must be yet: send it again with the same ids to be sure."
-    )

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from service.store.commands import NOBODY, Command, Observer
 from service.store.durability import Durability
-from service.store.lanes import NOBODY, Command, Connect, Lane, Observer
+from service.store.lanes import Connect, Lane
 
 
 class Node:

@@ -7,8 +7,9 @@ from redis.asyncio import Connection, ConnectionPool
 
 from service.problems import StoreUnavailable
 from service.store.addresses import Address, connection_options
+from service.store.commands import NOBODY, Observer
 from service.store.durability import Durability
-from service.store.lanes import NOBODY, Connect, Observer
+from service.store.lanes import Connect
 from service.store.nodes import Node
 from service.store.sentinel import sentinel_connect
 
