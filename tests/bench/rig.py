@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 TENANT = "default"
 TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 SETTINGS = encode_settings(ConversationSettings())
+FORGETFUL = {"SASH_RECENT_BYTES": "0"}
+"""The setting of a service that holds nothing, so that all comes from the store."""
 WORDS = [
     "the",
     "quick",

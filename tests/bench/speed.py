@@ -31,6 +31,7 @@ from service.store.embedded import EmbeddedStore
 from service.store.layout import keys_of
 from tests.bench.load import load, request
 from tests.bench.rig import (
+    FORGETFUL,
     TENANT,
     Bench,
     Server,
@@ -45,7 +46,6 @@ from tests.store.servers import free_port
 
 ROUNDS = 5
 CONNECTIONS = 64
-FORGETFUL = {"SASH_RECENT_BYTES": "0"}
 
 
 @dataclass(frozen=True)
