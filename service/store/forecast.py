@@ -60,7 +60,7 @@ def _answer(had: Reply, asked: tuple[int, int, int], entries: Sequence[NewEntry]
     first = _first(length, int(fields[(b"t0", b"t1")[asked[1]]]), asked[0], asked[2])
     packed, details = zip(*(pack(entry.record, entry.identity) for entry in entries), strict=True)
     bodies = [entry.body for entry in entries]
-    if not had.first <= first <= had.length or int(fields[b"user"]) < first or sum(map(len, bodies)) > _NEAR_BYTES:
+    if not had.first <= first <= had.length or int(fields[b"user"]) < first or not _near(entries, asked):
         return None
     return had._replace(
         version=version,
@@ -74,6 +74,13 @@ def _answer(had: Reply, asked: tuple[int, int, int], entries: Sequence[NewEntry]
         question=[],
         since=had.length,
     )
+
+
+def _near(entries: Sequence[NewEntry], asked: tuple[int, int, int]) -> bool:
+    """Whether the store sends all bodies of a turn: it leaves out what is long."""
+    budget, column, _ = asked
+    tokens = sum(entry.tokens[column] for entry in entries)
+    return sum(len(entry.body) for entry in entries) <= _NEAR_BYTES and (budget <= 0 or tokens <= budget)
 
 
 def _plain(entry: NewEntry) -> bool:

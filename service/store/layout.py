@@ -18,7 +18,8 @@ The log, the counts and the details have the same length; a message's seq is its
 - a window is the tail of ``counts``, read as columns, arithmetic, and the same slice of ``log``;
 - ``details`` are read with it only where the conversation has, or had, a message that is not plain (field ``rich``);
 - where the tail begins is estimated inside the script from the running totals, so one round trip is enough for the usual
-  window; one of over 128 KB of bodies asks for the older of them in a second, and a page of so many for all of them;
+  window; one of over 128 KB of bodies, or of messages beyond what its budget reaches (``overflow=skip``), asks for the older
+  of them in a second, and a page of so many for all of them;
 - ``pinned`` repeats the few messages that every window holds, so that nothing is sought in the middle of a long list.
 
 Records are laid out in core/records.py. Details are a msgpack array whose first bytes stand still, because scripts read

@@ -9,10 +9,10 @@ from service.store.messages import NewEntry
 _TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
 
-def said(*texts: str, identity: str | None = None, pinned: bool = False) -> list[NewEntry]:
-    """User messages; ``identity`` begins their ids, without it they get ids of ours."""
+def said(*texts: str, identity: str | None = None, pinned: bool = False, role: str = "user") -> list[NewEntry]:
+    """Messages, a user's unless ``role`` says otherwise; ``identity`` begins their ids, without it they get ids of ours."""
     entries = [
-        Entry(message={"role": "user", "content": text}, id=f"{identity}{n}" if identity else None, pinned=pinned)
+        Entry(message={"role": role, "content": text}, id=f"{identity}{n}" if identity else None, pinned=pinned)
         for n, text in enumerate(texts)
     ]
     return prepare(entries, _TEMPLATE, now_ms=1_700_000_000_000)

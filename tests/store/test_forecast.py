@@ -71,12 +71,14 @@ async def test_plain_turns_are_foretold(
     column: int,
     most: int,
 ) -> None:
-    """Every one of a chat that is held, but where its question lies before the tail."""
+    """Every one of a chat that is held, but where its question lies before the tail, or no window can hold the turn."""
     asked, name = {"budget": budget, "column": column, "most": most}, new_id()
     await told(conversations, name, turn(*[("user", "hello")] * length), **asked)
     for messages in turns:
-        foretold, tail = await told(conversations, name, turn(*messages), **asked)
-        assert foretold or 0 < tail.state.question < tail.first_seq or len(messages) > most > 0
+        entries = turn(*messages)
+        foretold, tail = await told(conversations, name, entries, **asked)
+        too_long = sum(entry.tokens[column] for entry in entries) > budget > 0
+        assert foretold or 0 < tail.state.question < tail.first_seq or len(messages) > most > 0 or too_long
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from store.entries import said
 from service.core.records import Records
 from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
-from service.store.messages import in_steps
+from service.store.messages import NewEntry, in_steps
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 MEGABYTE = 1024 * 1024
@@ -47,6 +47,36 @@ async def test_a_tail_brings_the_newest_bodies(conversations: Conversations, con
     wanted = [(1, tail.records[:2]), (4, tail.records[3:10])]
     bodies = await conversations.read_bodies("default", conversation, wanted, state=tail.state)
     assert bodies == [entries[index].body for index in (0, 1, 3, 4, 5, 6, 7, 8, 9)]
+
+
+async def test_bodies_that_no_window_holds_are_not_read(conversations: Conversations, conversation: str) -> None:
+    """None whose text is over the budget with all that came after it; records tell the window where history ends."""
+    await conversations.append("default", conversation, said(*["some words of text"] * 60), **APPEND)
+    tail = await conversations.read_window("default", conversation, known_version="", budget=100, column=0, most=0)
+    assert tail is not None
+    assert len(tail.records) == 60
+    texts = tail.records.tokens(0)
+    assert sum(texts[-len(tail.bodies) :]) <= 100 < sum(texts[-len(tail.bodies) - 1 :])
+
+
+@pytest.mark.parametrize("column", [0, 1])
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [*said("one"), *said("two", pinned=True), *said(*["more"] * 50)],
+        [*said("one", "two"), *said(*["more"] * 50, role="assistant")],
+    ],
+    ids=["pinned", "question"],
+)
+async def test_what_every_window_holds_comes_with_the_tail(
+    conversations: Conversations, conversation: str, entries: list[NewEntry], column: int
+) -> None:
+    """Bodies begin at a pinned message of the tail, or at its newest question, however far back: one read is enough."""
+    await conversations.append("default", conversation, entries, **APPEND)
+    tail = await conversations.read_window("default", conversation, known_version="", budget=10, column=column, most=0)
+    assert tail is not None
+    assert (tail.first_seq, tail.bodies_seq) == (1, 2)
+    assert tail.bodies == [entry.body for entry in entries[1:]]
 
 
 async def test_a_newest_message_of_any_size_comes(conversations: Conversations, conversation: str) -> None:

@@ -17,10 +17,11 @@
 -- Where since is not 0, records, details and bodies are of the messages after it: the caller has the others from first on, and
 -- nothing changed them. Details that the caller has joined cannot be cut, so with them its tail grows, to twice what is wanted.
 --
--- Bodies are the newest ones of the tail, NEAR bytes at most, or one; and of the pinned messages before it, those beyond MOST
--- come without theirs. What passes through a script is copied once more where all clients wait; so who needs more asks for
--- it by a plain LRANGE, and asks for what the window holds alone. Records are one string, read at memory speed.
-local ENOUGH, SLACK, RECORD, SIZE, NEAR, MOST = 64, 1.2, 24, 12, 131072, 4194304
+-- Bodies are the newest ones of the tail: NEAR bytes at most, or one, and none whose text and those of all after it are over the
+-- budget, unless it or an older one is of every window. Of the pinned messages before the tail, those beyond MOST come without
+-- theirs. What passes through a script is copied once more where all clients wait; so who needs more asks for it by a plain
+-- LRANGE, and asks for what the window holds alone. Records are one string, read at memory speed.
+local ENOUGH, SLACK, RECORD, TOKENS, NEAR, MOST = 64, 1.2, 24, 4, 131072, 4194304
 local conversation, log, counts, details, grounding, pinned = unpack(KEYS)
 local fields = redis.call('HGETALL', conversation)
 if #fields == 0 then
@@ -53,17 +54,24 @@ local from = math.max(first, since + 1)
 
 local records = redis.call('GETRANGE', counts, (from - 1) * RECORD, -1)
 local beside = state.rich and table.concat(redis.call('LRANGE', details, from - 1, -1)) or ''
+local user, pins = tonumber(state.user or 0), redis.call('HKEYS', pinned)
+local always = user >= from and user or length
+for _, seq in ipairs(pins) do
+  seq = tonumber(seq)
+  if from <= seq and seq < always then always = seq end
+end
 local bodies = {}
 if from <= length then
-  local integer, left, newest, last = struct.unpack, NEAR, 0, #records - RECORD + SIZE + 1
-  for at = last, SIZE + 1, -RECORD do
-    left = left - integer('<I4', records, at)
-    if left < 0 and newest > 0 then break end
+  local unpacked, tokens_and_size = struct.unpack, ARGV[3] == 't0' and '<I4xxxxI4' or '<xxxxI4I4'
+  local left, room, newest = NEAR, budget > 0 and budget or math.huge, 0
+  for at = #records - RECORD + TOKENS + 1, TOKENS + 1, -RECORD do
+    local tokens, size = unpacked(tokens_and_size, records, at)
+    left, room = left - size, room - tokens
+    if newest > 0 and (left < 0 or room < 0 and length - newest < always) then break end
     newest = newest + 1
   end
   bodies = redis.call('LRANGE', log, -newest, -1)
 end
-local user = tonumber(state.user or 0)
 local documents, question = '', {}
 if user > 0 then
   if tonumber(state.gn) > 0 then documents = redis.call('HGET', grounding, user) or '' end
@@ -75,7 +83,7 @@ if user > 0 then
   end
 end
 local before, left = {}, MOST
-for _, seq in ipairs(first > 1 and redis.call('HKEYS', pinned) or {}) do
+for _, seq in ipairs(pins) do
   if tonumber(seq) < first then
     local value
     if left > 0 then
