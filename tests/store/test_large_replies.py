@@ -49,14 +49,17 @@ async def test_a_tail_brings_the_newest_bodies(conversations: Conversations, con
     assert bodies == [entries[index].body for index in (0, 1, 3, 4, 5, 6, 7, 8, 9)]
 
 
-async def test_bodies_that_no_window_holds_are_not_read(conversations: Conversations, conversation: str) -> None:
+@pytest.mark.parametrize("column", [0, 1])
+async def test_bodies_that_no_window_holds_are_not_read(
+    conversations: Conversations, conversation: str, column: int
+) -> None:
     """None whose text is over the budget with all that came after it; records tell the window where history ends."""
-    await conversations.append("default", conversation, said(*["some words of text"] * 60), **APPEND)
-    tail = await conversations.read_window("default", conversation, known_version="", budget=100, column=0, most=0)
+    await conversations.append("default", conversation, said(*["несколько слов"] * 60), **APPEND)
+    tail = await conversations.read_window("default", conversation, known_version="", budget=90, column=column, most=0)
     assert tail is not None
     assert len(tail.records) == 60
-    texts = tail.records.tokens(0)
-    assert sum(texts[-len(tail.bodies) :]) <= 100 < sum(texts[-len(tail.bodies) - 1 :])
+    texts = tail.records.tokens(column)
+    assert sum(texts[-len(tail.bodies) :]) <= 90 < sum(texts[-len(tail.bodies) - 1 :])
 
 
 @pytest.mark.parametrize("column", [0, 1])
