@@ -52,7 +52,7 @@ function concerns(range) {
   if (all.prediction.under) found.push(["bad", `${say.count(all.prediction.under, "request")} cost more than predicted, by ${say.count(all.prediction.under_tokens, "token")} in all: such a window can overflow.`]);
   const slow = Math.max(requests.window_milliseconds.p95 ?? 0, all.milliseconds.p95 ?? 0); // read, or built behind an append
   if (slow > 100) found.push(["warn", `Windows are slow: one in twenty takes over ${say.milliseconds(slow)} ms.`]);
-  if (refused) found.push(["warn", `${say.count(refused, "window")} could not be made: what must be in them is over the budget.`]);
+  if (refused) found.push(["warn", `${say.count(refused, "window")} could not be made: what must be in ${refused === 1 ? "it" : "them"} is over the budget.`]);
   const recent = range.timeline.slice(-6, -1);
   if (shown.range === "hour" && all.windows > 60 && recent.every((point) => !point.windows) && !range.timeline.at(-1).windows) found.push(["warn", "No window was served in the last five minutes."]);
   return found.sort(([a], [b]) => a.localeCompare(b));
