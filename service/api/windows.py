@@ -19,6 +19,7 @@ from service.core.documents import Documents, Source
 from service.core.models import Model, find_model
 from service.core.records import Records, StoredGrounding
 from service.core.render import Bodies, render_openai, render_other
+from service.core.runs import runs
 from service.core.settings import FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
@@ -73,14 +74,11 @@ class Stored:
 
     def _stretches(self, seqs: Sequence[int]) -> Iterator[tuple[int, Records]]:
         """Records of ``seqs``, neighbours together."""
-        start, before = 0, bisect_left(seqs, self.first_seq)
-        for end in range(1, len(seqs) + 1):
-            if end < len(seqs) and end != before and seqs[end] == seqs[end - 1] + 1:
-                continue
-            run = seqs[start:end]
-            inside = self.records[run[0] - self.first_seq : run[-1] - self.first_seq + 1] if end > before else None
-            yield run[0], inside or Records.of([self.outside[seq].record for seq in run])
-            start = end
+        before = bisect_left(seqs, self.first_seq)
+        for first, last in runs(seqs, 0, before):
+            yield first, Records.of([self.outside[seq].record for seq in range(first, last + 1)])
+        for first, last in runs(seqs, before):
+            yield first, self.records[first - self.first_seq : last - self.first_seq + 1]
 
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
         return await self._context.conversations.read_bodies(self._tenant, self._id, stretches, state=self.state)

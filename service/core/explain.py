@@ -9,6 +9,7 @@ from service.core.costs import costs_as_counted, reference_cost, reference_costs
 from service.core.counting import ROLES
 from service.core.grounding import Grounded
 from service.core.models import Model
+from service.core.runs import runs
 from service.core.view import View
 from service.core.walk import Walk
 from service.problems import WindowDoesNotFit
@@ -83,9 +84,7 @@ def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
     costs = view.costs if alike else reference_costs(history.records, column)
     inside = seqs[bisect_left(seqs, first) :]
     before = (reference_cost(history.outside[seq], column) for seq in seqs[: len(seqs) - len(inside)])
-    if inside and inside[-1] - inside[0] == len(inside) - 1:  # neighbours, as nearly always
-        return sum(before) + sum(costs[inside[0] - first : inside[-1] - first + 1])
-    return sum(before) + sum(costs[seq - first] for seq in inside)
+    return sum(before) + sum(sum(costs[start - first : end - first + 1]) for start, end in runs(inside))
 
 
 def does_not_fit(

@@ -1,7 +1,7 @@
 """The window as bytes: stored bodies spliced into the request that a provider's SDK takes."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from service.core.formats import Outgoing, render_request
 from service.core.grounding import Grounded, splice
 from service.core.notes import note_message, summary_message
 from service.core.records import StoredGrounding
+from service.core.runs import runs
 from service.core.settings import FixedParts
 from service.core.window import Window
 
@@ -76,7 +77,7 @@ def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGroundin
     seqs = window.seqs
     start = 0
     for index in (*_apart(window, bodies.first_seq), len(seqs)):
-        for first, last in _runs(seqs, start, index):
+        for first, last in runs(seqs, start, index):
             pieces += bodies.run(first, last)
         if index < len(seqs):
             seq = seqs[index]
@@ -90,16 +91,6 @@ def _apart(window: Window, first_seq: int) -> list[int]:
     seqs = window.seqs
     before = bisect_left(seqs, first_seq)
     return [*range(before), *(i for i in sorted(bisect_left(seqs, seq) for seq in window.grounding) if i >= before)]
-
-
-def _runs(seqs: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """First and last of each stretch of neighbours among ``seqs[start:end]``."""
-    while start < end:
-        stop = end
-        while seqs[stop - 1] - seqs[start] != stop - 1 - start:
-            stop = next(i for i in range(start + 1, stop) if seqs[i] != seqs[i - 1] + 1)
-        yield seqs[start], seqs[stop - 1]
-        start = stop
 
 
 def _with_documents(body: bytes, chosen: Grounded | None, stored: StoredGrounding | None) -> bytes:

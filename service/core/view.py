@@ -10,6 +10,7 @@ from service.core.costs import message_costs, record_cost
 from service.core.counting import ROLES
 from service.core.models import Model
 from service.core.records import Record, Records, Summary, indexes_of
+from service.core.runs import runs
 from service.core.units import DEVELOPER, FUNCTION, SYSTEM, TOOL, Units, group_units
 
 _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
@@ -146,14 +147,9 @@ def unit_at(units: Units, index: int) -> int:
 def _outside(history: History, model: Model) -> dict[int, int]:
     """Costs of the messages before the tail that are in every window; a pinned group that nobody finished is not."""
     costs: dict[int, int] = {}
-    seqs = sorted(history.outside)
-    start = 0
-    while start < len(seqs):
-        end = start + 1
-        while end < len(seqs) and seqs[end] == seqs[end - 1] + 1:
-            end += 1
-        costs |= _run_costs(seqs[start:end], [history.outside[seq] for seq in seqs[start:end]], model)
-        start = end
+    for first, last in runs(sorted(history.outside)):
+        seqs = range(first, last + 1)
+        costs |= _run_costs(seqs, [history.outside[seq] for seq in seqs], model)
     return costs
 
 

@@ -18,13 +18,7 @@ from service.store.layout import conversation_name, keys_of, unpack_many
 from service.store.messages import NewEntry, seal_message
 from service.store.reading import Reading, read_call
 from service.store.recent import Held
-from service.store.replies import (
-    AppendReply,
-    Tail,
-    appended_of,
-    replied_version,
-    visible_owner,
-)
+from service.store.replies import AppendReply, Tail, appended_of, replied_version, visible_owner
 from service.store.sealing import AnySealer, Kind
 
 SCRIPTS = tuple(Script.load(name) for name in ("append", "create", "change", "read_window", "read_page", "erase"))

@@ -54,24 +54,7 @@ local from = math.max(first, since + 1)
 
 local records = redis.call('GETRANGE', counts, (from - 1) * RECORD, -1)
 local beside = state.rich and table.concat(redis.call('LRANGE', details, from - 1, -1)) or ''
-local user, pins = tonumber(state.user or 0), redis.call('HKEYS', pinned)
-local always = user >= from and user or length
-for _, seq in ipairs(pins) do
-  seq = tonumber(seq)
-  if from <= seq and seq < always then always = seq end
-end
-local bodies = {}
-if from <= length then
-  local unpacked, tokens_and_size = struct.unpack, ARGV[3] == 't0' and '<I4xxxxI4' or '<xxxxI4I4'
-  local left, room, newest = NEAR, budget > 0 and budget or math.huge, 0
-  for at = #records - RECORD + TOKENS + 1, TOKENS + 1, -RECORD do
-    local tokens, size = unpacked(tokens_and_size, records, at)
-    left, room = left - size, room - tokens
-    if newest > 0 and (left < 0 or room < 0 and length - newest < always) then break end
-    newest = newest + 1
-  end
-  bodies = redis.call('LRANGE', log, -newest, -1)
-end
+local user = tonumber(state.user or 0)
 local documents, question = '', {}
 if user > 0 then
   if tonumber(state.gn) > 0 then documents = redis.call('HGET', grounding, user) or '' end
@@ -82,20 +65,35 @@ if user > 0 then
     }
   end
 end
-local before, left = {}, MOST
-for _, seq in ipairs(pins) do
-  if tonumber(seq) < first then
+local before, left, always = {}, MOST, user >= from and user or length
+for _, pin in ipairs(redis.call('HKEYS', pinned)) do
+  local seq = tonumber(pin)
+  if seq < first then
     local value
     if left > 0 then
-      value = redis.call('HGET', pinned, seq)
+      value = redis.call('HGET', pinned, pin)
       left = left - #value
     else
       local its_details = redis.call('LINDEX', details, seq - 1)
       value = struct.pack('>I4', #its_details) .. redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) .. its_details
     end
-    before[#before + 1] = seq
+    before[#before + 1] = pin
     before[#before + 1] = value
+  elseif from <= seq and seq < always then
+    always = seq
   end
+end
+local bodies = {}
+if from <= length then
+  local unpacked, tokens_and_size = struct.unpack, ARGV[3] == 't0' and '<I4xxxxI4' or '<xxxxI4I4'
+  local near, room, newest = NEAR, budget > 0 and budget or math.huge, 0
+  for at = #records - RECORD + TOKENS + 1, TOKENS + 1, -RECORD do
+    local tokens, size = unpacked(tokens_and_size, records, at)
+    near, room = near - size, room - tokens
+    if newest > 0 and (near < 0 or room < 0 and length - newest < always) then break end
+    newest = newest + 1
+  end
+  bodies = redis.call('LRANGE', log, -newest, -1)
 end
 return {
   tonumber(state.v), mark, state.updated, redis.call('LINDEX', details, -1) or '', fields, length, first, records, beside, bodies,
