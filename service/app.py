@@ -42,20 +42,13 @@ from service.core.text import load_vocabularies
 from service.operations.logging import get_logger
 from service.operations.metrics import Metrics
 from service.operations.reporter import Reporter
-from service.operations.statistics import ADD_FIGURES, Statistics
+from service.operations.statistics import Statistics
 from service.operations.summarizer import Summarizer
 from service.operations.summary import Prices
 from service.operations.tracing import OpenTelemetry, PassOn, Tracing, wants_spans
 from service.operations.workers import FOLDER_VARIABLE, Workers
 from service.problems import UnknownModel
 from service.settings import Settings
-from service.store import claims, staging
-from service.store import conversations as stored_conversations
-from service.store import datakeys as stored_data_keys
-from service.store import history as stored_history
-from service.store import limits as stored_limits
-from service.store import owners as stored_owners
-from service.store import usage as stored_usage
 from service.store.chunks import Chunks
 from service.store.claims import Claims
 from service.store.client import Client
@@ -91,17 +84,6 @@ def create_app(settings: Settings) -> App:
     tracing = _tracing(metrics)
     client = Client(
         settings.redis_url,
-        scripts=(
-            *stored_conversations.SCRIPTS,
-            *stored_history.SCRIPTS,
-            *staging.SCRIPTS,
-            *stored_usage.SCRIPTS,
-            *stored_owners.SCRIPTS,
-            *claims.SCRIPTS,
-            *stored_limits.SCRIPTS,
-            *stored_data_keys.SCRIPTS,
-            ADD_FIGURES,
-        ),
         timeout_seconds=settings.store_timeout_seconds,
         connections=settings.store_connections,
         durability=settings.durability,
@@ -109,19 +91,22 @@ def create_app(settings: Settings) -> App:
     )
     retention_ms = settings.retention_seconds * 1000 if settings.retention_seconds else None
     data_keys = DataKeys(client, settings.encryption_key)
-    stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys, recent_bytes=settings.recent_bytes)
+    stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
     histories = Histories(client, stored)
+    claims = Claims(client, data_keys)
     models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {}
     folder = os.environ.get(FOLDER_VARIABLE)
     statistics = Statistics(client, metrics, prices=lambda name: _prices(name, models))
     workers = Workers(Path(folder) if folder else None)
-    reporter = Reporter(metrics, statistics, workers, lambda: client.load, lambda: stored.recent_bytes)
+    reporter = Reporter(metrics, statistics, workers, lambda: client.load)
     context = Context(
         settings=settings,
         client=client,
         conversations=stored,
+        reader=stored.reader,
         histories=histories,
-        chunks=Chunks(stored),
+        claims=claims,
+        chunks=Chunks(stored.reader),
         calibrations=Calibrations(client),
         owners=Owners(client, stored),
         models=models,
@@ -160,7 +145,7 @@ def create_app(settings: Settings) -> App:
         Large(
             Idempotent(
                 cast("App", inner),
-                Claims(client, data_keys),
+                claims,
                 paths,
                 max_body_bytes=settings.max_body_bytes,
                 max_import_bytes=settings.max_import_bytes,
@@ -180,7 +165,7 @@ def _summarizer(settings: Settings, conversations: Conversations, histories: His
     if settings.summarizer_url is None or settings.summarizer_model is None:
         return None
     return Summarizer(
-        conversations,
+        conversations.reader,
         histories,
         url=settings.summarizer_url,
         model=settings.summarizer_model,

@@ -22,10 +22,12 @@
     │   ├── UnknownModel        422
     │   ├── WindowDoesNotFit    422
     │   ├── FormatCannotCarry   422
+    │   ├── TooManyPinned       422
     │   └── KeyReused           422  an Idempotency-Key came back with another body
     ├── TooManyRequests         429
     ├── Internal                500
     │   └── CannotOpen          500  what is stored is encrypted, and does not open
+    ├── ConversationDamaged     500  the store lost one of a conversation's keys
     ├── DeadlineExceeded        503  the answer took too long
     ├── StoreUnavailable        503
     └── StoreFull               507
@@ -163,6 +165,10 @@ class FormatCannotCarry(Unprocessable):
     slug, title = "format-cannot-carry", "The format has no place for a message"
 
 
+class TooManyPinned(Unprocessable):
+    slug, title = "too-many-pinned", "The conversation has as many pinned messages as it may have"
+
+
 class KeyReused(Unprocessable):
     slug, title = "idempotency-key-reused", "This key came with another request"
 
@@ -179,6 +185,11 @@ class Internal(Problem):
 
 class CannotOpen(Internal):
     """To a client it is ``internal``, and the detail says more: no client can do anything about it."""
+
+
+class ConversationDamaged(Problem):
+    slug, title, status = "conversation-damaged", "The store lost a part of this conversation", 500
+    retry_after_seconds = 60
 
 
 class DeadlineExceeded(Problem):

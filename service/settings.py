@@ -96,7 +96,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     request_timeout_seconds: float = 10.0
     store_timeout_seconds: float = 5.0
     store_connections: int = 8
-    recent_bytes: int = 64 * 1024**2
     summarizer_url: str | None = None
     summarizer_key: str | None = None
     summarizer_model: str | None = None
@@ -400,12 +399,6 @@ VARIABLES = (
     ),
     Variable("SASH_STORE_TIMEOUT_SECONDS", "store_timeout_seconds", _number(0.05, 600), "longest wait for the store"),
     Variable("SASH_STORE_CONNECTIONS", "store_connections", _integer(1, 1024), "connections to the store, a process"),
-    Variable(
-        "SASH_RECENT_BYTES",
-        "recent_bytes",
-        _integer(0, 1024**4),
-        "memory of a process for conversations in use; 0 for none",
-    ),
     Variable("SASH_SUMMARIZER_URL", "summarizer_url", _http_url, "chat completions endpoint that writes summaries"),
     Variable("SASH_SUMMARIZER_KEY", "summarizer_key", _text, "its API key, or @file", secret=True),
     Variable("SASH_SUMMARIZER_MODEL", "summarizer_model", _text, "its model"),

@@ -28,7 +28,7 @@ from service.api.edge import App
 from service.app import create_app
 from service.settings import Settings
 from service.store.client import Client
-from service.store.conversations import SCRIPTS, Conversations
+from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -117,7 +117,7 @@ async def nothing_left(app: App, store: EmbeddedStore, server: redis.Redis) -> A
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncIterator[Conversations]:
     """Conversations on a client of their own."""
-    client = Client(url, scripts=SCRIPTS, **options)
+    client = Client(url, **options)
     await client.open()
     try:
         yield Conversations(client)

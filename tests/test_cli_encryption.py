@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from service.cli import main
 from service.store.client import Client
-from service.store.datakeys import SCRIPTS, DataKeys
+from service.store.datakeys import DataKeys
 from service.store.embedded import EmbeddedStore
 from service.store.sealing import Master
 
@@ -31,7 +31,7 @@ async def tenants(store: EmbeddedStore) -> None:
     """Two tenants that have written something under the old master key, and nothing else."""
     with redis.Redis.from_url(store.url) as server:
         server.flushall()
-    client = Client(store.url, scripts=SCRIPTS)
+    client = Client(store.url)
     await client.open()
     for tenant in ("acme", "beta"):
         await DataKeys(client, [b"o" * 32]).sealer(tenant, f"{tenant}/c")

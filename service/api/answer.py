@@ -11,15 +11,15 @@ _JSON = b"application/json"
 
 
 class Answer:
-    """An ASGI application that says ``body`` as JSON, with the conversation's version as its ETag."""
+    """An ASGI application that says ``body`` as JSON, with an entity tag."""
 
-    def __init__(self, body: bytes, *, version: int, status: int = 200) -> None:
+    def __init__(self, body: bytes, *, etag: str, status: int = 200) -> None:
         self._body = body
         self._status = status
-        self._version = version
+        self._etag = etag
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI has it
-        headers = [(b"etag", b'"%d"' % self._version)]
+        headers = [(b"etag", f'"{self._etag}"'.encode())]
         if self._status != HTTP_304_NOT_MODIFIED:
             headers += ((b"content-type", _JSON), (b"content-length", b"%d" % len(self._body)))
         await send({"type": "http.response.start", "status": self._status, "headers": headers})

@@ -29,6 +29,7 @@ LONG_BYTES = 32 * 1024
 _CHARSET = r'(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*'
 JSON_BODY = re.compile("application/json" + _CHARSET, re.IGNORECASE)
 PATCH_BODY = re.compile(r"application/(merge-patch\+)?json" + _CHARSET, re.IGNORECASE)
+_ETAG = re.compile(r"[\x21\x23-\x7e]{0,128}")
 _TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 
 
@@ -141,34 +142,37 @@ def refuse_taken(identity: str | None, pointer: str) -> None:
 
 
 def if_match(request: Req) -> str:
-    """The version that must stand; ``*`` for any, nothing when there is no condition.
+    """The entity tag that must stand; ``*`` for any, nothing when there is no condition.
 
     Raises:
         BadRequest: not an entity tag, or several.
-        PreconditionFailed: a tag that is not one of ours, so that it cannot be the conversation's.
+        PreconditionFailed: the empty one, which no state has.
     """
     given = header(request, b"if-match")
     value = (given or "").strip()
     if given is None or value == "*":
         return value
     tags = _tags(value)
-    if len(tags) != 1:
-        detail = 'Write one version as its ETag: "7"'
+    if len(tags) != 1 or not _ETAG.fullmatch(tags[0]):
+        detail = "Send back one ETag as it was given, quotes included"
         raise BadRequest(f"{detail}.", errors=[Pointer("#/header/if-match", detail)])
-    if not _is_version(tags[0]):
-        raise PreconditionFailed("If-Match names a version that Sash never gave.")
+    if not tags[0]:
+        raise PreconditionFailed("If-Match names a state that Sash never gave.")
     return tags[0]
 
 
-def if_none_match(request: Req) -> str:
-    """The newest version that the client has, or nothing: versions only grow, so no older one can be the present one.
+def if_none_match(request: Req) -> list[str]:
+    """The entity tags that the client has; a star is any that there is."""
+    value = header(request, b"if-none-match")
+    if value is None:
+        return []
+    return ["*"] if value.strip() == "*" else [tag for tag in _tags(value) if _ETAG.fullmatch(tag)]
 
-    A star is any version that there is.
-    """
-    if header(request, b"if-none-match") == "*":
-        return "*"
-    known = [int(tag) for tag in _tags(header(request, b"if-none-match") or "") if _is_version(tag)]
-    return str(max(known)) if known else ""
+
+def is_known(request: Req, tag: str) -> bool:
+    """Whether the client has this state already, by If-None-Match."""
+    known = if_none_match(request)
+    return tag in known or "*" in known
 
 
 def header(request: Req, name: bytes) -> str | None:
@@ -185,10 +189,6 @@ def _tags(value: str) -> list[str]:
     return tags if at == len(value.rstrip()) else []
 
 
-def _is_version(tag: str) -> bool:
-    return tag.isascii() and tag.isdigit() and len(tag) <= 15
-
-
-def etag(version: int) -> str:
-    """The ETag of a version."""
-    return f'"{version}"'
+def etag(tag: str) -> str:
+    """An entity tag as the ETag header has it."""
+    return f'"{tag}"'

@@ -14,11 +14,15 @@ from service.operations.reporter import Reporter
 from service.operations.summarizer import Summarizer
 from service.settings import Settings
 from service.store.chunks import Chunks
+from service.store.claims import Claim, Claims
 from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.entries import new_id
 from service.store.history import Histories
 from service.store.owners import Owners
+from service.store.reading import Reader
+from service.store.replies import Shut, State
+from service.store.scripts import no_conversation
 from service.store.usage import Calibrations
 
 
@@ -26,7 +30,9 @@ class Context(msgspec.Struct, frozen=True):
     settings: Settings
     client: Client
     conversations: Conversations
+    reader: Reader
     histories: Histories
+    claims: Claims
     chunks: Chunks
     calibrations: Calibrations
     owners: Owners
@@ -57,10 +63,14 @@ def request_token(request: Request[Any, Any, Any]) -> str:
     return token or new_id()
 
 
-def began_before(request: Request[Any, Any, Any], created_ms: int) -> bool:
-    """Whether the request was begun, by a run of which nobody knows how it ended, before something was made."""
-    scope = cast("MutableMapping[str, Any]", request.scope)
-    return bool(scope.get("sash.again")) and int(scope["sash.began_ms"]) < created_ms
+async def require_life(request: Request[Any, Any, Any], context: Context, state: State | Shut) -> None:
+    """Under an Idempotency-Key, bind the request to the conversation's life that its first run found.
+
+    Raises NotFound when that life has ended: what began under the id since is another conversation.
+    """
+    claim: Claim | None = request.scope.get("sash.claim")  # type: ignore[assignment]
+    if claim is not None and await context.claims.aim(claim, state.life) != state.life:
+        raise no_conversation()
 
 
 def fresh_id(request: Request[Any, Any, Any], place: int = 0) -> str:

@@ -9,14 +9,14 @@ import msgspec
 from litestar import Request, Response, delete, get, patch, post
 from litestar.params import FromPath
 
-from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, if_none_match, refuse_taken
-from service.api.context import Context, began_before, context_of, fresh_id, now_ms, request_token, tenant_of
+from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, is_known, refuse_taken
+from service.api.context import Context, context_of, fresh_id, now_ms, request_token, require_life, tenant_of
 from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
 from service.core.counting import reference_tokens
 from service.core.messages import invalid, whole_numbers
 from service.core.settings import ConversationSettings, check_settings, encode_settings, owner_of, read_settings
-from service.problems import BadRequest, CannotOpen, NotFound, PreconditionFailed
-from service.store.replies import State
+from service.problems import BadRequest, CannotOpen, ConversationDamaged, NotFound, PreconditionFailed
+from service.store.replies import Shut, State
 
 Req = Request[Any, Any, Any]
 JSON = "application/json"
@@ -55,8 +55,8 @@ async def create_conversation(request: Req) -> Response[bytes]:
         now_ms=now_ms(),
         token=request_token(request),
     )
-    state = await context.conversations.get(tenant_of(request), identity)
-    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.version)}
+    state = await context.reader.get(tenant_of(request), identity)
+    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
     return Response(conversation_body(identity, state), status_code=201, headers=headers, media_type=JSON)
 
 
@@ -68,9 +68,9 @@ def _settings_of(wanted: ConversationSettings) -> ConversationSettings:
 async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """A conversation's settings and state."""
     identity = checked_id(conversation_id)
-    state = await context_of(request).conversations.get(tenant_of(request), identity)
-    headers = {"ETag": etag(state.version)}
-    if if_none_match(request) in ("*", str(state.version)):
+    state = await context_of(request).reader.get(tenant_of(request), identity)
+    headers = {"ETag": etag(state.etag)}
+    if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
     return Response(conversation_body(identity, state), headers=headers, media_type=JSON)
 
@@ -83,7 +83,8 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
     expected = if_match(request)
     token = request_token(request)
     for attempt in range(_ATTEMPTS):
-        state = await context.conversations.get(tenant, identity)
+        state = await context.reader.get(tenant, identity)
+        await require_life(request, context, state)
         settings = _patched(state.settings, changes)
         await context.owners.put(tenant, settings.owner, identity)
         try:
@@ -94,8 +95,8 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
                 raise
             continue
         break
-    state = await context.conversations.get(tenant, identity)
-    return Response(conversation_body(identity, state), headers={"ETag": etag(state.version)}, media_type=JSON)
+    state = await context.reader.get(tenant, identity)
+    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)}, media_type=JSON)
 
 
 async def _change(
@@ -112,6 +113,7 @@ async def _change(
         identity,
         settings=encode_settings(settings),
         standing=state.standing,
+        life=state.life,
         ttl_ms=settings.ttl_seconds * 1000 if settings.ttl_seconds else None,
         if_match=expected,
         now_ms=now_ms(),
@@ -147,19 +149,26 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
     """Erase everything that is kept about a conversation."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     expected = if_match(request)
-    try:
-        state = await context.conversations.get(tenant, identity)
-        if began_before(request, state.created_ms):
-            return  # the run before this one erased what was meant; this came after it
-        owner = owner_of(state.settings)
-    except CannotOpen:
-        owner = (await context.conversations.shut(tenant, identity)).owner
+    life, owner = await _life_and_owner(request, context, tenant, identity)
     line = await context.owners.line(tenant, owner, identity)
-    with contextlib.suppress(
-        NotFound
-    ):  # it was there: whoever erased it, our first try whose reply was lost too, it is gone
-        await context.conversations.erase(tenant, identity, if_match=expected)
+    with contextlib.suppress(NotFound):  # that life was there, and has ended, whoever ended it
+        await context.conversations.erase(tenant, identity, life=life, if_match=expected)
     await context.owners.unlist(line)
+
+
+async def _life_and_owner(request: Req, context: Context, tenant: str, identity: str) -> tuple[str, str | None]:
+    """The life that is to be erased, and whose it is. Of a damaged conversation neither is known. Raises NotFound."""
+    standing: State | Shut
+    try:
+        standing = await context.reader.get(tenant, identity)
+        owner = owner_of(standing.settings)
+    except CannotOpen:
+        standing = await context.reader.shut(tenant, identity)
+        owner = standing.owner
+    except ConversationDamaged:
+        return "", None
+    await require_life(request, context, standing)
+    return standing.life, owner
 
 
 def conversation_body(identity: str, state: State) -> bytes:

@@ -12,10 +12,10 @@ from service.api.conversations import JSON, conversation_body
 from service.core.messages import Id
 from service.core.settings import decode_settings
 from service.problems import ConversationExists, Pointer, Unprocessable
+from service.store.entries import stored_entries
 from service.store.history import require_version
-from service.store.layout import encode_grounding
-from service.store.replies import Page, State
-from service.store.staging import Row, Staging
+from service.store.replies import State
+from service.store.staging import Staging
 
 Req = Request[Any, Any, Any]
 
@@ -40,12 +40,12 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
     target = wanted.id or fresh_id(request)
     if target == identity:
         raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
-    state = await context.conversations.get(tenant, identity)
+    state = await context.reader.get(tenant, identity)
     if not await context.conversations.require_absent(tenant, target, token=request_token(request)):
-        require_version(state.version, expected)
+        require_version(state, expected)
         await _copy(request, context, tenant, (identity, target), state, _last(wanted.at_seq, state.length))
-    copied = await context.conversations.get(tenant, target)
-    headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.version)}
+    copied = await context.reader.get(tenant, target)
+    headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.etag)}
     return Response(conversation_body(target, copied), status_code=201, headers=headers, media_type=JSON)
 
 
@@ -64,7 +64,7 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
     staging = Staging(context.client, tenant, target, token=request_token(request), data_keys=data_keys)
     try:
         async for page in context.chunks.read(tenant, source, at_seq, state):
-            await staging.add(rows_of(page))
+            await staging.add(stored_entries(page.messages, page.grounding, page.metadata))
             extend_deadline(request)
         await context.owners.put(tenant, settings.owner, target)
         now = now_ms()
@@ -79,20 +79,6 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
     except BaseException:
         await staging.abandon()
         raise
-
-
-def rows_of(page: Page) -> list[Row]:
-    """A page of history as it is stored."""
-    return [
-        Row(
-            identity=message.identity,
-            record=message.record,
-            body=message.body,
-            grounding=encode_grounding(page.grounding[message.seq]) if message.seq in page.grounding else b"",
-            metadata=page.metadata.get(message.seq, b""),
-        )
-        for message in page.messages
-    ]
 
 
 HANDLERS = (fork_conversation,)

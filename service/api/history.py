@@ -7,10 +7,11 @@ from litestar import Request, Response, delete, post, put
 from litestar.params import FromPath
 
 from service.api.body import checked_id, decode, etag, if_match
-from service.api.context import Context, context_of, extend_deadline, now_ms, request_token, tenant_of
+from service.api.context import Context, context_of, extend_deadline, now_ms, request_token, require_life, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.messages import checked_seq
 from service.store.history import make_summary
+from service.store.replies import State
 
 Req = Request[Any, Any, Any]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
@@ -36,16 +37,18 @@ _summary = msgspec.json.Decoder(PutSummary)
 @delete("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="redactMessage", status_code=204)
 async def redact_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[None]:
     """Take a message's content away for good; its place stays, and its tool group can still be sent."""
-    identity, place = checked_id(conversation_id), checked_seq(seq)
-    version = await context_of(request).histories.redact(
-        tenant_of(request),
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    place, state = checked_seq(seq), await _standing(request, context, tenant, identity)
+    written = await context.histories.redact(
+        tenant,
         identity,
         place,
+        life=state.life,
         if_match=if_match(request),
         now_ms=now_ms(),
         token=request_token(request),
     )
-    return Response(None, status_code=204, headers={"ETag": etag(version)})
+    return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
@@ -57,6 +60,7 @@ async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> R
         tenant,
         identity,
         wanted.to_seq,
+        life=(await _standing(request, context, tenant, identity)).life,
         if_match=if_match(request),
         now_ms=now_ms(),
         token=request_token(request),
@@ -71,8 +75,15 @@ async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _summary)
     summary = make_summary(wanted.text, wanted.through_seq) if wanted.text and wanted.through_seq else None
+    state = await _standing(request, context, tenant, identity)
     await context.histories.put_summary(
-        tenant, identity, summary, if_match=if_match(request), now_ms=now_ms(), token=request_token(request)
+        tenant,
+        identity,
+        summary,
+        life=state.life,
+        if_match=if_match(request),
+        now_ms=now_ms(),
+        token=request_token(request),
     )
     return await _conversation(context, tenant, identity)
 
@@ -80,21 +91,31 @@ async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[
 @delete("/conversations/{conversation_id:str}/summary", operation_id="deleteSummary", status_code=204)
 async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Response[None]:
     """Take the summary away."""
-    version = await context_of(request).histories.put_summary(
-        tenant_of(request),
-        checked_id(conversation_id),
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    state = await _standing(request, context, tenant, identity)
+    written = await context.histories.put_summary(
+        tenant,
+        identity,
         None,
+        life=state.life,
         if_match=if_match(request),
         now_ms=now_ms(),
         token=request_token(request),
     )
-    return Response(None, status_code=204, headers={"ETag": etag(version)})
+    return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
+
+
+async def _standing(request: Req, context: Context, tenant: str, identity: str) -> State:
+    """The conversation that is to be changed: the life of it that the request's first run found. Raises NotFound."""
+    state = await context.reader.get(tenant, identity)
+    await require_life(request, context, state)
+    return state
 
 
 async def _conversation(context: Context, tenant: str, identity: str) -> Response[bytes]:
-    state = await context.conversations.get(tenant, identity)
+    state = await context.reader.get(tenant, identity)
     context.owners.touch(tenant, state.settings, identity)
-    return Response(conversation_body(identity, state), headers={"ETag": etag(state.version)}, media_type=JSON)
+    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)}, media_type=JSON)
 
 
 HANDLERS = (redact_message, rewind_conversation, put_summary, delete_summary)

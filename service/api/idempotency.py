@@ -21,6 +21,7 @@ from service.api.errors import too_large_body
 from service.api.paths import Paths
 from service.problems import BadRequest, Conflict, KeyInProgress, KeyReused, Pointer, StoreFull, StoreUnavailable
 from service.store.claims import HOLD_MS, Answer, Claim, Claims, Forgotten
+from service.store.layout import life_of
 
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _PURE = frozenset({"/count", "/window"})
@@ -94,7 +95,7 @@ class Idempotent:
     ) -> Answer:
         scope["sash.token"] = claim.token
         scope["sash.began_ms"] = claim.began_ms
-        scope["sash.again"] = claim.again
+        scope["sash.claim"] = claim
         caught = _Caught()
         try:
             async with self._held(claim):
@@ -105,7 +106,7 @@ class Idempotent:
             if answer.status in _OK:
                 if streamed is not None:
                     answer = msgspec.structs.replace(answer, read=await self._rest(scope, streamed))
-                await self._claims.settle(tenant, claim, answer, _conversation(scope, answer), now_ms())
+                await self._claims.settle(tenant, claim, answer, *_conversation(scope, answer), now_ms())
             else:
                 await self._claims.release(claim, done=None if answer.status in _UNSURE else False)
         except BaseException:
@@ -198,11 +199,11 @@ def _fingerprint(scope: Scope, body: bytes | None) -> bytes:
     return sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
 
 
-def _conversation(scope: Scope, answer: Answer) -> str:
-    """Which conversation an answer speaks of."""
-    location = next((value.decode() for name, value in answer.headers if name.lower() == b"location"), "")
-    match = _CONVERSATION.match(location or scope["path"])
-    return match.group(1) if match else ""
+def _conversation(scope: Scope, answer: Answer) -> tuple[str, str]:
+    """Which conversation an answer speaks of, and which life of it: what the answer's Location and ETag say."""
+    headers = {name.lower(): value.decode() for name, value in answer.headers}
+    match = _CONVERSATION.match(headers.get(b"location") or scope["path"])
+    return match.group(1) if match else "", life_of(headers.get(b"etag", "").strip('"'))
 
 
 class _Caught:

@@ -1,4 +1,4 @@
-"""Lines of an import to rows of the store; what is wrong is named by its line."""
+"""Lines of an import to entries; what is wrong is named by its line."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NamedTuple
@@ -14,7 +14,6 @@ from service.core.settings import ConversationSettings, check_settings, fixed_pa
 from service.problems import BadRequest, InvalidEntry, Pointer, Problem
 from service.store.entries import check_entry, prepare
 from service.store.messages import NewEntry
-from service.store.staging import Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -109,18 +108,18 @@ def read_head(line: Line) -> Imported:
     )
 
 
-def prepare_lines(lines: list[Line], before: int, template: Template, now_ms: int) -> list[Row]:
-    """Rows of the store, ``before`` being how many came earlier. Raises BadRequest naming the line."""
-    rows = []
+def prepare_lines(lines: list[Line], before: int, template: Template, now_ms: int) -> list[NewEntry]:
+    """Entries to be staged, ``before`` being how many came earlier. Raises BadRequest naming the line."""
+    entries = []
     for place, line in enumerate(lines, before + 1):
         try:
-            rows.append(_row(decode_json(line.text, _entry), place, template, now_ms))
+            entries.append(_entry_of(decode_json(line.text, _entry), place, template, now_ms))
         except Problem as problem:
             raise at_line(problem, line.number) from None
-    return rows
+    return entries
 
 
-def _row(given: ImportEntry, place: int, template: Template, now_ms: int) -> Row:
+def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -> NewEntry:
     if given.seq is not None and given.seq != place:
         detail = f"Expected {place}: entries come in order, none left out"
         raise InvalidEntry(f"{detail}.", errors=[Pointer("#/seq", detail)])
@@ -138,14 +137,14 @@ def _row(given: ImportEntry, place: int, template: Template, now_ms: int) -> Row
     return _as_exported(prepared, given)
 
 
-def _as_exported(prepared: NewEntry, given: ImportEntry) -> Row:
+def _as_exported(prepared: NewEntry, given: ImportEntry) -> NewEntry:
     record, identity = prepared.record, prepared.identity
     if given.redacted:
         record = msgspec.structs.replace(record, flags=record.flags | Flags.REDACTED)
         identity = msgspec.structs.replace(identity, digest=NO_DIGEST)
     elif given.digest is not None:
         identity = msgspec.structs.replace(identity, digest=bytes.fromhex(given.digest))
-    return Row(identity, record, prepared.body, prepared.grounding, prepared.metadata)
+    return msgspec.structs.replace(prepared, identity=identity, record=record)
 
 
 def _milliseconds(time: datetime | None) -> int | None:

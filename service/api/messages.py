@@ -11,7 +11,7 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
 from service.api.answer import Answer
-from service.api.body import Cursor, checked_id, etag, if_match, if_none_match, query_of, read_body, worker
+from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body, worker
 from service.api.budgets import likely_budget, limits_of
 from service.api.context import Context, context_of, fresh_id, now_ms, tenant_of
 from service.api.conversations import JSON, timestamp
@@ -23,7 +23,7 @@ from service.api.schemas import (
     StoredMessage,
     WindowQuery,
 )
-from service.api.windows import build_ahead, stored_window
+from service.api.windows import stored_window
 from service.core.counting import reference_tokens
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Document, Grounding, decode_json
@@ -33,7 +33,8 @@ from service.operations.line import say
 from service.problems import InvalidCursor, NotFound, Pointer, Problem, TooLarge
 from service.store.entries import check_entries, prepare
 from service.store.messages import NewEntry
-from service.store.replies import AppendReply, Message
+from service.store.replies import Message
+from service.store.scripts import AppendReply
 
 Req = Request[Any, Any, Any]
 _append = msgspec.json.Decoder(AppendMessages)
@@ -92,14 +93,13 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         now_ms=now,
         budget=budget,
         column=column,
-        most=query.limit or 0,
-        ahead=lambda tail: build_ahead(context, tenant, identity, tail, query),
+        limit=query.limit or 0,
     )
     _tell(context, entries, reply, started, tokenise_seconds)
     context.owners.touch(tenant, reply.settings, identity)
     told = _appended(identity, entries, reply)
     try:
-        window = await stored_window(context, tenant, identity, tail, query)
+        window, _ = await stored_window(context, tenant, identity, tail, query)
     except Problem as problem:
         # The turn is kept all the same: who reads the problem must not take it for lost.
         problem.members["appended"] = msgspec.Raw(told)
@@ -123,7 +123,7 @@ def _too_many(limit: int) -> TooLarge:
 async def _stored_settings(context: Context, tenant: str, identity: str) -> bytes:
     """The conversation's settings, or the defaults of one that is not there yet."""
     try:
-        return (await context.conversations.get(tenant, identity)).settings
+        return (await context.reader.get(tenant, identity)).settings
     except NotFound:
         return _DEFAULTS
 
@@ -156,7 +156,7 @@ def _appended(identity: str, entries: list[NewEntry], reply: AppendReply) -> byt
 
 def _answer(reply: AppendReply, body: bytes) -> Answer:
     status = 200 if all(step.duplicate for step in reply.entries) else 201
-    return Answer(body, version=reply.version, status=status)
+    return Answer(body, etag=reply.etag, status=status)
 
 
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
@@ -167,16 +167,16 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
     start = _cursor_seq(query.cursor, query.order) if query.cursor is not None else None
     if query.order == "asc":
         first = start or 1
-        page = await context.conversations.page(tenant, identity, first, first + query.limit - 1)
+        page = await context.reader.page(tenant, identity, first, first + query.limit - 1)
         last = page.messages[-1].seq if page.messages else page.length
         following = last + 1 if last < page.length else None
     else:
         span = (max(1, start - query.limit + 1), start) if start else (-query.limit, -1)
-        page = await context.conversations.page(tenant, identity, *span, newest_first=True)
+        page = await context.reader.page(tenant, identity, *span, newest_first=True)
         first = page.messages[0].seq if page.messages else 1
         following = first - 1 if first > 1 else None
-    headers = {"ETag": etag(page.version)}
-    if if_none_match(request) in ("*", str(page.version)):
+    headers = {"ETag": etag(page.etag)}
+    if is_known(request, page.etag):
         return Response(b"", status_code=304, headers=headers)
     stored: list[StoredMessage] = []
     for message in page.messages:
@@ -195,11 +195,11 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
 async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[bytes]:
     """One entry."""
     identity, place = checked_id(conversation_id), checked_seq(seq)
-    page = await context_of(request).conversations.page(tenant_of(request), identity, place, place)
+    page = await context_of(request).reader.page(tenant_of(request), identity, place, place)
     if not page.messages:
         raise NotFound("There is no such message.")
-    headers = {"ETag": etag(page.version)}
-    if if_none_match(request) in ("*", str(page.version)):
+    headers = {"ETag": etag(page.etag)}
+    if is_known(request, page.etag):
         return Response(b"", status_code=304, headers=headers)
     message = page.messages[0]
     stored = stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq))

@@ -15,7 +15,7 @@ from litestar.exceptions import InternalServerException
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from service.api.body import checked_id, etag, if_none_match, query_of, refuse_coded, refuse_taken, worker
+from service.api.body import checked_id, etag, is_known, query_of, refuse_coded, refuse_taken, worker
 from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.importing import Imported, Line, prepare_lines, read_head
@@ -27,7 +27,7 @@ from service.core.settings import encode_settings
 from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, TooLarge, UnsupportedMediaType
 from service.store.history import make_summary
 from service.store.replies import Message, Page, State
-from service.store.staging import OrphanRow, StagedTwice, Staging
+from service.store.staging import OrphanEntry, StagedTwice, Staging
 
 Req = Request[Any, Any, Any]
 NDJSON = "application/x-ndjson"
@@ -54,9 +54,9 @@ class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
 async def export_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes] | Stream:
     """The whole conversation, a line its settings, then a line an entry."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
-    state = await context.conversations.get(tenant, identity)
-    headers = {"ETag": etag(state.version)}
-    if if_none_match(request) in ("*", str(state.version)):
+    state = await context.reader.get(tenant, identity)
+    headers = {"ETag": etag(state.etag)}
+    if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
     return Stream(_lines(request, context, tenant, identity, state), headers=headers, media_type=NDJSON)
 
@@ -119,20 +119,20 @@ async def import_conversation(request: Req) -> Response[bytes]:
     except BaseException:
         await staging.abandon()
         raise
-    state = await context.conversations.get(tenant, identity)
-    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.version)}
+    state = await context.reader.get(tenant, identity)
+    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
     return Response(conversation_body(identity, state), status_code=201, headers=headers, media_type=JSON)
 
 
 async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[Line]) -> None:
     if lines:
         size = sum(len(line.text) for line in lines)
-        rows = await worker(size, prepare_lines, lines, staging.length, imported.template, now_ms())
+        entries = await worker(size, prepare_lines, lines, staging.length, imported.template, now_ms())
         try:
-            await staging.add(rows)
+            await staging.add(entries)
         except StagedTwice as twice:
             raise _wrong(lines[twice.index], "id", "This id names another entry above") from None
-        except OrphanRow as orphan:
+        except OrphanEntry as orphan:
             line = lines[orphan.index]
             detail = "No open tool call has this id"
             raise OrphanToolResult(

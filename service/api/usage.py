@@ -48,8 +48,8 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
     """Tell what a provider billed for a window; an estimated model's later windows are corrected by it."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _usage)
-    state = await context.conversations.get(tenant, identity)
-    require_version(state.version, if_match(request))
+    state = await context.reader.get(tenant, identity)
+    require_version(state, if_match(request))
     model = model_or_unknown(wanted.model, context.models)
     _refuse_absurd(wanted, model)
     known = await context.calibrations.report(

@@ -17,6 +17,7 @@ from service.api.stateless import observed_window
 from service.api.windows import is_exact, stored_window
 from service.core.messages import decode_json
 from service.problems import WindowDoesNotFit
+from service.store.scripts import Known
 
 Req = Request[Any, Any, Any]
 _request = msgspec.json.Decoder(WindowRequest)
@@ -28,21 +29,16 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
     budget, column = likely_budget(query, context.models)
-    known = if_none_match(request) if is_exact(query, context.models) else ""
-    tail = await context.conversations.read_window(
-        tenant,
-        identity,
-        known_version=known,
-        budget=budget,
-        column=column,
-        most=query.limit or 0,
+    known = if_none_match(request) if is_exact(query, context.models) else []
+    tail = await context.reader.window(
+        tenant, identity, known=known, budget=budget, column=column, limit=query.limit or 0
     )
-    if tail is None:
-        return Answer(b"", version=int(known), status=304)
-    if known == "*":
-        return Answer(b"", version=tail.state.version, status=304)
-    body = await stored_window(context, tenant, identity, tail, query)
-    return Answer(body, version=tail.state.version)
+    if isinstance(tail, Known):
+        return Answer(b"", etag=tail.etag, status=304)
+    if "*" in known:
+        return Answer(b"", etag=tail.state.etag, status=304)
+    body, state = await stored_window(context, tenant, identity, tail, query)
+    return Answer(body, etag=state.etag)
 
 
 @post("/window", operation_id="buildWindow", status_code=200)

@@ -1,6 +1,5 @@
 """From a stored tail, or a history in a body, to the window's JSON."""
 
-import contextlib
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +22,10 @@ from service.core.runs import runs
 from service.core.settings import FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Options, Window, build_window
-from service.problems import Internal, Problem, StoreUnavailable, UnknownModel, WindowDoesNotFit
+from service.problems import Internal, StoreUnavailable, UnknownModel, WindowDoesNotFit
 from service.store.messages import STEP_BYTES
 from service.store.replies import HistoryEdited, State, Tail
+from service.store.scripts import Known
 
 _UNKNOWN_WINDOW = 100_000_000
 _ATTEMPTS = 8
@@ -50,7 +50,7 @@ class Stored:
 
     async def read_older(self, first_seq: int) -> None:
         """Put records from ``first_seq`` on before the tail."""
-        older = await self._context.conversations.read_records(
+        older = await self._context.reader.records(
             self._tenant, self._id, first_seq, self.first_seq - 1, state=self.state
         )
         self.records = older.before(self.records)
@@ -81,7 +81,7 @@ class Stored:
             yield first, self.records[first - self.first_seq : last - self.first_seq + 1]
 
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
-        return await self._context.conversations.read_bodies(self._tenant, self._id, stretches, state=self.state)
+        return await self._context.reader.bodies(self._tenant, self._id, stretches, state=self.state)
 
     def oldest(self, seqs: Sequence[int]) -> int:
         """The first of ``seqs`` that is of the tail; the seq after the newest message when none is."""
@@ -97,7 +97,7 @@ class Stored:
         records = {self.first_seq + i: self.records[i] for i in self.records.rich()}
         records |= {seq: message.record for seq, message in self.outside.items()}
         grounded = {seq: record for seq, record in records.items() if record.grounding is not None}
-        return await self._context.conversations.read_grounding(self._tenant, self._id, grounded, state=self.state)
+        return await self._context.reader.grounding(self._tenant, self._id, grounded, state=self.state)
 
     def history(self, column: int) -> History:
         """The tail as the core sees it."""
@@ -127,35 +127,25 @@ class Built(NamedTuple):
     parts: FixedParts
 
 
-async def stored_window(context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery) -> bytes:
-    """The window of a stored conversation, as JSON; the one that was built last, when nothing has changed since.
+async def stored_window(
+    context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery
+) -> tuple[bytes, State]:
+    """The window of a stored conversation, as JSON, and the state that it is of.
 
-    It is of the tail's version, or of a later one when the history was edited before all of it was read.
+    That is the tail's, or a later one when the history was edited before all of it was read.
     """
     started = time.perf_counter()
-    built = tail.built.get(query)
-    if built is None:
-        try:
-            built = await _built(context, tenant, conversation, tail, query)
-        except WindowDoesNotFit as problem:
-            if not query.explain:
-                context.metrics.does_not_fit(problem.model)
-            raise
-        if is_exact(query, context.models):
-            tail.built.clear()
-            tail.built[query] = built
+    try:
+        built = await _built(context, tenant, conversation, tail, query)
+    except WindowDoesNotFit as problem:
+        if not query.explain:
+            context.metrics.does_not_fit(problem.model)
+        raise
     if context.summarizer is not None:
         context.summarizer.notice(tenant, conversation, built.state, built.window, built.model)
     key, seconds = (tenant, conversation, built.model.id), time.perf_counter() - started
     built.seen.tell(context.metrics, seconds, key=key, fixed=id(built.parts))
-    return built.body
-
-
-async def build_ahead(context: Context, tenant: str, conversation: str, tail: Tail, query: WindowQuery) -> None:
-    """Build the window of a tail that is likely to come, so that it is there when it does. Tells nobody anything."""
-    with contextlib.suppress(Problem):
-        if is_exact(query, context.models):
-            tail.built[query] = await _built(context, tenant, conversation, tail, query)
+    return built.body, built.state
 
 
 def is_exact(query: WindowQuery, models: Mapping[str, Model]) -> bool:
@@ -179,16 +169,11 @@ async def _built(context: Context, tenant: str, conversation: str, tail: Tail, q
 
 
 async def _read_again(context: Context, tenant: str, conversation: str, query: WindowQuery, limits: Limits) -> Tail:
-    tail = await context.conversations.read_window(
-        tenant,
-        conversation,
-        known_version="",
-        budget=limits.budget,
-        column=column_of(limits.model),
-        most=query.limit or 0,
+    tail = await context.reader.window(
+        tenant, conversation, budget=limits.budget, column=column_of(limits.model), limit=query.limit or 0
     )
-    if tail is None:
-        raise Internal("The store answered as if we had asked for a version.")
+    if isinstance(tail, Known):
+        raise Internal("The store answered as if we had named a state.")
     return tail
 
 

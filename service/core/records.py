@@ -39,12 +39,27 @@ class Flags:
     RICH: Final = 64
 
 
+_STAMP_BITS = 20
+_STAMPED = 1 << 44
+"""Milliseconds since 1970 are below this until the year 2527, stamps above it."""
+
+
+def stamp_of(created_ms: int, chance: int) -> int:
+    """When an entry came, and 20 random bits: they tell a request that is sent again from another of the same moment."""
+    return created_ms << _STAMP_BITS | chance & (1 << _STAMP_BITS) - 1
+
+
 class Identity(msgspec.Struct, frozen=True):
-    """Who a message is: its id, when it was made, and a digest of all that was said of it when it came."""
+    """Who a message is: its id, when it was made (a stamp), and a digest of all that was said of it when it came."""
 
     id: str
-    created_ms: int
+    stamp: int
     digest: bytes
+
+    @property
+    def created_ms(self) -> int:
+        """Milliseconds since 1970. Entries that were stored before stamps have these alone."""
+        return self.stamp if self.stamp < _STAMPED else self.stamp >> _STAMP_BITS
 
 
 class Details(msgspec.Struct, array_like=True, frozen=True):
@@ -55,7 +70,7 @@ class Details(msgspec.Struct, array_like=True, frozen=True):
 
     digest: bytes
     id: str
-    created_ms: int
+    stamp: int
     extra: Extra | None = None
     grounding: tuple[int, int] | None = None
 
@@ -95,7 +110,7 @@ def encode_record(record: Record) -> bytes:
 
 def details_of(record: Record, identity: Identity) -> Details:
     """What stands beside the record."""
-    return Details(identity.digest, identity.id, identity.created_ms, record.measure.extra, record.grounding)
+    return Details(identity.digest, identity.id, identity.stamp, record.measure.extra, record.grounding)
 
 
 def _places(flag: int) -> bytes:
@@ -146,7 +161,7 @@ class Records(Sequence[Record]):
     def identity(self, index: int) -> Identity:
         """Who a message is; its details must be there."""
         details = self.details[index]
-        return Identity(details.id, details.created_ms, details.digest)
+        return Identity(details.id, details.stamp, details.digest)
 
     def tokens(self, column: int) -> Sequence[int]:
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1)."""

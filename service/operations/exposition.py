@@ -24,7 +24,6 @@ class Gauges(NamedTuple):
     store_idle: int = 0
     store_busy: int = 0
     store_down: int = 0
-    recent_bytes: int = 0
 
 
 def expose(figures: Figures, gauges: Gauges, accept: str) -> tuple[bytes, str]:
@@ -65,11 +64,6 @@ def _gauges(gauges: Gauges) -> Iterator[Metric]:
             gauges.store_waiting,
         ),
         ("sash_resident_memory_bytes", "Memory of all workers.", gauges.resident_bytes),
-        (
-            "sash_recent_bytes",
-            "Of it, held for conversations in use: SASH_RECENT_BYTES a worker at most.",
-            gauges.recent_bytes,
-        ),
     ):
         yield GaugeMetricFamily(name, meaning, value=value)
     pool = GaugeMetricFamily(

@@ -16,8 +16,7 @@ _log = get_logger()
 
 
 class Reporter:
-    """The figures of a process on their way out. ``load`` says what the store has to do for it, ``recent_bytes`` what it
-    holds for conversations in use."""
+    """The figures of a process on their way out. ``load`` says what the store has to do for it."""
 
     def __init__(
         self,
@@ -25,13 +24,11 @@ class Reporter:
         statistics: Statistics,
         workers: Workers,
         load: Callable[[], Load],
-        recent_bytes: Callable[[], int],
     ) -> None:
         self._metrics = metrics
         self.statistics = statistics
         self._workers = workers
         self._load = load
-        self._recent_bytes = recent_bytes
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -55,7 +52,7 @@ class Reporter:
     def _gauges(self) -> Gauges:
         load, resident = self._load(), resident_bytes()
         pool = (load.idle, load.busy, load.down)
-        return Gauges(1, self._metrics.in_progress, load.waiting, resident, *pool, self._recent_bytes())
+        return Gauges(1, self._metrics.in_progress, load.waiting, resident, *pool)
 
     async def _share(self) -> None:
         while self._workers.shared:

@@ -20,10 +20,10 @@ from service.operations.figures import Flat, added, since
 from service.operations.metrics import Metrics
 from service.operations.summary import Prices, RangeStats, Stats, moment, summarise
 from service.problems import Problem
-from service.store.client import Client, Script
+from service.store import scripts
+from service.store.client import Client
 from service.store.entries import new_id
 
-ADD_FIGURES = Script.load("add_figures")
 FLUSH_SECONDS = 5.0
 
 _MINUTE_MS = 60_000
@@ -89,7 +89,7 @@ class Statistics:
             await self._add(*self._pending)
 
     async def _add(self, keys: list[str], arguments: list[Any]) -> None:
-        await self._client.call(ADD_FIGURES.name, keys, *arguments)
+        await self._client.run(scripts.add_figures(keys, arguments))
         self._pending = None
 
     async def flush_or_later(self) -> None:

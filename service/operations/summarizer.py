@@ -28,8 +28,8 @@ from service.core.units import TOOL
 from service.core.window import Window
 from service.operations.logging import describe, get_logger
 from service.problems import Problem
-from service.store.conversations import Conversations
 from service.store.history import Histories, make_summary
+from service.store.reading import Reader
 from service.store.replies import Message, State
 
 STEP: Final = 8
@@ -72,7 +72,7 @@ class Summarizer:
 
     def __init__(
         self,
-        conversations: Conversations,
+        reader: Reader,
         histories: Histories,
         *,
         url: str,
@@ -82,7 +82,7 @@ class Summarizer:
         timeout_seconds: float = 60.0,
         first_pause_seconds: float = 1.0,
     ) -> None:
-        self._conversations = conversations
+        self._reader = reader
         self._histories = histories
         self._url = url
         self._model = model
@@ -169,14 +169,12 @@ class Summarizer:
 
     async def _round(self, wanted: Wanted) -> bool:
         """Take the summary some messages further; whether there are more."""
-        state = await self._conversations.get(wanted.tenant, wanted.conversation)
+        state = await self._reader.get(wanted.tenant, wanted.conversation)
         first = (state.summary.through_seq if state.summary else 0) + 1
         last = min(wanted.through_seq, state.length)
         if first > last:
             return False
-        page = await self._conversations.page(
-            wanted.tenant, wanted.conversation, first, min(last, first + _MESSAGES - 1)
-        )
+        page = await self._reader.page(wanted.tenant, wanted.conversation, first, min(last, first + _MESSAGES - 1))
         messages = _portion(page.messages)
         started = time.monotonic()
         limit = int(wanted.budget * SHARE)
@@ -188,6 +186,7 @@ class Summarizer:
             wanted.tenant,
             wanted.conversation,
             summary,
+            life=state.life,
             if_match="",
             now_ms=_now_ms(),
             token=secrets.token_hex(16),

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 from service.problems import Conflict
-from service.store.conversations import Conversations
+from service.store.reading import Reader
 from service.store.replies import Page, State
 
 _MESSAGES = 500
@@ -13,8 +13,8 @@ _BYTES = 1024 * 1024
 class Chunks:
     """Reads histories from their first message on."""
 
-    def __init__(self, conversations: Conversations) -> None:
-        self._conversations = conversations
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
 
     async def read(self, tenant: str, conversation: str, last_seq: int, state: State) -> AsyncIterator[Page]:
         """Messages 1 to ``last_seq`` in order, with all that is kept about them, of the history that ``state`` is of.
@@ -24,7 +24,7 @@ class Chunks:
         next_seq = 1
         while next_seq <= last_seq:
             last = min(next_seq + _MESSAGES - 1, last_seq)
-            page = await self._conversations.page(tenant, conversation, next_seq, last, most_bytes=_BYTES)
+            page = await self._reader.page(tenant, conversation, next_seq, last, limit_bytes=_BYTES)
             if page.made != state.made:
                 raise changed()
             yield page

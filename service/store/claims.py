@@ -2,7 +2,7 @@
 
 ::
 
-    sash:{tenant/request/<hash of the key>}:claim   hash   fingerprint, run, until, began, answer
+    sash:{tenant/request/<hash of the key>}:claim   hash   fingerprint, run, until, began, life, answer
     sash:{tenant/conversation}:answers              hash   token -> when, and the answer
 
 A claim holds the answer itself when it says nothing of a conversation, else where it is: what people wrote is kept beside
@@ -17,12 +17,13 @@ from typing import Literal
 
 import msgspec
 
-from service.store.client import Client, Script
+from service.store import scripts
+from service.store.client import Client
 from service.store.datakeys import DataKeys
 from service.store.layout import PREFIX, conversation_name, keys_of
+from service.store.scripts import Begun, Done
 from service.store.sealing import Kind, Purpose
 
-SCRIPTS = tuple(Script.load(name) for name in ("claim", "settle", "keep_answer"))
 KEEP_MS = 24 * 3600 * 1000
 HOLD_MS = 10_000
 _LONG_BYTES = 1024
@@ -86,18 +87,27 @@ class Claims:
         name, run = f"{PREFIX}{{{tenant}/request/{token}}}:claim", secrets.token_hex(8)
         sealer = await self._data_keys.sealer(tenant, "")
         keyed = sealer.digest(Purpose.REQUEST, fingerprint)
-        reply = await self._client.call("claim", (name,), keyed, run, now_ms, HOLD_MS, KEEP_MS)
-        if sealer.active and reply == [b"other"]:  # it may have been taken before a key was set
-            reply = await self._client.call("claim", (name,), fingerprint, run, now_ms, HOLD_MS, KEEP_MS)
-        match reply:
-            case [b"run", began, again]:
-                return Claim(name, run, token, int(began), again == 1, veil)
-            case [b"done", kept]:
+
+        async def claimed(said: bytes) -> Begun | Done | bytes:
+            call = scripts.claim(name, fingerprint=said, run=run, now_ms=now_ms, hold_ms=HOLD_MS, keep_ms=KEEP_MS)
+            return await self._client.run(call)
+
+        found = await claimed(keyed)
+        if sealer.active and found == b"other":  # it may have been taken before a key was set
+            found = await claimed(fingerprint)
+        match found:
+            case Begun(began_ms=began_ms, again=again):
+                return Claim(name, run, token, began_ms, again, veil)
+            case Done(answer=kept):
                 return await self._answer(tenant, token, _decode_kept(kept), veil, now_ms)
-            case [b"other"]:
+            case b"other":
                 return "other"
             case _:
                 return "busy"
+
+    async def aim(self, claim: Claim, life: str) -> str:
+        """Bind the request to a conversation's life; the life that its first run was bound to."""
+        return await self._client.run(scripts.aim(claim.key, life=life))
 
     async def _answer(self, tenant: str, token: str, kept: _Kept, veil: bytes, now_ms: int) -> Answer | Forgotten:
         if kept.answer is not None:
@@ -114,15 +124,18 @@ class Claims:
 
     async def hold(self, claim: Claim, now_ms: int) -> None:
         """Hold the key for another while."""
-        await self._client.call("settle", (claim.key,), claim.run, now_ms + HOLD_MS, "")
+        await self._client.run(scripts.settle(claim.key, run=claim.run, until_ms=now_ms + HOLD_MS))
 
     async def release(self, claim: Claim, *, done: Literal[False] | None) -> None:
         """Let the key go: nothing was done under it, or (None) nobody knows, which the next run is told."""
-        await self._client.call("settle", (claim.key,), claim.run, 0 if done is False else _LONG_AGO_MS, "")
+        until_ms = 0 if done is False else _LONG_AGO_MS
+        await self._client.run(scripts.settle(claim.key, run=claim.run, until_ms=until_ms))
 
-    async def settle(self, tenant: str, claim: Claim, answer: Answer, conversation: str, now_ms: int) -> None:
-        """Keep the answer, beside the conversation that it speaks of if there is one."""
-        if conversation and answer.body:
+    async def settle(
+        self, tenant: str, claim: Claim, answer: Answer, conversation: str, life: str, now_ms: int
+    ) -> None:
+        """Keep the answer: beside the conversation that it speaks of, for as long as that life of it goes on."""
+        if conversation and life and answer.body:
             name = conversation_name(tenant, conversation)
             keys = keys_of(name)
             blob = _encode(answer)
@@ -130,12 +143,12 @@ class Claims:
             sealer = await self._data_keys.sealer(tenant, name)
             blob = sealer.seal(Kind.ANSWER, blob, claim.token.encode())
             kept = _Kept(None, _veiled(conversation.encode(), claim.veil))
-            await self._client.call(
-                "keep_answer", (keys.conversation, keys.answers), claim.token, f"{now_ms:013d}", blob, KEEP_MS
+            await self._client.run(
+                scripts.keep_answer(keys, life=life, token=claim.token, now_ms=now_ms, answer=blob, keep_ms=KEEP_MS)
             )
         else:
             kept = _Kept(answer)
-        await self._client.call("settle", (claim.key,), claim.run, 0, _encode(kept))
+        await self._client.run(scripts.settle(claim.key, run=claim.run, until_ms=0, answer=_encode(kept)))
 
 
 def _veiled(text: bytes, veil: bytes) -> bytes:

@@ -5,14 +5,10 @@ lanes (``lanes.py``) carry the commands. A call goes to one slot, because a conv
 """
 
 import asyncio
-import re
 import time
-from collections.abc import Coroutine, Iterable, Sequence
-from hashlib import sha1
-from importlib.resources import files
-from typing import Any, NamedTuple, Self
+from collections.abc import Coroutine, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-import msgspec
 from redis.crc import key_slot
 from redis.exceptions import (
     AskError,
@@ -32,38 +28,36 @@ from service.store.cluster import Cluster
 from service.store.commands import NOBODY, NodeLost, Observer
 from service.store.durability import Durability, Level
 from service.store.nodes import Node
+from service.store.scripts import SCRIPTS, Call
 from service.store.single import Single
 
-_INCLUDE = re.compile(rb"^-- include (\w+\.lua)\n", re.MULTILINE)
+T = TypeVar("T")
+
 _RETRY_SECONDS = 0.1
 _WAIT_SHARE = 0.4  # of the deadline: a batch may have to wait behind another, and then for itself
 _TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
 _LATER_ERRORS = (ReadOnlyError, BusyLoadingError, ClusterDownError, TryAgainError)
 _READING = frozenset(
-    {"GET", "HGET", "HMGET", "HGETALL", "HLEN", "HEXISTS", "HSCAN", "LLEN", "LRANGE", "LINDEX", "EXISTS", "PTTL"}
+    {
+        "GET",
+        "GETRANGE",
+        "STRLEN",
+        "HGET",
+        "HMGET",
+        "HGETALL",
+        "HLEN",
+        "HEXISTS",
+        "HSCAN",
+        "LLEN",
+        "LRANGE",
+        "LINDEX",
+        "EXISTS",
+        "PTTL",
+    }
     | {"PEXPIRETIME", "ZRANGE", "ZCARD", "ZSCORE", "SCARD", "SMEMBERS", "TIME", "PING", "INFO", "CONFIG", "ROLE"}
 )
+_READING_SCRIPTS = frozenset(script.sha for script in SCRIPTS.values() if not script.writes)
 _KEYLESS = frozenset({"PING", "SCRIPT", "INFO", "CONFIG", "TIME", "ROLE", "COMMAND"})
-
-
-class Script(msgspec.Struct, frozen=True):
-    """A Lua script of ``scripts/``, called by its hash."""
-
-    name: str
-    source: bytes
-    sha: str
-
-    @classmethod
-    def load(cls, name: str) -> Self:
-        scripts = files("service.store") / "scripts"
-        source = (scripts / f"{name}.lua").read_bytes()
-        source = _INCLUDE.sub(lambda found: (scripts / found[1].decode()).read_bytes(), source)
-        return cls(name=name, source=source, sha=sha1(source, usedforsecurity=False).hexdigest())
-
-    @property
-    def writes(self) -> bool:
-        """Whether it may write: what its first line does not deny."""
-        return b"no-writes" not in self.source.partition(b"\n")[0]
 
 
 class Load(NamedTuple):
@@ -82,7 +76,6 @@ class Client:
         self,
         url: str,
         *,
-        scripts: Iterable[Script] = (),
         timeout_seconds: float = 5.0,
         connections: int = 2,
         durability: Level = "fast",
@@ -94,15 +87,12 @@ class Client:
         self._timeout_seconds = timeout_seconds
         self._connections = connections
         self._observer = observer
-        self._scripts = {script.name: script for script in scripts}
-        self._sources = {script.sha: script.source for script in self._scripts.values()}
-        self._reading = frozenset(script.sha for script in self._scripts.values() if not script.writes)
         self.durability = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE)
         self._watch: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Start the lanes. Does not wait for the store: it may come later, and readiness says so."""
-        loads = [("SCRIPT", "LOAD", script.source) for script in self._scripts.values()]
+        loads = [("SCRIPT", "LOAD", script.source) for script in SCRIPTS.values()]
         self._deployment.open(loads, self._connections, self.durability, self._observer)
         self._watch = asyncio.create_task(self._watch_deadlines())
 
@@ -119,30 +109,24 @@ class Client:
         states = [lane.state for lane in lanes]
         return Load(sum(lane.load for lane in lanes), *(states.count(state) for state in ("idle", "busy", "down")))
 
-    async def call(self, script: str, keys: Sequence[str], *arguments: Any) -> Any:
-        """A script's reply. Raises StoreUnavailable or StoreFull."""
-        return (await self.calls(((script, keys, arguments),)))[0]
+    async def run(self, call: Call[T]) -> T:
+        """A script's result. Raises StoreUnavailable, StoreFull, and what the call raises."""
+        (reply,) = await self.replies(call)
+        return call.read(reply)
 
-    async def calls(self, calls: Sequence[tuple[str, Sequence[str], Sequence[Any]]]) -> list[Any]:
-        """Replies of several scripts, and plain commands, run in order in one round trip; their keys share one slot."""
-        return await self._observed(
-            "+".join([call[0] for call in calls if call[0] in self._scripts]), self._calls(calls)
-        )
+    async def replies(self, *calls: Call[Any]) -> list[Any]:
+        """Replies of several scripts that run in order, in one round trip, as they come; their keys share one slot."""
+        return await self._observed("+".join([call.script.name for call in calls]), self._replies(calls))
 
-    async def _calls(self, calls: Sequence[tuple[str, Sequence[str], Sequence[Any]]]) -> list[Any]:
-        words = [
-            ("EVALSHA", self._scripts[name].sha, len(keys), *keys, *arguments)
-            if name in self._scripts
-            else (name, *keys, *arguments)
-            for name, keys, arguments in calls
-        ]
+    async def _replies(self, calls: Sequence[Call[Any]]) -> list[Any]:
+        words = [("EVALSHA", call.script.sha, len(call.keys), *call.keys, *call.arguments) for call in calls]
         try:
             return await self._commands(words)
         except NoScriptError:
             # Somebody flushed the scripts. What ran may run again, so the whole batch does, sources and all: a load
             # and a call by hash could have the next flush between them.
             return await self._commands(
-                [("EVAL", self._sources[each[1]], *each[2:]) if each[0] == "EVALSHA" else each for each in words]
+                [("EVAL", call.script.source, *each[2:]) for call, each in zip(calls, words, strict=True)]
             )
 
     async def commands(self, words: Sequence[Sequence[Any]]) -> list[Any]:
@@ -198,7 +182,7 @@ class Client:
             await asyncio.sleep(pause)
 
     def _only_reads(self, words: Sequence[Any]) -> bool:
-        return words[1] in self._reading if words[0] == "EVALSHA" else words[0] in _READING
+        return words[1] in _READING_SCRIPTS if words[0] == "EVALSHA" else words[0] in _READING
 
     async def _watch_deadlines(self) -> None:
         while True:

@@ -20,7 +20,8 @@ from typing import TypeVar
 import msgspec
 
 from service.problems import CannotOpen, StoreFull, StoreUnavailable
-from service.store.client import Client, Script
+from service.store import scripts
+from service.store.client import Client
 from service.store.layout import PREFIX
 from service.store.sealing import (
     PLAIN,
@@ -36,7 +37,6 @@ from service.store.sealing import (
 
 T = TypeVar("T")
 
-SCRIPTS = (Script.load("first_keys"),)
 _TENANTS = f"{PREFIX}{{keys}}:tenants"
 _MASTERS = f"{PREFIX}{{keys}}:masters"
 _DIGEST = b"digest"
@@ -190,11 +190,8 @@ class DataKeys:
         await self._note(tenant)
         names = (_DIGEST, new_key()[:_ID_BYTES])
         made = time.time_ns() // 1_000_000
-        await self._client.call(
-            "first_keys",
-            (_key_of(tenant),),
-            *(part for name in names for part in (name, self._new(tenant, name, made))),
-        )
+        wrapped = [part for name in names for part in (name, self._new(tenant, name, made))]
+        await self._client.run(scripts.first_keys(_key_of(tenant), wrapped))
         keys = (await self._load(tenant)).keys
         if not keys.can_seal:
             raise CannotOpen("This tenant's keys are not whole: some were taken from the store.")

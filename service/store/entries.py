@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
+import msgspec
+
 from service.core.counting import measure, reference_tokens
 from service.core.grounding import Template, added_tokens, content_text
 from service.core.messages import Entry, Grounding, calls_of, digest, encode_message, validate_message
-from service.core.records import Flags, Identity, Record, StoredGrounding
-from service.core.units import DEVELOPER
+from service.core.records import Flags, Identity, Record, StoredGrounding, stamp_of
+from service.core.units import DEVELOPER, TOOL
 from service.problems import Pointer, Unprocessable
 from service.store.layout import encode_grounding, encode_json
 from service.store.messages import NewEntry
+from service.store.replies import Message
 
 _ENCODINGS = ("o200k_base", "cl100k_base")
 
@@ -49,10 +52,11 @@ def check_entry(message: Mapping[str, Any], grounding: Grounding | None, pointer
 
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int) -> list[NewEntry]:
     """Checked entries, measured and encoded; those without an id get one."""
-    return [_prepare(entry, template, now_ms) for entry in entries]
+    stamp = stamp_of(now_ms, secrets.randbits(32))
+    return [_prepare(entry, template, now_ms, stamp) for entry in entries]
 
 
-def _prepare(entry: Entry, template: Template, now_ms: int) -> NewEntry:
+def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEntry:
     body, start, end = encode_message(entry.message)
     measured = measure(entry.message, image_sizes=entry.image_sizes or ())
     calls = calls_of(entry.message)
@@ -73,17 +77,55 @@ def _prepare(entry: Entry, template: Template, now_ms: int) -> NewEntry:
         grounding=added if grounding else None,
     )
     return NewEntry(
-        identity=Identity(id=entry.id or new_id(now_ms), created_ms=now_ms, digest=digest(said, 16)),
+        identity=Identity(id=entry.id or new_id(now_ms), stamp=stamp, digest=digest(said, 16)),
         record=record,
         body=body,
         grounding=grounding,
         metadata=encode_json(entry.metadata) if entry.metadata else b"",
-        makes=encode_json(calls.opens) if calls.opens else b"",
-        answers=calls.answers,
+        makes=calls.opens or None,
+        answers=calls.answers or None,
         always=entry.pinned or measured.role <= DEVELOPER,
         tokens=reference_tokens(measured),
         tokens_parallel=reference_tokens(measured, parallel=True),
         grounding_tokens=added,
+    )
+
+
+def stored_entries(
+    messages: Sequence[Message], grounding: Mapping[int, StoredGrounding], metadata: Mapping[int, bytes]
+) -> list[NewEntry]:
+    """Messages of a page as entries that another conversation can be built of."""
+    return [
+        stored_entry(
+            message.identity,
+            message.record,
+            message.body,
+            encode_grounding(grounding[message.seq]) if message.seq in grounding else b"",
+            metadata.get(message.seq, b""),
+        )
+        for message in messages
+    ]
+
+
+def stored_entry(identity: Identity, record: Record, body: bytes, grounding: bytes, metadata: bytes) -> NewEntry:
+    """An entry of what is stored of a message."""
+    opens: tuple[str, ...] = ()
+    answers = ""
+    if record.calls or record.measure.role == TOOL:
+        calls = calls_of(msgspec.json.decode(body))
+        opens, answers = calls.opens, calls.answers
+    return NewEntry(
+        identity=identity,
+        record=msgspec.structs.replace(record, flags=record.flags & ~Flags.PARALLEL),
+        body=body,
+        grounding=grounding,
+        metadata=metadata,
+        makes=opens or None,
+        answers=answers or None,
+        always=record.pinned or record.measure.role <= DEVELOPER,
+        tokens=reference_tokens(record.measure),
+        tokens_parallel=reference_tokens(record.measure, parallel=True),
+        grounding_tokens=record.grounding or (0, 0),
     )
 
 

@@ -1,4 +1,4 @@
-"""What changes a history that is there: redact, rewind, put a summary. Each is one script, done once for each token.
+"""Changes of a history that is there: redact, rewind, put a summary. Each is one script, done once for each token.
 
 What a script needs to know beyond a few bytes of each record is worked out here from what was read, and the script
 does nothing unless that still stands; then it is read again.
@@ -6,7 +6,6 @@ does nothing unless that still stands; then it is read again.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -15,23 +14,16 @@ from service.core.messages import Calls, calls_of
 from service.core.notes import summary_message
 from service.core.records import Flags, Record, Records, Summary
 from service.core.redaction import NO_DIGEST, redact_record
-from service.core.units import DEVELOPER, TOOL
+from service.core.units import TOOL, USER
 from service.problems import Conflict, NotFound, Pointer, PreconditionFailed, Unprocessable
-from service.store.client import Client, Script
+from service.store import scripts
+from service.store.client import Client
 from service.store.conversations import Conversations
-from service.store.layout import (
-    Keys,
-    conversation_name,
-    encode_json,
-    keys_of,
-    places,
-    unpack_many,
-)
-from service.store.messages import in_steps, open_bodies, seal_message
-from service.store.replies import State, replied_version
-from service.store.sealing import AnySealer, Kind
-
-SCRIPTS = tuple(Script.load(name) for name in ("redact", "rewind", "free_ids", "summarize", "lease"))
+from service.store.layout import Keys, conversation_name, encode_json, keys_of, life_of
+from service.store.messages import seal_message
+from service.store.replies import HistoryEdited, Page, State
+from service.store.scripts import Rewound, SummaryTooLong, Written
+from service.store.sealing import Kind
 
 _ATTEMPTS = 8
 _CHUNK = 2000
@@ -40,52 +32,55 @@ _LONGEST_GROUP = 129  # an assistant message and its results: 128 calls at most
 
 
 class Histories:
-    """Changes of what conversations hold; ``token`` names the request, so that asking again changes nothing more."""
+    """Changes of what conversations hold; ``token`` names the request, so that asking again changes nothing more.
+
+    Each acts on the ``life`` that is given: a conversation that begins anew under the same id meanwhile is another one.
+    """
 
     def __init__(self, client: Client, conversations: Conversations) -> None:
         self._client = client
-        self._conversations = conversations
+        self._reader = conversations.reader
         self._data_keys = conversations.data_keys
 
-    async def redact(self, tenant: str, conversation: str, seq: int, *, if_match: str, now_ms: int, token: str) -> int:
-        """Take a message's content away; gives the version. Raises NotFound, PreconditionFailed."""
+    async def redact(
+        self, tenant: str, conversation: str, seq: int, *, life: str, if_match: str, now_ms: int, token: str
+    ) -> Written:
+        """Take a message's content away. Raises NotFound, PreconditionFailed."""
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         for _ in range(_ATTEMPTS):
             page, done = await asyncio.gather(
-                self._conversations.page(tenant, conversation, seq, seq), self._was_done(keys, token)
+                self._reader.page(tenant, conversation, seq, seq), self._was_done(keys, token)
             )
             if done:
-                return page.version
-            if not page.messages:
+                return Written(page.version, page.etag)
+            if not page.messages or page.made[0] != life.encode():
                 raise NotFound("There is no such message.")
             message = page.messages[0]
             if message.record.flags & Flags.REDACTED:
-                require_version(page.version, if_match)
-                return page.version
+                require_version(page, if_match)
+                return Written(page.version, page.etag)
             record, body = redact_record(message.record, message.body)
             identity = msgspec.structs.replace(message.identity, digest=NO_DIGEST)
             redacted = seal_message(await self._data_keys.sealer(tenant, name), record, identity, body)
             before, after = _tokens(message.record), _tokens(record)
-            documents = message.record.grounding
-            reply = await self._client.call(
-                "redact",
+            call = scripts.redact(
                 keys,
-                if_match,
-                token,
-                now_ms,
-                seq,
-                message.standing,
-                redacted.record,
-                redacted.details,
-                redacted.body,
-                before[0] - after[0],
-                before[1] - after[1],
-                0 if documents is None else 1,
-                *(documents or (0, 0)),
+                life=life,
+                if_match=if_match,
+                token=token,
+                now_ms=now_ms,
+                seq=seq,
+                standing=message.standing,
+                record=redacted.record,
+                details=redacted.details,
+                body=redacted.body,
+                tokens=(before[0] - after[0], before[1] - after[1]),
+                documents=message.record.grounding,
             )
-            if reply[:1] != [b"changed"]:
-                return replied_version(reply)
+            written = await self._client.run(call)
+            if written is not None:
+                return written
         raise _busy()
 
     async def rewind(
@@ -94,58 +89,80 @@ class Histories:
         conversation: str,
         to_seq: int,
         *,
+        life: str,
         if_match: str,
         now_ms: int,
         token: str,
         progress: Callable[[], None] = lambda: None,
-    ) -> int:
-        """Forget what came after ``to_seq``; gives the version. Raises NotFound, PreconditionFailed, Unprocessable.
+    ) -> Rewound:
+        """Forget what came after ``to_seq``. Raises NotFound, PreconditionFailed, Unprocessable.
 
         The conversation is as it was right after that message: in the middle of a tool group, its calls wait again for
         the results that are gone. ``progress`` is called after every few thousand messages.
         """
         keys = keys_of(conversation_name(tenant, conversation))
         for _ in range(_ATTEMPTS):
-            state, done = await asyncio.gather(
-                self._conversations.get(tenant, conversation), self._was_done(keys, token)
-            )
+            state, done = await asyncio.gather(self._reader.get(tenant, conversation), self._was_done(keys, token))
             if done:
-                return state.version
-            require_version(state.version, if_match)
+                return Rewound(state.version, state.etag, 0)
+            if state.life != life:
+                raise scripts.no_conversation()
+            require_version(state, if_match)
             if to_seq > state.length:
                 detail = f"The last message is {state.length}"
                 raise Unprocessable(f"{detail}.", errors=[Pointer("#/to_seq", detail)])
-            gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
-            async for first, records in self._records(keys, to_seq + 1, state.length):
-                gone.add(first, records)
-                progress()
-            open_group, unpinned = await self._boundary(tenant, conversation_name(tenant, conversation), to_seq)
-            arguments = (str(state.version), token, now_ms, to_seq, *gone.totals, open_group, *unpinned)
-            reply = await self._client.call("rewind", keys, *arguments)
-            if reply[:1] == [b"moved"]:
-                continue
-            version = replied_version(reply)
-            async for ids in self._left_behind(keys, gone, to_seq):
-                await self._client.call("free_ids", (keys.log, keys.ids), *ids)
-                progress()
-            return version
+            try:
+                return await self._rewind(tenant, conversation, to_seq, state, now_ms, token, progress)
+            except (HistoryEdited, PreconditionFailed):
+                continue  # somebody wrote meanwhile: the figures are made anew
         raise _busy()
+
+    async def _rewind(
+        self,
+        tenant: str,
+        conversation: str,
+        to_seq: int,
+        state: State,
+        now_ms: int,
+        token: str,
+        progress: Callable[[], None],
+    ) -> Rewound:
+        """Rewind one state. Raises HistoryEdited, PreconditionFailed, NotFound."""
+        keys = keys_of(conversation_name(tenant, conversation))
+        gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
+        for first in range(to_seq + 1, state.length + 1, _CHUNK):
+            last = min(first + _CHUNK - 1, state.length)
+            gone.add(first, await self._reader.stretch(tenant, conversation, first, last, state=state))
+            progress()
+        open_group, unpinned = await self._boundary(tenant, conversation, to_seq, state)
+        question = await self._question(tenant, conversation, to_seq, state)
+        rewound = await self._client.run(
+            scripts.rewind(
+                keys,
+                life=state.life,
+                etag=state.etag,
+                token=token,
+                now_ms=now_ms,
+                to_seq=to_seq,
+                totals=gone.totals,
+                open_group=open_group,
+                question=question,
+                unpinned=unpinned,
+            )
+        )
+        life, stale = life_of(rewound.etag), rewound.stale
+        while stale:
+            stale = await self._client.run(scripts.sweep(keys, life=life))
+            progress()
+        async for ids in self._left_behind(keys, gone, to_seq):
+            await self._client.run(scripts.forget_ids(keys, life=life, ids=ids))
+            progress()
+        return rewound
 
     async def _was_done(self, keys: Keys, token: str) -> bool:
         """Whether a request has done its work before: then no condition that it came with matters any more."""
         (found,) = await self._client.commands([("HEXISTS", keys.done, token)])
         return bool(found)
-
-    async def _records(self, keys: Keys, first: int, last: int) -> AsyncIterator[tuple[int, Records]]:
-        for start in range(first, last + 1, _CHUNK):
-            end = min(start + _CHUNK - 1, last)
-            yield start, await self._read(keys, start, end)
-
-    async def _read(self, keys: Keys, first: int, last: int) -> Records:
-        packed, details = await self._client.commands(
-            [("GETRANGE", keys.counts, *places(first, last)), ("LRANGE", keys.details, first - 1, last - 1)]
-        )
-        return unpack_many(packed, details)
 
     async def _left_behind(self, keys: Keys, gone: "_Gone", to_seq: int) -> AsyncIterator[list[str | int]]:
         """Ids and seqs that a rewind forgot, in pieces: as they were read, or looked for when they are very many."""
@@ -158,35 +175,36 @@ class Histories:
             yield [word for identity, seq in pairs if seq > to_seq for word in (identity, seq)]
             cursor = None if cursor == b"0" else cursor
 
-    async def _boundary(self, tenant: str, name: str, to_seq: int) -> tuple[bytes, list[int]]:
-        """The tool group that message ``to_seq`` leaves open, and those of it that nobody pinned."""
+    async def _question(self, tenant: str, conversation: str, to_seq: int, state: State) -> int:
+        """Seq of the newest user message up to ``to_seq``, 0 when there is none. Raises HistoryEdited."""
+        if state.question <= to_seq:
+            return state.question
+        for last in range(to_seq, 0, -_CHUNK):
+            first = max(1, last - _CHUNK + 1)
+            records = await self._reader.stretch(tenant, conversation, first, last, state=state)
+            place = records.roles.rfind(USER)
+            if place >= 0:
+                return first + place
+        return 0
+
+    async def _boundary(self, tenant: str, conversation: str, to_seq: int, state: State) -> tuple[bytes, list[int]]:
+        """The tool group that message ``to_seq`` leaves open, and those of it that nobody pinned. Raises HistoryEdited."""
         if to_seq == 0:
             return b"", []
-        keys = keys_of(name)
         first = max(1, to_seq - _LONGEST_GROUP + 1)
-        records = await self._read(keys, first, to_seq)
+        records = await self._reader.stretch(tenant, conversation, first, to_seq, state=state)
         start = len(records) - 1
         while start > 0 and records[start].measure.role == TOOL:
             start -= 1
-        if start < 0 or not records[start].calls:
+        if not records[start].calls:
             return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
-        pending = _pending([calls async for calls in self._calls(tenant, name, first + start, records[start:])])
-        group = {"s": first + start, "x": int(records[start].calls > 1), "p": pending}
+        group = [(first + start, records[start:])]
+        bodies = await self._reader.bodies(tenant, conversation, group, state=state)
+        pending = _pending([calls_of(msgspec.json.decode(body)) for body in bodies])
+        open_group = {"s": first + start, "x": int(records[start].calls > 1), "p": pending}
         pinned = any(record.pinned for record in records[start:])
-        return encode_json(group) if pending else b"", [] if pinned else list(range(first + start, to_seq + 1))
-
-    async def _calls(self, tenant: str, name: str, first: int, records: Records) -> AsyncIterator[Calls]:
-        """What each message of a tool group calls and answers. A group may have hundreds of megabytes."""
-        for step in in_steps([(first, records)]):
-            for start, each in step:
-                words = ("LRANGE", keys_of(name).log, start - 1, start + len(each) - 2)
-                (found,) = await self._client.commands([words])
-
-                def opened(sealer: AnySealer, each: Records = each, found: Any = found) -> list[bytes]:
-                    return open_bodies(sealer, each, found)
-
-                for body in await self._data_keys.reading(tenant, name, opened):
-                    yield calls_of(msgspec.json.decode(body))
+        unpinned = [] if pinned else list(range(first + start, to_seq + 1))
+        return encode_json(open_group) if pending else b"", unpinned
 
     async def put_summary(
         self,
@@ -194,12 +212,13 @@ class Histories:
         conversation: str,
         summary: Summary | None,
         *,
+        life: str,
         if_match: str,
         now_ms: int,
         token: str,
         standing: State | None = None,
-    ) -> int:
-        """Put, replace or take away the summary; gives the version.
+    ) -> Written:
+        """Put, replace or take away the summary.
 
         With ``standing`` only if since then nothing was redacted, rewound or summarised.
 
@@ -207,23 +226,33 @@ class Histories:
             NotFound, PreconditionFailed, and Unprocessable when it covers more than there is.
         """
         name = conversation_name(tenant, conversation)
-        keys = keys_of(name)
-        edited, through = "", ""
+        edited, covered = "*", None
         if standing is not None:
-            edited, through = str(standing.edited), str(standing.summary.through_seq if standing.summary else 0)
+            edited = standing.made[1].decode()
+            covered = standing.summary.through_seq if standing.summary else 0
         sealer = await self._data_keys.sealer(tenant, name)
-        stored = sealer.seal(Kind.SUMMARY, encode_json(summary)) if summary else b""
-        covers = summary.through_seq if summary else 0
-        reply = await self._client.call("summarize", keys, if_match, token, now_ms, stored, covers, edited, through)
-        if reply[:1] == [b"short"]:
-            detail = f"The last message is {int(reply[1])}"
-            raise Unprocessable(f"{detail}.", errors=[Pointer("#/through_seq", detail)])
-        return replied_version(reply)
+        call = scripts.summarize(
+            keys_of(name),
+            life=life,
+            if_match=if_match,
+            token=token,
+            now_ms=now_ms,
+            summary=sealer.seal(Kind.SUMMARY, encode_json(summary)) if summary else b"",
+            through_seq=summary.through_seq if summary else 0,
+            edited=edited,
+            covered=covered,
+        )
+        try:
+            return await self._client.run(call)
+        except SummaryTooLong as error:
+            detail = f"The last message is {error.length}"
+            raise Unprocessable(f"{detail}.", errors=[Pointer("#/through_seq", detail)]) from None
 
     async def lease_summary(self, tenant: str, conversation: str, holder: str, *, now_ms: int, until_ms: int) -> bool:
         """Take the right to summarise until then, or give it back with 0; whether it is, or was, the holder's."""
         keys = keys_of(conversation_name(tenant, conversation))
-        return bool(await self._client.call("lease", keys[:1], holder, now_ms, until_ms))
+        call = scripts.lease(keys, holder=holder, now_ms=now_ms, until_ms=until_ms)
+        return await self._client.run(call) == 1
 
 
 class _Gone:
@@ -236,12 +265,11 @@ class _Gone:
 
     def add(self, first: int, records: Records) -> None:
         for index, record in enumerate(records):
-            seq = first + index
             tokens = _tokens(record)
             added = (*tokens, 0, 0, 0) if record.grounding is None else (*tokens, 1, *record.grounding)
             self.totals = [total + one for total, one in zip(self.totals, added, strict=True)]
             if self.names_ids:
-                self.ids += (records.identity(index).id, seq)
+                self.ids += (records.identity(index).id, first + index)
 
 
 def make_summary(text: str, through_seq: int) -> Summary:
@@ -249,23 +277,15 @@ def make_summary(text: str, through_seq: int) -> Summary:
     return Summary(text=text, through_seq=through_seq, measure=measure(summary_message(text)))
 
 
-def belongs_everywhere(record: Record) -> bool:
-    """Whether a message is in every window by itself: pinned, system or developer."""
-    return record.pinned or record.measure.role <= DEVELOPER
-
-
 def _only_pinned_by_its_result(record: Record) -> bool:
     """Whether a legacy call is in every window, if it is, for a result that goes now."""
     return bool(record.flags & Flags.LEGACY_CALL) and not record.pinned
 
 
-def require_version(version: int, if_match: str) -> None:
-    """Raise PreconditionFailed when a version is not the one that must stand."""
-    if if_match not in ("", "*", str(version)):
-        raise PreconditionFailed(
-            f"The conversation is at version {version} now: read it again and decide anew.",
-            members={"version": version},
-        )
+def require_version(standing: State | Page, if_match: str) -> None:
+    """Raise PreconditionFailed when a state is not the one that must stand."""
+    if if_match not in ("", "*", standing.etag):
+        raise scripts.moved(standing.version)
 
 
 def _tokens(record: Record) -> tuple[int, int]:

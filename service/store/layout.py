@@ -11,7 +11,7 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of what is in every window
     sash:{tenant/conversation}:answers        hash    token of a request -> when it was answered, and what
-    sash:{tenant/conversation}:done           hash    token of a request that changed more than the end -> when
+    sash:{tenant/conversation}:done           hash    token of a request that changed more than the end -> when it did
 
 The log, the counts and the details have the same length; a message's seq is its place, from 1. So a tail costs the tail:
 
@@ -26,15 +26,22 @@ Records are laid out in core/records.py. Details are a msgpack array whose first
 them (offsets from 1, as in Lua): 1 array header, 2-19 digest of the entry (bin 8, 16 bytes: "the same id with the same
 content"), from 20 the id.
 
-Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``s`` settings, JSON;
+Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``life`` a random name of
+this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;
 ``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
-cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``user`` seq of the newest user
-message; ``rich`` 1 when a message's cost is in its details; ``sealed`` 1 when
-a message of it is encrypted; ``open`` the tool group that waits for results, JSON;
-``summary`` JSON, and ``through`` the last seq that it covers; ``summarizer`` who writes the next one, and until when;
-``edited`` the version at which history last changed other than by an append, ``edited_ms`` when; ``token`` the request that
-made the conversation; ``owner`` whose it is, where the settings are encrypted: an owner's conversations can be
-erased without the key.
+cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``pins`` messages in ``pinned``;
+``user`` seq of the newest user message; ``rich`` 1 when a message's cost is in its details; ``sealed`` 1 when a message is
+encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and ``through`` the last seq that it
+covers; ``summarizer`` who writes the next one, and until when; ``edited`` the name of the last write that was no append;
+``stale`` the last seq whose documents a long rewind has still to sweep; ``token`` the request that made the conversation;
+``owner`` whose it is, where the settings are encrypted: an owner's conversations can be erased without the key.
+
+An id is not an identity: a conversation that was erased, expired or lost may begin anew under the same id, with the same
+version. So the entity tag is version, life and change (``etag_of``), and whatever is asked to change or to erase a
+conversation names its life. A store that lost its newest writes repeats versions, but never the name of a write.
+
+The lengths of ``log``, ``counts`` and ``details`` must agree, and those of ``pinned`` and ``grounding`` with their counters.
+Where they do not, a key was evicted or lost, and every script says so instead of reading a shorter history.
 
 Other keys are no conversation's and live in slots of their own: owners' lists (``owners.py``), requests under a key
 (``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
@@ -46,6 +53,7 @@ A rewind frees entry ids soon after, not at once: an id whose seq is beyond the 
 id, is free.
 """
 
+import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -107,6 +115,26 @@ def keys_of(name: str) -> Keys:
         tag + "answers",
         tag + "done",
     )
+
+
+_LIFE_BYTES = 12
+_LIFE_LENGTH = 16
+
+
+def new_name() -> str:
+    """A random name of a life or of a write: 96 bits, 16 characters."""
+    return secrets.token_urlsafe(_LIFE_BYTES)
+
+
+def etag_of(version: bytes, life: bytes | None, change: bytes | None) -> str:
+    """The entity tag of a state, without quotes, as the scripts make it."""
+    return b"-".join((version, life or b"", change or b"")).decode()
+
+
+def life_of(etag: str) -> str:
+    """The life in an entity tag; empty for a conversation that was last written before lives were given."""
+    rest = etag.partition("-")[2]
+    return rest[:_LIFE_LENGTH] if len(rest) > _LIFE_LENGTH else ""
 
 
 def owner_key(tenant: str, owner: str) -> str:

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 
 from service.problems import StoreFull, StoreUnavailable, TooManyRequests
-from service.store.client import Client, Script
+from service.store import scripts
+from service.store.client import Client
 
-SCRIPTS = (Script.load("take"),)
 _SHARE = 0.1  # of a second's requests, taken at once
 _KEPT_SECONDS = 1.0
 _PATIENCE_SECONDS = 0.25  # for a store that does not answer; the request goes on without
@@ -82,11 +82,11 @@ class RateLimits:
         key = f"sash:{{{bucket}}}:rate"
         most, wanted = max(1.0, rate), max(1, int(rate * _SHARE))
         try:
-            granted, wait_ms = await self._client.call("take", (key,), rate, most, wanted)
+            taken = await self._client.run(scripts.take(key, rate=rate, burst=most, wanted=wanted))
         except (StoreUnavailable, StoreFull):
             lease.blind_until = self._clock() + _KEPT_SECONDS
             return
         now = self._clock()
-        lease.left, lease.until = granted, now + _KEPT_SECONDS
-        if not granted:
-            lease.refused_until = now + wait_ms / 1000
+        lease.left, lease.until = taken.granted, now + _KEPT_SECONDS
+        if not taken.granted:
+            lease.refused_until = now + taken.wait_ms / 1000

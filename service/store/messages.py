@@ -26,8 +26,8 @@ class NewEntry(msgspec.Struct, frozen=True):
     body: bytes
     grounding: bytes
     metadata: bytes
-    makes: bytes
-    answers: str
+    makes: Sequence[str] | None
+    answers: str | None
     always: bool
     tokens: tuple[int, int]
     tokens_parallel: tuple[int, int]

@@ -27,13 +27,13 @@ import msgspec
 
 from service.core.settings import owner_of
 from service.problems import CannotOpen, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
-from service.store.client import Client, Script
+from service.store import scripts
+from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.layout import owner_key
 from service.store.messages import STEP_BYTES
 from service.store.replies import Shut, State
 
-SCRIPTS = (Script.load("unlist"),)
 _GRACE_MICROSECONDS = 600 * 1_000_000
 _BATCH = 16  # conversations that are looked at together: each may have megabytes of settings
 _PASSES = 16
@@ -129,7 +129,7 @@ class Owners:
         if (await self._client.commands(words))[1] is None and await self._is_of(tenant, owner, conversation):
             await self._client.commands([("ZADD", key, score, conversation)])
             if not await self._is_of(tenant, owner, conversation):  # erased meanwhile
-                await self._client.call("unlist", (key,), conversation, score)
+                await self._client.run(scripts.unlist(key, (conversation, str(score))))
 
     async def _is_of(self, tenant: str, owner: str, conversation: str) -> bool:
         return _is_owner(owner, await self._state(tenant, conversation))
@@ -154,9 +154,8 @@ class Owners:
         """Take an erased conversation off its owner's list, unless it has been put there again since."""
         if line is not None:
             self._active.pop((line.tenant, line.owner, line.conversation), None)
-            await self._client.call(
-                "unlist", (owner_key(line.tenant, line.owner),), line.conversation, line.score + b"~"
-            )
+            key = owner_key(line.tenant, line.owner)
+            await self._client.run(scripts.unlist(key, (line.conversation, line.score + b"~")))
 
     # ---- reading
 
@@ -204,15 +203,15 @@ class Owners:
             elif float(score) < _now() - _GRACE_MICROSECONDS:
                 wrong += (identity, score)
         if wrong:
-            await self._client.call("unlist", (owner_key(tenant, owner),), *wrong)
+            await self._client.run(scripts.unlist(owner_key(tenant, owner), wrong))
         return found
 
     async def _state(self, tenant: str, conversation: str) -> State | Shut | None:
         with contextlib.suppress(NotFound):
             try:
-                return await self._conversations.get(tenant, conversation)
+                return await self._conversations.reader.get(tenant, conversation)
             except CannotOpen:
-                return await self._conversations.shut(tenant, conversation)
+                return await self._conversations.reader.shut(tenant, conversation)
         return None
 
     # ---- erasing
@@ -244,7 +243,7 @@ class Owners:
                 if was or float(score) < old:
                     gone += (identity, score + b"~" if was else score)
             if gone:
-                await self._client.call("unlist", (owner_key(tenant, owner),), *gone)
+                await self._client.run(scripts.unlist(owner_key(tenant, owner), gone))
             before = float(lines[-1][1]), lines[-1][0]
             erased += sum(done)
             yield erased
@@ -256,7 +255,7 @@ class Owners:
             if state is None or not _is_owner(owner, state):
                 return False
             try:
-                await self._conversations.erase(tenant, conversation, if_match=str(state.version))
+                await self._conversations.erase(tenant, conversation, life=state.life, if_match=state.etag)
             except PreconditionFailed:
                 continue
             except NotFound:

@@ -1,44 +1,35 @@
-"""What the store's scripts answer, read: a conversation's state, its tail, a page of it.
+"""Replies of the store made into what the service works with: a conversation's state, its tail, a page of it.
 
 Sealed values are opened on the way, by a sealer that is given: whatever opens one raises CannotOpen and UnknownKey.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
 import msgspec
 
-from service.core.messages import orphan
 from service.core.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding, Summary
 from service.core.settings import decode_settings
-from service.problems import EntryConflict, Internal, NotFound, Pointer, PreconditionFailed
-from service.store.layout import decode_summary, unpack_many
+from service.problems import Internal
+from service.store.layout import decode_summary, etag_of, unpack_many
 from service.store.messages import bound_to, open_bodies, open_grounding, open_messages
+from service.store.scripts import PageReply, TailReply
 from service.store.sealing import AnySealer, Kind
+
+Made = tuple[bytes, bytes]
+"""A life and the name of its last edit: what was read before stays as it was for as long as both stand."""
 
 
 class HistoryEdited(Exception):  # noqa: N818 - it reads as what happened
     """Between two reads a history was rewound, redacted or erased, so that they do not belong together: read it anew."""
 
 
-class Appended(msgspec.Struct, frozen=True):
-    """Where an entry is: its seq, whether it was there before, whether it answers one of several parallel calls."""
-
-    seq: int
-    duplicate: bool
-    parallel: bool
-
-
-class AppendReply(msgspec.Struct, frozen=True):
-    version: int
-    settings: bytes
-    entries: list[Appended]
-
-
 class State(msgspec.Struct, frozen=True):
     """A conversation without its messages. Times in milliseconds since 1970; tokens as (o200k_base, cl100k_base)."""
 
     version: int
+    etag: str
+    """The entity tag, without quotes."""
+    made: Made
     settings: bytes
     created_ms: int
     updated_ms: int
@@ -50,27 +41,23 @@ class State(msgspec.Struct, frozen=True):
     """Seq of the newest user message, 0 when there is none."""
     summary: Summary | None
     ttl_ms: int | None
-    expires_ms: int | None = None
-    mark: bytes = b""
-    """As ``read_window`` has it."""
-    edited: int = 0
-    """The version at which history last changed other than by an append."""
-    standing: bytes = b""
+    standing: bytes
     """The settings as they are stored."""
-    sealed: bool = False
-    """Whether some of its messages are sealed."""
-    rich: bool = False
+    sealed: bool
+    """Whether a message is sealed."""
+    rich: bool
     """Whether a message's cost is, or was, in its details."""
+    expires_ms: int | None = None
+
+    @property
+    def life(self) -> str:
+        """Which of all conversations that had this id."""
+        return self.made[0].decode()
 
     @property
     def size_bytes(self) -> int:
-        """What people wrote of it."""
+        """Bytes that people wrote of it."""
         return len(self.settings) + len(self.summary.text if self.summary else "")
-
-    @property
-    def made(self) -> tuple[int, int]:
-        """What tells histories apart that do not just go on: when it was created, and its version of the last edit."""
-        return self.created_ms, self.edited
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -85,36 +72,12 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Shut(msgspec.Struct, frozen=True):
-    """What can be told of a conversation that does not open."""
+    """What can be told of a conversation whose key is missing."""
 
     version: int
+    etag: str
+    life: str
     owner: str | None
-
-
-class Reply(NamedTuple):
-    """What ``read_window`` answers: values as they are stored, messages from ``first`` on; ``mark`` tells histories apart
-    that do not just go on, ``last`` is the newest message's details. Where ``since`` is not 0, records, details and bodies
-    are of the messages after it alone."""
-
-    version: int
-    mark: bytes
-    updated: bytes
-    last: bytes
-    fields: list[bytes]
-    length: int
-    first: int
-    records: bytes
-    details: bytes
-    bodies: list[bytes]
-    documents: bytes
-    before: list[bytes]
-    question: list[bytes]
-    since: int
-
-    @property
-    def bodies_seq(self) -> int:
-        """Where the bodies begin."""
-        return self.length - len(self.bodies) + 1
 
 
 class Tail(msgspec.Struct, frozen=True):
@@ -130,36 +93,42 @@ class Tail(msgspec.Struct, frozen=True):
     outside: tuple[Message, ...]
     """Messages of every window that lie before the tail, and the newest user message when it does; ascending. Where they
     are large together some have no body."""
-    built: dict[Any, Any] = msgspec.field(default_factory=dict)
-    """What was made of it, by whoever made it, for as long as it is held."""
 
 
 class Page(msgspec.Struct, frozen=True):
     """A stretch of history, ascending; grounding and metadata by seq. ``made`` is as a state has it."""
 
     version: int
-    made: tuple[int, int]
+    etag: str
+    made: Made
     length: int
     messages: list[Message]
     grounding: Mapping[int, StoredGrounding]
     metadata: Mapping[int, bytes]
 
 
-def check_identity(found: bytes, name: str) -> None:
+STATE_FIELDS = (
+    *("id", "v", "life", "change", "s", "created", "updated", "t0", "t1", "gn", "g0", "g1", "user"),
+    *("summary", "ttl", "edited", "sealed", "rich", "pins"),
+)
+"""The fields of the conversation's hash that ``state_of`` reads, in the order of ``read_window``."""
+
+
+def check_identity(found: bytes | None, name: str) -> None:
     """Every read says whose it is. A reply in the wrong place must become an error, never somebody else's chat."""
     if found != name.encode():
         raise Internal("The store answered for another conversation; nothing of it is shown.")
 
 
-def check_history(found: Sequence[bytes | None], made: tuple[int, int]) -> None:
+def check_history(found: Sequence[bytes | None], made: Made) -> None:
     """Appends leave what was read before as it was; anything else does not. Raises HistoryEdited."""
     if made_of(*found) != made:
         raise HistoryEdited
 
 
-def made_of(created: bytes | None, edited: bytes | None) -> tuple[int, int]:
-    """What tells a history that was only appended to from another one, out of the fields that hold it."""
-    return int(created or 0), int(edited or 0)
+def made_of(life: bytes | None, edited: bytes | None) -> Made:
+    """A life and its last edit, of the fields that hold them."""
+    return life or b"", edited or b""
 
 
 def visible_owner(sealer: AnySealer, settings: bytes) -> str:
@@ -167,128 +136,72 @@ def visible_owner(sealer: AnySealer, settings: bytes) -> str:
     return decode_settings(settings)[0].owner or "" if sealer.active else ""
 
 
-def replied_version(reply: list[Any]) -> int:
-    """The version that a script answered. Raises PreconditionFailed, NotFound."""
-    match reply:
-        case [b"ok", version]:
-            return int(version)
-        case [b"moved", version]:
-            raise _moved(int(version))
-        case _:
-            raise NotFound("There is no such conversation.")
-
-
-def _moved(version: int) -> PreconditionFailed:
-    said = f"The conversation is at version {version} now" if version else "There is no such conversation now"
-    return PreconditionFailed(f"{said}: read it again and decide anew.", members={"version": version})
-
-
-def appended_of(sealer: AnySealer, reply: list[Any]) -> AppendReply:
-    """What an append did. Raises PreconditionFailed, EntryConflict, OrphanToolResult."""
-    match reply:
-        case [b"ok", version, settings, *steps]:
-            entries = [
-                Appended(seq=int(steps[i]), duplicate=steps[i + 1] == 1, parallel=steps[i + 2] == 1)
-                for i in range(0, len(steps), 3)
-            ]
-            return AppendReply(version=version, settings=sealer.open(Kind.SETTINGS, settings), entries=entries)
-        case [b"moved", version]:
-            raise _moved(version)
-        case [b"conflict", index]:
-            detail = "This id is stored with other content"
-            raise EntryConflict(
-                f"{detail}: an id names one entry for good.", errors=[Pointer(f"#/messages/{index}/id", detail)]
-            )
-        case [b"orphan", index]:
-            raise orphan(f"/messages/{index}/message")
-        case _:
-            raise Internal("The store holds another conversation under this name.")
-
-
 def state_of(
-    sealer: AnySealer,
-    name: str,
-    flat: Sequence[bytes],
-    length: int,
-    *,
-    mark: bytes = b"",
-    expires_ms: int | None = None,
+    sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int, *, expires_ms: int | None = None
 ) -> State:
-    """A conversation's state, out of its hash."""
-    fields = dict(zip(flat[::2], flat[1::2], strict=True))
-    check_identity(fields[b"id"], name)
-    summary = fields.get(b"summary")
-    ttl = fields.get(b"ttl")
+    """A conversation's state, of the fields ``STATE_FIELDS`` of its hash."""
+    identity, version, life, change, settings, created, updated, t0, t1, gn, g0, g1, user, *others = fields
+    summary, ttl, edited, sealed, rich, _ = others
+    check_identity(identity, name)
+    if version is None or settings is None:
+        raise Internal("The store holds a conversation without a version or settings.")
     return State(
-        version=int(fields[b"v"]),
-        settings=sealer.open(Kind.SETTINGS, fields[b"s"]),
-        created_ms=int(fields[b"created"]),
-        updated_ms=int(fields[b"updated"]),
+        version=int(version),
+        etag=etag_of(version, life, change),
+        made=made_of(life, edited),
+        settings=sealer.open(Kind.SETTINGS, settings),
+        created_ms=int(created or 0),
+        updated_ms=int(updated or 0),
         length=length,
-        tokens=(int(fields.get(b"t0", 0)), int(fields.get(b"t1", 0))),
-        grounding_messages=int(fields.get(b"gn", 0)),
-        grounding_tokens=(int(fields.get(b"g0", 0)), int(fields.get(b"g1", 0))),
-        question=int(fields.get(b"user", 0)),
+        tokens=(int(t0 or 0), int(t1 or 0)),
+        grounding_messages=int(gn or 0),
+        grounding_tokens=(int(g0 or 0), int(g1 or 0)),
+        question=int(user or 0),
         summary=decode_summary(sealer.open(Kind.SUMMARY, summary)) if summary else None,
         ttl_ms=int(ttl) if ttl else None,
+        standing=settings,
+        sealed=sealed is not None,
+        rich=rich is not None,
         expires_ms=expires_ms,
-        mark=mark,
-        edited=int(fields.get(b"edited", 0)),
-        standing=fields[b"s"],
-        sealed=b"sealed" in fields,
-        rich=b"rich" in fields,
     )
 
 
-def joined(had: Reply | None, new: Reply) -> Reply:
-    """What the store answered, with what the caller ``had`` before it."""
-    if had is None or not new.since:
-        return new
-    gone = new.first - had.first
-    bodies_gone = max(0, new.first - had.bodies_seq)
-    complete = len(new.bodies) * RECORD_BYTES == len(new.records)  # else so much is new that older bodies stand alone
-    return new._replace(
-        records=had.records[gone * RECORD_BYTES :] + new.records,
-        details=had.details + new.details,
-        bodies=[*had.bodies[bodies_gone:], *new.bodies] if complete else new.bodies,
-        since=0,
-    )
-
-
-def tail_of(sealer: AnySealer, name: str, reply: Reply) -> Tail:
+def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
     """The tail that a reply holds. Raises CannotOpen, UnknownKey."""
-    state = state_of(sealer, name, reply.fields, reply.length, mark=reply.mark)
-    first, before, documents, question = reply.first, reply.before, reply.documents, reply.question
-    outside = {int(before[i]): _split(sealer, int(before[i]), before[i + 1]) for i in range(0, len(before), 2)}
-    if question:
-        outside[state.question] = _message(sealer, state.question, *question)
+    state = state_of(sealer, name, reply.fields, reply.length)
+    first, pinned, documents = reply.first_seq, reply.pinned, reply.documents
+    outside = {int(pinned[i]): _split(sealer, int(pinned[i]), pinned[i + 1]) for i in range(0, len(pinned), 2)}
+    if reply.question:
+        outside[state.question] = _message(sealer, state.question, *reply.question)
     tail = unpack_many(reply.records, reply.details)
-    asked = outside[state.question].record if question else tail[state.question - first] if documents else None
-    bodies, bodies_seq = reply.bodies, reply.bodies_seq
+    bodies, bodies_seq = reply.bodies, reply.length - len(reply.bodies) + 1
     if state.sealed or sealer.active:
         bodies = open_bodies(sealer, tail[bodies_seq - first :], bodies)
+    opened = None
+    if documents:
+        asked = outside[state.question].record if reply.question else tail[state.question - first]
+        opened = open_grounding(sealer, documents, asked)
     return Tail(
         state=state,
         first_seq=first,
         records=tail,
         bodies_seq=bodies_seq,
         bodies=bodies,
-        documents=open_grounding(sealer, documents, asked) if asked and documents else None,
+        documents=opened,
         outside=tuple(outside[seq] for seq in sorted(outside)),
     )
 
 
-def page_of(sealer: AnySealer, name: str, reply: list[Any]) -> Page:
-    """The page that ``read_page`` answered. Raises NotFound, CannotOpen, UnknownKey."""
-    if not reply:
-        raise NotFound("There is no such conversation.")
-    (whose, version, created, edited), length, first, packed, details, bodies, grounding, metadata = reply
-    check_identity(whose, name)
+def page_of(sealer: AnySealer, name: str, reply: PageReply, bodies: Sequence[bytes]) -> Page:
+    """The page that a reply holds, with its bodies. Raises CannotOpen, UnknownKey."""
+    check_identity(reply.name, name)
+    first, packed, details = reply.first_seq, reply.records, reply.details
     records = unpack_many(packed, details)
     return Page(
-        version=int(version),
-        made=made_of(created, edited),
-        length=length,
+        version=int(reply.version),
+        etag=etag_of(reply.version, reply.life, reply.change),
+        made=made_of(reply.life, reply.edited),
+        length=reply.length,
         messages=[
             Message(
                 first + index,
@@ -299,12 +212,12 @@ def page_of(sealer: AnySealer, name: str, reply: list[Any]) -> Page:
         ],
         grounding={
             first + index: open_grounding(sealer, value, records[index])
-            for index, value in enumerate(grounding)
+            for index, value in enumerate(reply.documents)
             if value
         },
         metadata={
             first + index: sealer.open(Kind.METADATA, value, bound_to(records[index]))
-            for index, value in enumerate(metadata)
+            for index, value in enumerate(reply.metadata)
             if value
         },
     )

@@ -18,10 +18,10 @@ import msgspec
 from service.core.calibration import NO_REPORTS, Calibration, billed_ratio, corrected_margin
 from service.core.models import Model, find_model, unknown_model
 from service.problems import StoreFull, StoreUnavailable, UnknownModel
-from service.store.client import Client, Script
+from service.store import scripts
+from service.store.client import Client
 from service.store.layout import PREFIX
 
-SCRIPTS = (Script.load("report"),)
 _KEEP_MS = 90 * 24 * 3600 * 1000
 _REMEMBERED = 100
 _FRESH_SECONDS = 5.0
@@ -90,11 +90,11 @@ class Calibrations:
     async def _ask(self, tenant: str, model: Model, token: str, ratio: float | str, error: int) -> Calibration:
         tag = f"{PREFIX}{{{tenant}/model/{blake2b(model.id.lower().encode(), digest_size=16).hexdigest()}}}:"
         keys = (tag + "calibration", tag + "ratios")
-        reports, total, worst, found = await self._client.call(
-            "report", keys, token, ratio, error, _KEEP_MS, _REMEMBERED
+        known = await self._client.run(
+            scripts.report(keys, token=token, ratio=ratio, error=error, keep_ms=_KEEP_MS, remembered=_REMEMBERED)
         )
-        ratios = tuple(float(each.partition(b" ")[0]) for each in reversed(found))
-        return Calibration(reports, total, worst, ratios)
+        ratios = tuple(float(each.partition(b" ")[0]) for each in reversed(known.ratios))
+        return Calibration(known.count, known.total, known.worst, ratios)
 
     def _remember(self, tenant: str, model: Model, calibration: Calibration) -> _Cached:
         now, key = time.monotonic(), (tenant, model.id)

@@ -38,6 +38,11 @@ async def append(
     return body
 
 
+async def etag_of(client: httpx.AsyncClient, conversation: str) -> str:
+    """The conversation's entity tag, as the header has it."""
+    return (await client.get(f"/conversations/{conversation}")).headers["etag"]
+
+
 async def history(client: httpx.AsyncClient, conversation: str) -> list[dict[str, Any]]:
     """All that is stored, oldest first; nothing when the conversation is not there."""
     stored: list[dict[str, Any]] = []

@@ -19,7 +19,7 @@ from service.app import create_app
 from service.core.messages import digest
 from service.settings import ApiKey, Settings
 from service.store.client import Client
-from service.store.datakeys import SCRIPTS, DataKeys
+from service.store.datakeys import DataKeys
 from service.store.embedded import EmbeddedStore
 
 KEY = b"master".ljust(32)
@@ -314,7 +314,7 @@ async def test_two_tenants_have_their_own_keys(own: EmbeddedStore, raw: redis.Re
 
 async def test_a_key_is_rotated_under_load(own: EmbeddedStore, raw: redis.Redis) -> None:
     """Two processes append and read while the data key is rotated three times: nothing fails, and all of it is read."""
-    keeper = Client(own.url, scripts=SCRIPTS)
+    keeper = Client(own.url)
     await keeper.open()
     done = asyncio.Event()
 

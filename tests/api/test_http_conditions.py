@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, history, problem, user
+from dialogue import append, etag_of, history, problem, user
 
 
 async def act(client: httpx.AsyncClient, what: str, conversation: str, if_match: str) -> httpx.Response:
@@ -29,27 +29,30 @@ WRITES = ("append", "append with window", "change", "erase")
 
 
 @pytest.mark.parametrize("what", WRITES)
-@pytest.mark.parametrize("tag", ['"1"', 'W/"1"', '"3"', '"0"', '"abc"', '"1-x"', '""', '"' + "9" * 40 + '"'])
+@pytest.mark.parametrize(
+    "tag", ["{older}", "W/{older}", '"2"', '"3"', '"0"', '"abc"', '"1-x"', '""', '"' + "9" * 40 + '"']
+)
 async def test_a_moved_version_refuses(client: httpx.AsyncClient, conversation: str, what: str, tag: str) -> None:
     """A write under any version but the present one is 412, and changes nothing."""
     await append(client, conversation, user("one", id="a"))
+    older = await etag_of(client, conversation)
     await append(client, conversation, user("two", id="b"))
     before = (await client.get(f"/conversations/{conversation}")).json()
 
-    answer = await act(client, what, conversation, tag)
+    answer = await act(client, what, conversation, tag.replace("{older}", older))
 
     problem(answer, 412, "precondition-failed")
     assert before == (await client.get(f"/conversations/{conversation}")).json()
 
 
 @pytest.mark.parametrize("what", WRITES)
-@pytest.mark.parametrize("tag", ['"2"', 'W/"2"', ' "2" ', "*"])
+@pytest.mark.parametrize("tag", ["{now}", "W/{now}", " {now} ", "*"])
 async def test_the_present_version_allows(client: httpx.AsyncClient, conversation: str, what: str, tag: str) -> None:
     """A write under the present version is done, weak or strong; a star stands for whatever version there is."""
     await append(client, conversation, user("one", id="a"))
     await append(client, conversation, user("two", id="b"))
 
-    answer = await act(client, what, conversation, tag)
+    answer = await act(client, what, conversation, tag.replace("{now}", await etag_of(client, conversation)))
 
     assert answer.is_success, answer.text
 
@@ -87,9 +90,10 @@ async def test_expecting_nothing(client: httpx.AsyncClient, conversation: str) -
 async def test_a_repeated_append_under_its_old_version(client: httpx.AsyncClient, conversation: str) -> None:
     """A retry carries the version of the first attempt, which that attempt itself moved: it is a duplicate, not 412."""
     await append(client, conversation, user("one"))
-    assert (await act(client, "append", conversation, '"1"')).status_code == 201
+    tag = await etag_of(client, conversation)
+    assert (await act(client, "append", conversation, tag)).status_code == 201
 
-    again = await act(client, "append", conversation, '"1"')
+    again = await act(client, "append", conversation, tag)
 
     assert (again.status_code, again.json()["messages"][0]["duplicate"]) == (200, True)
 
@@ -111,7 +115,7 @@ async def test_nothing_new_is_304(client: httpx.AsyncClient, conversation: str, 
         assert (await client.get(path, headers={"if-none-match": header})).status_code == 200
     await append(client, conversation, user("two"))
     moved = await client.get(path, headers={"if-none-match": tag})
-    assert (moved.status_code, moved.headers["etag"]) == (200, '"2"')
+    assert (moved.status_code, moved.headers["etag"]) == (200, await etag_of(client, conversation))
 
 
 async def test_patches_and_appends_at_once(client: httpx.AsyncClient, conversation: str) -> None:

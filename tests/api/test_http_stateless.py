@@ -52,6 +52,7 @@ async def test_real_conversations(client: httpx.AsyncClient, name: str, part: in
     lines = (DATA / f"{name}.jsonl").read_text("utf-8").splitlines()
     for place, line in list(enumerate(lines))[part::4]:
         given = json.loads(line)
+        given.setdefault("entries", given.get("messages"))
         await store(client, given["id"], given)
         query = VARIANTS[place // 4 % len(VARIANTS)]
 

@@ -33,18 +33,17 @@ async def test_a_second_read_of_another_history(store: EmbeddedStore, conversati
     """A second read tells when the history is not the one of the first: erased, begun anew, or edited."""
     async with opened(store.url) as conversations:
         await conversations.append("default", conversation, said("one", "two"), **APPEND)
-        state = await conversations.get("default", conversation)
-        records = await conversations.read_records("default", conversation, 1, 2, state=state)
+        state = await conversations.reader.get("default", conversation)
+        records = await conversations.reader.records("default", conversation, 1, 2, state=state)
         assert len(records) == 2
-        assert len(await conversations.read_bodies("default", conversation, [(1, records)], state=state)) == 2
+        assert len(await conversations.reader.bodies("default", conversation, [(1, records)], state=state)) == 2
         await conversations.append("default", conversation, said("three"), **APPEND)
-        assert await conversations.read_grounding("default", conversation, {1: records[0]}, state=state) == {}
 
         await conversations.erase("default", conversation, if_match="")
         reads: list[Any] = [
-            lambda: conversations.read_records("default", conversation, 1, 2, state=state),
-            lambda: conversations.read_bodies("default", conversation, [(1, records)], state=state),
-            lambda: conversations.read_grounding("default", conversation, {1: records[0]}, state=state),
+            lambda: conversations.reader.records("default", conversation, 1, 2, state=state),
+            lambda: conversations.reader.bodies("default", conversation, [(1, records)], state=state),
+            lambda: conversations.reader.grounding("default", conversation, {1: records[0]}, state=state),
         ]
         for again in (False, True):
             if again:

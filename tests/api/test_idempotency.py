@@ -10,7 +10,7 @@ import pytest
 import redis
 from dialogue import append, history, problem, user
 
-from service.store.claims import SCRIPTS, Claim, Claims
+from service.store.claims import Claim, Claims
 from service.store.client import Client
 from service.store.layout import PREFIX
 
@@ -255,7 +255,7 @@ async def test_kept_for_a_day(client: httpx.AsyncClient, conversation: str, key:
 
 async def test_tenants_share_no_keys(store: Any) -> None:
     """A key belongs to its tenant: another tenant's same key is another key."""
-    client = Client(store.url, scripts=SCRIPTS)
+    client = Client(store.url)
     await client.open()
     try:
         claims = Claims(client)

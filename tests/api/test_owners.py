@@ -11,10 +11,9 @@ from dialogue import append, problem, user
 
 from service.core.settings import ConversationSettings, encode_settings
 from service.store.client import Client
-from service.store.conversations import SCRIPTS as CONVERSATIONS
 from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
-from service.store.owners import SCRIPTS, Owners
+from service.store.owners import Owners
 
 
 @pytest.fixture
@@ -181,7 +180,7 @@ async def test_erasing_what_is_lifted_between_batches(
     mine = [fresh() for _ in range(40)]
     for identity in mine:
         await create(client, identity, owner)
-    replica = Client(store.url, scripts=(*CONVERSATIONS, *SCRIPTS))
+    replica = Client(store.url)
     await replica.open()
     try:
         erasing = Owners(replica, Conversations(replica)).erase("default", owner)
@@ -254,7 +253,7 @@ async def test_a_late_hint_leaves_no_line(
     moment: str, client: httpx.AsyncClient, store: EmbeddedStore, conversation: str, owner: str, server: Any
 ) -> None:
     """Another replica's word of activity, told before an erasure, in the middle of it or after it, keeps nothing listed."""
-    replica = Client(store.url, scripts=(*CONVERSATIONS, *SCRIPTS))
+    replica = Client(store.url)
     await replica.open()
     try:
         conversations = Conversations(replica)

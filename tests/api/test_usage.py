@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, problem, user
+from dialogue import append, etag_of, problem, user
 from structlog.testing import capture_logs
 
 ESTIMATED = "claude-sonnet-4-5"
@@ -114,7 +114,7 @@ async def test_a_tenant_of_its_own(client: httpx.AsyncClient, conversation: str,
 async def test_no_304_for_an_estimate(client: httpx.AsyncClient, conversation: str) -> None:
     """The version alone says nothing of an estimated model's window: it is sent again."""
     await append(client, conversation, user("hello"))
-    path, known = f"/conversations/{conversation}/window?model=", {"If-None-Match": '"1"'}
+    path, known = f"/conversations/{conversation}/window?model=", {"If-None-Match": await etag_of(client, conversation)}
     assert (await client.get(f"{path}gpt-4o", headers=known)).status_code == 304
     assert (await client.get(f"{path}{ESTIMATED}", headers=known)).status_code == 200
 

@@ -53,7 +53,7 @@ _BATCH = 100
 
 def load_conversations(paths: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """The conversations in the files, or else in the data set: none where it is absent."""
-    files = paths or sorted(DATA.glob("*.jsonl"))
+    files = paths or sorted(DATA.glob("sgd_*.jsonl"))
     return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
 

@@ -97,7 +97,7 @@ async def measure(url: str) -> tuple[dict[str, list[float]], list[float]]:
     async with AsyncExitStack() as stack:
         apps = [
             await stack.enter_async_context(
-                running(create_app(Settings(redis_url=url, durability="fast", encryption_key=keys, recent_bytes=0)))
+                running(create_app(Settings(redis_url=url, durability="fast", encryption_key=keys)))
             )
             for keys in ((), (b"k" * 32,))
         ]

@@ -20,7 +20,7 @@ from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_te
 from service.core.messages import Entry
 from service.core.settings import ConversationSettings, encode_settings
 from service.store.client import Client
-from service.store.conversations import SCRIPTS, Conversations
+from service.store.conversations import Conversations
 from service.store.entries import prepare
 from tests.store.servers import free_port
 
@@ -159,7 +159,7 @@ class Bench:
 
     def __init__(self, url: str, *, full: bool) -> None:
         self.url = url
-        self.client = Client(url, scripts=SCRIPTS, timeout_seconds=60)
+        self.client = Client(url, timeout_seconds=60)
         self.conversations = Conversations(self.client)
         self.redis = redis.asyncio.Redis.from_url(url)
         self.million = 1_000_000 if full else 100_000

@@ -110,7 +110,7 @@ async def run(rounds: int, calls: int) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="sash-sizing-") as folder,
         EmbeddedStore(Path(folder) / "data") as embedded,
-        serving(embedded.url, SASH_RECENT_BYTES="0") as server,
+        serving(embedded.url) as server,
         serving(embedded.url) as holding,
         redis.Redis.from_url(embedded.url, decode_responses=True) as store,
     ):

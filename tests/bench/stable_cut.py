@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--model", default="gpt-4o-mini")
     wanted = parser.parse_args()
     model = find_model(wanted.model)
-    files = {path.stem: list(read(path)) for path in sorted(wanted.directory.glob("*.jsonl"))}
+    files = {path.stem: list(read(path)) for path in sorted(wanted.directory.glob("sgd_*.jsonl"))}
     if not files:
         parser.exit(1, f"{NO_DATA}\n")
     table = Table(title=f"{wanted.model}, {wanted.budget:,} tokens, conversations longer than that")

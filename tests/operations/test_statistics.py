@@ -9,7 +9,7 @@ import redis
 from operations.window_facts import facts
 
 from service.operations.metrics import Metrics
-from service.operations.statistics import ADD_FIGURES, Statistics
+from service.operations.statistics import Statistics
 from service.operations.summary import Prices
 from service.problems import StoreUnavailable
 from service.store.client import Client
@@ -22,7 +22,7 @@ HOUR = 60 * MINUTE
 
 @pytest_asyncio.fixture
 async def client(store: EmbeddedStore) -> AsyncIterator[Client]:
-    opened = Client(store.url, scripts=(ADD_FIGURES,))
+    opened = Client(store.url)
     await opened.open()
     yield opened
     await opened.close()
@@ -91,8 +91,8 @@ class Deaf:
         self._client = client
         self.lost = 1
 
-    async def call(self, script: str, keys: list[str], *arguments: Any) -> Any:
-        reply = await self._client.call(script, keys, *arguments)
+    async def run(self, call: Any) -> Any:
+        reply = await self._client.run(call)
         if self.lost:
             self.lost -= 1
             raise StoreUnavailable("the reply was lost")

@@ -18,9 +18,8 @@ from service.core.counting import message_tokens
 from service.core.models import find_model
 from service.operations.summarizer import Summarizer
 from service.settings import Settings
-from service.store import history
 from service.store.client import Client
-from service.store.conversations import SCRIPTS, Conversations
+from service.store.conversations import Conversations
 from service.store.history import Histories, make_summary
 
 SECRET = "4711-secret"
@@ -305,7 +304,7 @@ async def test_what_was_edited_meanwhile_wins(talk: Served, endpoint: Endpoint, 
 
 async def test_a_lease_ends_by_itself(store: Any, conversation: str, fresh: Callable[[], str]) -> None:
     """One holder at a time; only the holder gives back; a lease that ran out is free; an absent conversation has none."""
-    client = Client(store.url, scripts=(*SCRIPTS, *history.SCRIPTS))
+    client = Client(store.url)
     await client.open()
     try:
         conversations = Conversations(client)

@@ -22,7 +22,7 @@ async def texts_of(conversations: Conversations, tenant: str, conversation: str)
     """Every stored message's body, oldest first."""
     found: list[bytes] = []
     while True:
-        page = await conversations.page(tenant, conversation, len(found) + 1, len(found) + 1000)
+        page = await conversations.reader.page(tenant, conversation, len(found) + 1, len(found) + 1000)
         found += [message.body for message in page.messages]
         if len(found) >= page.length:
             return found

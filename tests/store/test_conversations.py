@@ -15,7 +15,9 @@ from service.problems import ConversationExists, Internal, NotFound, Preconditio
 from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
 from service.store.entries import new_id
-from service.store.layout import PARTS, conversation_name, keys_of
+from service.store.layout import PARTS, conversation_name, keys_of, life_of
+from service.store.replies import Tail
+from service.store.scripts import Known
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 
@@ -51,7 +53,7 @@ async def test_two_writers(store: EmbeddedStore, conversations: Conversations, c
     stored = await texts_of(conversations, "default", conversation)
     for who, seqs in (("one", one), ("two", two)):
         assert [stored[seq - 1] for seq in seqs] == [body(f"{who} {n}") for n in range(1000)]
-    state = await conversations.get("default", conversation)
+    state = await conversations.reader.get("default", conversation)
     assert (state.version, state.length) == (2000, 2000)
 
 
@@ -61,7 +63,7 @@ async def test_totals_are_the_sum(conversations: Conversations, conversation: st
     for batch in [*batches, *batches]:
         await conversations.append("default", conversation, batch, **APPEND)
 
-    state = await conversations.get("default", conversation)
+    state = await conversations.reader.get("default", conversation)
 
     assert state.length == 15
     assert state.tokens == tuple(sum(entry.tokens[i] for batch in batches for entry in batch) for i in (0, 1))
@@ -77,12 +79,12 @@ async def test_a_crash_loses_nothing(tmp_path: Path) -> None:
                 *(before.append("t", "c", said(f"{n}", identity=f"{n}-"), **APPEND) for n in range(300))
             )
             expected = await texts_of(before, "t", "c")
-            state = await before.get("t", "c")
+            state = await before.reader.get("t", "c")
         kill(store)
         store.start()
         async with opened(store.url) as after:
             assert await texts_of(after, "t", "c") == expected
-            assert await after.get("t", "c") == state
+            assert await after.reader.get("t", "c") == state
             again = await after.append("t", "c", said("7", identity="7-"), **APPEND)
             assert again.entries[0].duplicate
 
@@ -94,8 +96,8 @@ async def test_many_tenants(conversations: Conversations, conversation: str) -> 
     async def talk(tenant: str) -> None:
         for n in range(10):
             await conversations.append(tenant, conversation, said(f"{tenant} {n}", identity=f"{n}-"), **APPEND)
-            tail = await conversations.read_window(tenant, conversation, known_version="", budget=0, column=0, most=0)
-            assert tail is not None
+            tail = await conversations.reader.window(tenant, conversation, budget=0, column=0, limit=0)
+            assert isinstance(tail, Tail)
             assert tail.bodies == [body(f"{tenant} {i}") for i in range(n + 1)]
 
     await asyncio.gather(*(talk(tenant) for tenant in tenants))
@@ -124,9 +126,9 @@ async def test_a_foreign_answer_is_an_error(
     server.hset(key, "id", "other/conversation")
 
     reads: list[Callable[[], Any]] = [
-        lambda: conversations.get("default", conversation),
-        lambda: conversations.page("default", conversation, 1, 10),
-        lambda: conversations.read_window("default", conversation, known_version="", budget=0, column=0, most=0),
+        lambda: conversations.reader.get("default", conversation),
+        lambda: conversations.reader.page("default", conversation, 1, 10),
+        lambda: conversations.reader.window("default", conversation, budget=0, column=0, limit=0),
         lambda: conversations.append("default", conversation, said("more"), **APPEND),
     ]
     for read in reads:
@@ -144,18 +146,19 @@ async def test_create(conversations: Conversations, conversation: str) -> None:
 
     with pytest.raises(ConversationExists):
         await conversations.create("default", conversation, b"{}", **{**created, "token": "other"})
-    assert (await conversations.get("default", conversation)).version == 1
+    assert (await conversations.reader.get("default", conversation)).version == 1
 
 
 async def test_change(conversations: Conversations, conversation: str) -> None:
     """Settings change when version and settings are those that the change was made from."""
-    await conversations.create("default", conversation, b"{}", ttl_ms=None, now_ms=5, token="x")
-    change: dict[str, Any] = {"settings": b'{"reserve":1}', "ttl_ms": None, "now_ms": 6}
+    etag = await conversations.create("default", conversation, b"{}", ttl_ms=None, now_ms=5, token="x")
+    change: dict[str, Any] = {"settings": b'{"reserve":1}', "life": life_of(etag), "ttl_ms": None, "now_ms": 6}
 
     for refused in ({"standing": b'{"a":1}', "if_match": ""}, {"standing": b"{}", "if_match": "9"}):
         with pytest.raises(PreconditionFailed):
             await conversations.change("default", conversation, **change, **refused, token="y")
-    assert await conversations.change("default", conversation, **change, standing=b"{}", if_match="1", token="z") == 2
+    changed = await conversations.change("default", conversation, **change, standing=b"{}", if_match=etag, token="z")
+    assert changed.version == 2
     with pytest.raises(NotFound):
         await conversations.change("default", "absent", **change, standing=b"{}", if_match="", token="z")
 
@@ -165,7 +168,9 @@ async def test_pages_are_clipped(conversations: Conversations, conversation: str
     await conversations.append("default", conversation, said(*"abcdef"), **APPEND)
 
     async def seqs(first: int, last: int) -> list[int]:
-        return [message.seq for message in (await conversations.page("default", conversation, first, last)).messages]
+        return [
+            message.seq for message in (await conversations.reader.page("default", conversation, first, last)).messages
+        ]
 
     assert await seqs(2, 4) == [2, 3, 4]
     assert await seqs(5, 99) == [5, 6]
@@ -173,7 +178,7 @@ async def test_pages_are_clipped(conversations: Conversations, conversation: str
     assert await seqs(-99, -1) == [1, 2, 3, 4, 5, 6]
     assert await seqs(7, 9) == await seqs(4, 3) == []
     with pytest.raises(NotFound):
-        await conversations.page("default", "absent", 1, 2)
+        await conversations.reader.page("default", "absent", 1, 2)
 
 
 async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conversation: str) -> None:
@@ -181,29 +186,27 @@ async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conve
     for _ in range(10):
         await conversations.append("default", conversation, said(*["some words of text"] * 100), **APPEND)
 
-    async def length(budget: int, most: int = 0) -> int:
-        tail = await conversations.read_window(
-            "default", conversation, known_version="", budget=budget, column=0, most=most
-        )
-        assert tail is not None
+    async def length(budget: int, limit: int = 0) -> int:
+        tail = await conversations.reader.window("default", conversation, budget=budget, column=0, limit=limit)
+        assert isinstance(tail, Tail)
         assert tail.first_seq == 1001 - len(tail.records)
         assert len(tail.bodies) == len(tail.records)
         return len(tail.records)
 
-    total = (await conversations.get("default", conversation)).tokens[0]
+    total = (await conversations.reader.get("default", conversation)).tokens[0]
     assert await length(total) == 1000
     assert 100 < await length(total // 10) < 250
-    assert await length(total, most=3) == 4
+    assert await length(total, limit=3) == 4
     assert await length(0) == 64
 
 
-async def test_a_known_version_is_not_read(conversations: Conversations, conversation: str) -> None:
-    """Who has the version already is told so, and gets no tail."""
-    await conversations.append("default", conversation, said("one"), **APPEND)
-    wanted: dict[str, Any] = {"budget": 100, "column": 0, "most": 0}
+async def test_a_known_state_is_not_read(conversations: Conversations, conversation: str) -> None:
+    """Who has the state already is told so, and gets no tail."""
+    etag = (await conversations.append("default", conversation, said("one"), **APPEND)).etag
+    wanted: dict[str, Any] = {"budget": 100, "column": 0, "limit": 0}
 
-    assert await conversations.read_window("default", conversation, known_version="1", **wanted) is None
-    assert await conversations.read_window("default", conversation, known_version="0", **wanted) is not None
+    assert await conversations.reader.window("default", conversation, known=["other", etag], **wanted) == Known(etag)
+    assert isinstance(await conversations.reader.window("default", conversation, known=["1"], **wanted), Tail)
 
 
 async def test_retention_of_a_deployment(store: EmbeddedStore, conversation: str, server: redis.Redis) -> None:

@@ -8,16 +8,16 @@ import pytest_asyncio
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Entry
 from service.problems import Conflict, ConversationExists, NotFound, StoreUnavailable
-from service.store import conversations as stored
-from service.store import history, staging
+from service.store import history
 from service.store.chunks import Chunks
 from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
 from service.store.entries import prepare
 from service.store.history import Histories
+from service.store.messages import NewEntry
 from service.store.replies import Page
-from service.store.staging import OrphanRow, Row, StagedTwice, Staging
+from service.store.staging import OrphanEntry, StagedTwice, Staging
 
 TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
@@ -29,12 +29,15 @@ class Shelf:
         self.client = client
         self.conversations = Conversations(client)
         self.histories = Histories(client, self.conversations)
-        self.chunks = Chunks(self.conversations)
+        self.chunks = Chunks(self.conversations.reader)
 
     async def read(self, conversation: str, last_seq: int) -> AsyncIterator[Page]:
-        state = await self.conversations.get("t", conversation)
+        state = await self.conversations.reader.get("t", conversation)
         async for page in self.chunks.read("t", conversation, last_seq, state):
             yield page
+
+    async def life(self, conversation: str) -> str:
+        return (await self.conversations.reader.get("t", conversation)).life
 
     async def fill(self, conversation: str, count: int, size: int = 10, *, now_ms: int = 1) -> None:
         for start in range(0, count, 100):
@@ -52,17 +55,17 @@ class Shelf:
 @pytest_asyncio.fixture
 async def shelf(store: EmbeddedStore, nothing_left: None) -> AsyncIterator[Shelf]:  # noqa: ARG001 - it checks afterwards
     """A shelf on the tests' store."""
-    client = Client(store.url, scripts=(*stored.SCRIPTS, *history.SCRIPTS, *staging.SCRIPTS))
+    client = Client(store.url)
     await client.open()
     yield Shelf(client)
     await client.close()
 
 
-def rows(*contents: str, ids: tuple[str, ...] = ()) -> list[Row]:
+def built(*contents: str, ids: tuple[str, ...] = ()) -> list[NewEntry]:
     entries = [Entry(message={"role": "user", "content": content}) for content in contents]
     for entry, identity in zip(entries, ids, strict=False):
         entry.id = identity
-    return [Row(each.identity, each.record, each.body) for each in prepare(entries, TEMPLATE, 1)]
+    return prepare(entries, TEMPLATE, 1)
 
 
 async def published(staging: Staging, ttl_ms: int | None = None) -> None:
@@ -103,11 +106,15 @@ async def test_an_edit_ends_it(shelf: Shelf, conversation: str, edit: str) -> No
 
     async def do(edit: str) -> None:
         if edit.startswith("rewind"):
-            await shelf.histories.rewind("t", conversation, 900, if_match="", now_ms=1, token="r")
+            await shelf.histories.rewind(
+                "t", conversation, 900, life=await shelf.life(conversation), if_match="", now_ms=1, token="r"
+            )
         if edit == "rewind and append":
             await shelf.fill(conversation, 300)
         if edit == "redact":
-            await shelf.histories.redact("t", conversation, 1000, if_match="", now_ms=1, token="r")
+            await shelf.histories.redact(
+                "t", conversation, 1000, life=await shelf.life(conversation), if_match="", now_ms=1, token="r"
+            )
         if edit in ("erase", "another"):
             await shelf.conversations.erase("t", conversation, if_match="")
         if edit == "another":
@@ -120,46 +127,46 @@ async def test_an_edit_ends_it(shelf: Shelf, conversation: str, edit: str) -> No
 async def test_nobody_sees_what_is_staged(shelf: Shelf, conversation: str) -> None:
     """Until it is published a conversation is not there, and its pieces expire."""
     building = shelf.staging(conversation)
-    await building.add(rows("a", "b"))
+    await building.add(built("a", "b"))
     with pytest.raises(NotFound):
-        await shelf.conversations.get("t", conversation)
+        await shelf.conversations.reader.get("t", conversation)
     await building.abandon()
 
 
 async def test_the_first_to_end_wins(shelf: Shelf, conversation: str) -> None:
     """Two that build the same name do not meet; the second finds that it exists, the first may say so twice."""
     one, other = shelf.staging(conversation, "one"), shelf.staging(conversation, "other")
-    await one.add(rows("a"))
-    await other.add(rows("b", "c"))
+    await one.add(built("a"))
+    await other.add(built("b", "c"))
     await published(one)
     with pytest.raises(ConversationExists):
         await published(other)
     await published(one)
-    assert (await shelf.conversations.get("t", conversation)).length == 1
+    assert (await shelf.conversations.reader.get("t", conversation)).length == 1
     await other.abandon()
 
 
 async def test_what_expired_is_not_published(shelf: Shelf, conversation: str) -> None:
     """A build whose pieces are gone ends in an error, whether it adds or publishes."""
     building = shelf.staging(conversation)
-    await building.add(rows("a"))
+    await building.add(built("a"))
     await building.abandon()
     with pytest.raises(StoreUnavailable):
         await published(building)
     with pytest.raises(StoreUnavailable):
-        await building.add(rows("b"))
+        await building.add(built("b"))
 
 
 async def test_two_of_one_id(shelf: Shelf, conversation: str) -> None:
     """An id that comes twice is named, in one call or over two."""
     building = shelf.staging(conversation)
     with pytest.raises(StagedTwice) as twice:
-        await building.add(rows("a", "b", "c", ids=("x", "y", "x")))
+        await building.add(built("a", "b", "c", ids=("x", "y", "x")))
     assert twice.value.index == 2
     later = shelf.staging(conversation)
-    await later.add(rows("a", ids=("x",)))
+    await later.add(built("a", ids=("x",)))
     with pytest.raises(StagedTwice) as twice:
-        await later.add(rows("b", "c", ids=("y", "x")))
+        await later.add(built("b", "c", ids=("y", "x")))
     assert twice.value.index == 1
     await later.abandon()
 
@@ -168,8 +175,8 @@ async def test_an_orphan(shelf: Shelf, conversation: str) -> None:
     """A result that no call waits for is named."""
     entry = Entry(message={"role": "tool", "tool_call_id": "call-1", "content": "x"})
     (prepared,) = prepare([entry], TEMPLATE, 1)
-    with pytest.raises(OrphanRow) as orphan:
-        await shelf.staging(conversation).add([*rows("a"), Row(prepared.identity, prepared.record, prepared.body)])
+    with pytest.raises(OrphanEntry) as orphan:
+        await shelf.staging(conversation).add([*built("a"), prepared])
     assert orphan.value.index == 1
 
 
@@ -178,15 +185,18 @@ async def test_a_change_asked_for_twice_is_made_once(shelf: Shelf, conversation:
     """A lane that lost a reply asks again: the same token changes nothing more, whatever came between."""
     await shelf.fill(conversation, 5)
 
+    life = await shelf.life(conversation)
+
     async def ask() -> int:
+        how = {"life": life, "if_match": "", "now_ms": 1, "token": "x"}
         if change == "rewind":
-            return await shelf.histories.rewind("t", conversation, 3, if_match="", now_ms=1, token="x")
+            return (await shelf.histories.rewind("t", conversation, 3, **how)).version
         if change == "redact":
-            return await shelf.histories.redact("t", conversation, 2, if_match="", now_ms=1, token="x")
+            return (await shelf.histories.redact("t", conversation, 2, **how)).version
         summary = history.make_summary("so far", 2)
-        return await shelf.histories.put_summary("t", conversation, summary, if_match="", now_ms=1, token="x")
+        return (await shelf.histories.put_summary("t", conversation, summary, **how)).version
 
     first = await ask()
     await shelf.fill(conversation, 1)
     assert (first, await ask()) == (2, 3)
-    assert (await shelf.conversations.get("t", conversation)).length == (4 if change == "rewind" else 6)
+    assert (await shelf.conversations.reader.get("t", conversation)).length == (4 if change == "rewind" else 6)

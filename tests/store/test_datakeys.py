@@ -9,7 +9,7 @@ import redis
 
 from service.problems import CannotOpen
 from service.store.client import Client
-from service.store.datakeys import SCRIPTS, DataKeys
+from service.store.datakeys import DataKeys
 from service.store.embedded import EmbeddedStore
 from service.store.sealing import PLAIN, AnySealer, Kind
 
@@ -31,7 +31,7 @@ def raw(store: EmbeddedStore) -> Iterator[redis.Redis]:
 @pytest_asyncio.fixture
 async def client(store: EmbeddedStore, raw: redis.Redis) -> AsyncIterator[Client]:  # noqa: ARG001 - it clears up
     """A client of the tests' store."""
-    client = Client(store.url, scripts=SCRIPTS)
+    client = Client(store.url)
     await client.open()
     yield client
     await client.close()

@@ -17,14 +17,14 @@ from store.servers import Cluster, Sentinels, Server, binaries, server
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Entry
 from service.problems import NotFound, Problem
-from service.store import datakeys
 from service.store.addresses import read_url
 from service.store.checks import check_store
 from service.store.client import Client
-from service.store.conversations import SCRIPTS, Conversations
+from service.store.conversations import Conversations
 from service.store.datakeys import DataKeys
 from service.store.entries import prepare
 from service.store.layout import keys_of
+from service.store.replies import Tail
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -35,7 +35,7 @@ TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 async def opened(
     url: str, masters: tuple[bytes, ...] = (), **options: Any
 ) -> AsyncIterator[tuple[Client, Conversations]]:
-    client = Client(url, scripts=(*SCRIPTS, *datakeys.SCRIPTS), **options)
+    client = Client(url, **options)
     await client.open()
     try:
         yield client, Conversations(client, data_keys=DataKeys(client, masters))
@@ -54,8 +54,8 @@ async def say(conversations: Conversations, conversation: str, *texts: str) -> i
 
 async def heard(conversations: Conversations, conversation: str) -> list[str]:
     """The texts of a conversation, as its window reads them."""
-    tail = await conversations.read_window("t", conversation, known_version="", budget=10**9, column=0, most=0)
-    assert tail is not None
+    tail = await conversations.reader.window("t", conversation, budget=10**9, column=0, limit=0)
+    assert isinstance(tail, Tail)
     return re.findall(r'"content":"([^"]*)"', b",".join(tail.bodies).decode())
 
 
@@ -65,12 +65,12 @@ async def talk(conversations: Conversations) -> None:
     assert await asyncio.gather(*(say(conversations, name, "a", "b") for name in names)) == [2] * 30
     assert await asyncio.gather(*(say(conversations, name, "b", "c") for name in names)) == [3] * 30
     assert await asyncio.gather(*(heard(conversations, name) for name in names)) == [["a", "b", "c"]] * 30
-    assert (await conversations.get("t", "c7")).length == 3
-    page = await conversations.page("t", "c7", 2, 3)
+    assert (await conversations.reader.get("t", "c7")).length == 3
+    page = await conversations.reader.page("t", "c7", 2, 3)
     assert [message.seq for message in page.messages] == [2, 3]
     await asyncio.gather(*(conversations.erase("t", name, if_match="") for name in names))
     with pytest.raises(NotFound):
-        await conversations.get("t", "c7")
+        await conversations.reader.get("t", "c7")
 
 
 @pytest.mark.parametrize("name", PRESENT)
@@ -305,7 +305,7 @@ async def test_a_primary_that_is_killed_costs_its_own_slots_seconds(cluster: Clu
 
 async def healed(conversations: Conversations, name: str) -> bool:
     try:
-        await conversations.get("t", name)
+        await conversations.reader.get("t", name)
     except Problem:
         return False
     return True

@@ -16,7 +16,7 @@ from service.api.context import now_ms
 from service.api.idempotency import _fingerprint
 from service.app import create_app
 from service.settings import Settings
-from service.store.claims import SCRIPTS, Claim, Claims
+from service.store.claims import Claim, Claims
 from service.store.client import Client
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
@@ -117,7 +117,7 @@ async def test_an_erasure_that_nobody_knows_of_is_told_as_done_under_its_key(tmp
     with server(PRESENT["valkey-9"], tmp_path) as running:
         async with serving(running.url) as client:
             await append(client, "c", said("hello"))
-            claims = Claims(Client(running.url, scripts=SCRIPTS))
+            claims = Claims(Client(running.url))
             await claims._client.open()
             try:
                 fingerprint = _fingerprint(

@@ -12,6 +12,7 @@ from service.core.records import Records
 from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
 from service.store.messages import NewEntry, in_steps
+from service.store.replies import Tail
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 MEGABYTE = 1024 * 1024
@@ -30,7 +31,7 @@ async def test_a_message_of_any_size_is_a_page(
 ) -> None:
     """However little may be read, one message is, in both directions."""
     await conversations.append("default", conversation, said("a", "b", "c"), **APPEND)
-    page = await conversations.page("default", conversation, 1, 3, newest_first=newest_first, most_bytes=1)
+    page = await conversations.reader.page("default", conversation, 1, 3, newest_first=newest_first, limit_bytes=1)
     assert [message.seq for message in page.messages] == read
 
 
@@ -39,13 +40,13 @@ async def test_a_tail_brings_the_newest_bodies(conversations: Conversations, con
     entries = [said("x" * 40_000, identity=f"m{n}-")[0] for n in range(10)]
     for entry in entries:
         await conversations.append("default", conversation, [entry], **APPEND)
-    read = {"known_version": "", "budget": 100_000_000, "column": 0, "most": 0}
-    tail = await conversations.read_window("default", conversation, **read)
-    assert tail is not None
+    read = {"budget": 100_000_000, "column": 0, "limit": 0}
+    tail = await conversations.reader.window("default", conversation, **read)
+    assert isinstance(tail, Tail)
     assert (len(tail.records), tail.bodies_seq, len(tail.bodies)) == (10, 8, 3)
 
     wanted = [(1, tail.records[:2]), (4, tail.records[3:10])]
-    bodies = await conversations.read_bodies("default", conversation, wanted, state=tail.state)
+    bodies = await conversations.reader.bodies("default", conversation, wanted, state=tail.state)
     assert bodies == [entries[index].body for index in (0, 1, 3, 4, 5, 6, 7, 8, 9)]
 
 
@@ -55,8 +56,8 @@ async def test_bodies_that_no_window_holds_are_not_read(
 ) -> None:
     """None whose text is over the budget with all that came after it; records tell the window where history ends."""
     await conversations.append("default", conversation, said(*["несколько слов"] * 60), **APPEND)
-    tail = await conversations.read_window("default", conversation, known_version="", budget=90, column=column, most=0)
-    assert tail is not None
+    tail = await conversations.reader.window("default", conversation, budget=90, column=column, limit=0)
+    assert isinstance(tail, Tail)
     assert len(tail.records) == 60
     texts = tail.records.tokens(column)
     assert sum(texts[-len(tail.bodies) :]) <= 90 < sum(texts[-len(tail.bodies) - 1 :])
@@ -76,8 +77,8 @@ async def test_what_every_window_holds_comes_with_the_tail(
 ) -> None:
     """Bodies begin at a pinned message of the tail, or at its newest question, however far back: one read is enough."""
     await conversations.append("default", conversation, entries, **APPEND)
-    tail = await conversations.read_window("default", conversation, known_version="", budget=10, column=column, most=0)
-    assert tail is not None
+    tail = await conversations.reader.window("default", conversation, budget=10, column=column, limit=0)
+    assert isinstance(tail, Tail)
     assert (tail.first_seq, tail.bodies_seq) == (1, 2)
     assert tail.bodies == [entry.body for entry in entries[1:]]
 
@@ -86,8 +87,8 @@ async def test_a_newest_message_of_any_size_comes(conversations: Conversations, 
     """One body is read, however large it is."""
     (entry,) = said("x" * 5 * MEGABYTE)
     await conversations.append("default", conversation, [entry], **APPEND)
-    tail = await conversations.read_window("default", conversation, known_version="", budget=1000, column=0, most=0)
-    assert tail is not None
+    tail = await conversations.reader.window("default", conversation, budget=1000, column=0, limit=0)
+    assert isinstance(tail, Tail)
     assert tail.bodies == [entry.body]
 
 
@@ -100,8 +101,8 @@ async def test_pinned_messages_come_without_bodies_when_they_are_large(
             "default", conversation, said("x" * MEGABYTE, pinned=True, identity=f"p{n}-"), **APPEND
         )
     await conversations.append("default", conversation, said(*["word " * 20] * 100), **APPEND)
-    tail = await conversations.read_window("default", conversation, known_version="", budget=10, column=0, most=0)
-    assert tail is not None
+    tail = await conversations.reader.window("default", conversation, budget=10, column=0, limit=0)
+    assert isinstance(tail, Tail)
     assert [message.seq for message in tail.outside] == [1, 2, 3, 4, 5, 6, 7]
     assert all(message.record.size > MEGABYTE for message in tail.outside)
     assert sorted(message.identity.id for message in tail.outside) == [f"p{n}-0" for n in range(7)]
@@ -128,7 +129,7 @@ async def test_a_page_of_any_size_holds_each_message_with_its_body(
     stored = {n: (entry.identity.id, entry.body) for n, entry in enumerate(entries, 1)}
     for first in range(1, 8):
         for last in range(first, 8):
-            page = await conversations.page("default", conversation, first, last, newest_first=newest_first)
+            page = await conversations.reader.page("default", conversation, first, last, newest_first=newest_first)
             assert {m.seq: (m.identity.id, m.body) for m in page.messages} == {
                 seq: stored[seq] for seq in range(first, last + 1)
             }
@@ -151,6 +152,6 @@ async def test_a_large_page_is_of_one_history(
         return await commands(words)
 
     monkeypatch.setattr(conversations._client, "commands", replaced)
-    page = await conversations.page("default", conversation, 1, 2)
+    page = await conversations.reader.page("default", conversation, 1, 2)
     assert [message.body for message in page.messages] == [entry.body for entry in new]
     assert asked == 2

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from service.api.openapi.components import Json, ref, union
 from service.problems import (
     BadRequest,
+    ConversationDamaged,
     FormatCannotCarry,
     Internal,
     InvalidEntry,
@@ -15,6 +16,7 @@ from service.problems import (
     Problem,
     StoreUnavailable,
     TooLarge,
+    TooManyPinned,
     TooManyRequests,
     Unauthorized,
     UnknownModel,
@@ -61,6 +63,8 @@ MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
         "appended": _APPENDED,
     },
     FormatCannotCarry: {"appended": _APPENDED},
+    TooManyPinned: {"limit": {**_NUMBER, "description": "How many a conversation may have."}},
+    ConversationDamaged: {"part": {"type": "string", "description": "The key that is missing or too short."}},
     StoreUnavailable: {"appended": _APPENDED},
     Internal: {
         "key": {"type": "string", "description": "The id of the data key that what is stored needs, and lacks."}
@@ -82,6 +86,8 @@ _EXAMPLES: Mapping[type[Problem], Json] = {
         "detail": "The conversation is at version 9 now: read it again and decide anew.",
         "version": 9,
     },
+    TooManyPinned: {"detail": "A conversation may have 1000 pinned messages.", "limit": 1000},
+    ConversationDamaged: {"detail": "The store lost a part of this conversation (details).", "part": "details"},
     TooManyRequests: {
         "detail": "A tenant may send 50 requests a second: try again in 1 s.",
         "limit": 50,

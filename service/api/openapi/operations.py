@@ -79,7 +79,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 _STORE = {"appendonly": "yes", "appendfsync": "always", "how": "appendfsync always"}
 _READY = {"status": "ready", "durability": "durable", "store": _STORE}
 _VERSIONED = ("ETag",)
-_UNCHANGED = Answer("Nothing has changed since the version in If-None-Match.", headers=_VERSIONED)
+_UNCHANGED = Answer("Nothing has changed since the state that If-None-Match names.", headers=_VERSIONED)
 _APPENDED = Answer("Appended.", AppendedMessages, _VERSIONED, example=examples.APPENDED)
 
 OPERATIONS: Mapping[str, Operation] = {

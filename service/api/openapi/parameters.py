@@ -18,11 +18,12 @@ _PATH: Final[dict[str, tuple[str, Json, Any]]] = {
     "seq": ("The message's sequence number.", {"type": "integer", "format": "int64", "minimum": 1}, 1),
     "model_id": ("The model's name.", {"type": "string", "minLength": 1}, "gpt-4o-mini"),
 }
+_TAG = '"8-nB3pXJw0m2vSdY6q-Zk4tQ1aL"'
 HEADERS: Final[dict[str, Json]] = {
     "ETag": {
-        "description": "The version of what is answered, for If-Match and If-None-Match.",
+        "description": "Names one state of a conversation, for If-Match and If-None-Match. Opaque: send it back as it came.",
         "schema": {"type": "string"},
-        "example": '"8"',
+        "example": _TAG,
     },
     "Location": {"description": "Where it is.", "schema": {"type": "string"}, "example": "/conversations/c-1"},
     "Link": {
@@ -43,11 +44,11 @@ _STRING: Final[Json] = {"type": "string"}
 _CONDITIONS: Final[dict[str, tuple[str, str, Json, str]]] = {
     "IfMatch": (
         "If-Match",
-        "Only if the conversation is still at this version, written as its ETag; `*` for any.",
+        "Only if the conversation is still in the state of this ETag; `*` for any state.",
         {"type": "string", "pattern": '^(\\*|(W/)?"[^"]*")$'},
-        '"8"',
+        _TAG,
     ),
-    "IfNoneMatch": ("If-None-Match", "Only if the conversation has moved on from this version.", _STRING, '"8"'),
+    "IfNoneMatch": ("If-None-Match", "Only if the conversation is no longer in the state of this ETag.", _STRING, _TAG),
     "IdempotencyKey": (
         "Idempotency-Key",
         "The same key with the same request is answered as before; 1 to 255 visible ASCII characters.",

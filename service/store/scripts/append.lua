@@ -1,35 +1,40 @@
 #!lua
--- Append entries to a conversation, all or none, each id once; create the conversation when it is not there.
+-- Append entries, all or none, each id once. Creates the conversation when it is not there.
 --
--- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers, done
--- ARGV  1 now (ms)   2 version that must stand, '*' for any, or ''   3 tenant/conversation   4 default ttl (ms), or ''
---       5 settings of a new conversation   6 number of entries, then 15 for each entry:
---         id, record, details, body, grounding or '', metadata or '', calls that it makes (JSON array) or '', call that it
---         answers or '', '1' when it belongs in every window or '', tokens o200k and cl100k, the same as a parallel
---         result, tokens of its documents o200k and cl100k
--- Gives {'ok', version, owner's settings, then for each entry seq, 1 if it was there already, 1 if a parallel result}
---    or {'moved', version} {'conflict', index} {'orphan', index} {'foreign'}
+-- ARGV  1 JSON: name, now (ms), if_match, change (a random name for this write), before (messages that must be there, or
+--         none), most_pinned, ttl (ms, of a new conversation, or none), and entries, each with: id, makes (ids of the tool
+--         calls that it makes), answers (the call that it answers), always (belongs in every window), tokens, parallel
+--         (tokens when it answers one of several calls), documents (tokens of its documents); each as {o200k, cl100k}
+--       2 settings of a new conversation; then for each entry: record, details, body, grounding or '', metadata or ''
+-- Gives {'ok', version, etag, settings, then for each entry: seq, 1 for a duplicate, 1 for a parallel result}
+--    or {'moved', version} {'conflict', index} {'orphan', index} {'pinned', index} {'foreign'} {'damaged', part}
 --
 -- Everything is checked before anything is written: a script is atomic, but it is not undone.
--- include keeping.lua
-local FIELDS, RECORD = 15, 24
+-- include conversation.lua
+local BLOBS = 5
 local PARALLEL, REDACTED, LEGACY_CALL, RICH = 8, 16, 32, 64
 local USER, FUNCTION, SEALED = 2, 5, 1
-local conversation, log, counts, details, ids, grounding, metadata, pinned = unpack(KEYS)
-local now, expected, name = ARGV[1], ARGV[2], ARGV[3]
-local entries = tonumber(ARGV[6])
+local asked = cjson.decode(ARGV[1])
+local entries = asked.entries
 
-local state = redis.call('HMGET', conversation, 'id', 'v', 't0', 't1', 'gn', 'g0', 'g1', 'open', 'ttl', 'user', 's')
-if state[1] and state[1] ~= name then
-  return {'foreign'}
-end
+local state = redis.call(
+  'HMGET', conversation,
+  'id', 'v', 'life', 'change', 's', 't0', 't1', 'gn', 'g0', 'g1', 'open', 'ttl', 'user', 'pins', 'stale')
+local name, version, life, change, settings, t0, t1, gn, g0, g1, open, ttl, user, pins, stale = unpack(state)
+local exists = name ~= false
+if exists and name ~= asked.name then return {'foreign'} end
 local length = redis.call('LLEN', log)
-local open = state[8] and state[8] ~= '' and cjson.decode(state[8]) or nil
+local missing
+if exists then missing = damage(length, pins, gn) else missing = remains() end
+if missing then return {'damaged', missing} end
+open = open and open ~= '' and cjson.decode(open) or nil
+pins = tonumber(pins or redis.call('HLEN', pinned))
 
 local function has(record, flag) return math.floor(string.byte(record, 1) / flag) % 2 == 1 end
 local function role_of(record) return string.byte(record, 2) end
 local function digest_of(its_details) return string.sub(its_details, 4, 19) end
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
+local function blobs_of(index) return unpack(ARGV, 3 + (index - 1) * BLOBS, 2 + index * BLOBS) end
 
 -- The seq of an entry that is stored. A rewind may leave ids behind that name nothing any more, or another entry: details
 -- hold the id of their own, as a msgpack string behind the digest.
@@ -41,112 +46,127 @@ local function stored_seq(id)
 end
 
 -- First pass: what would happen.
-local plan, in_batch, fresh = {}, {}, 0
-for index = 1, entries do
-  local at = 6 + (index - 1) * FIELDS
-  local id, makes, answers = ARGV[at + 1], ARGV[at + 7], ARGV[at + 8]
-  local seq = in_batch[id] and in_batch[id].seq or stored_seq(id)
-  if seq then
-    local known = in_batch[id] and in_batch[id].details or redis.call('LINDEX', details, seq - 1)
-    local redacted = not in_batch[id] and has(record_at(seq), REDACTED)
-    -- What was redacted stays so, whatever comes back under its id: its content is known to nobody, us included.
-    if digest_of(known) ~= digest_of(ARGV[at + 3]) and not redacted then
-      return {'conflict', index - 1}
-    end
-    local parallel = in_batch[id] and in_batch[id].parallel or (has(record_at(seq), PARALLEL) and 1 or 0)
-    plan[index] = {seq = seq, old = true, parallel = parallel}
+local plan, in_batch, fresh, fresh_pins = {}, {}, 0, 0
+for index, entry in ipairs(entries) do
+  local _, its_details = blobs_of(index)
+  local earlier = in_batch[entry.id]
+  local seq = not earlier and exists and stored_seq(entry.id)
+  if earlier or seq then
+    local known = earlier and earlier.details or redis.call('LINDEX', details, seq - 1)
+    -- What was redacted stays so, whatever comes back under its id: its content is known to nobody.
+    local redacted = seq and has(record_at(seq), REDACTED)
+    if digest_of(known) ~= digest_of(its_details) and not redacted then return {'conflict', index - 1} end
+    -- The very same details are of this very call, sent again because its reply was lost: that is no duplicate.
+    plan[index] = {
+      seq = seq or earlier.seq, duplicate = (earlier or known ~= its_details) and 1 or 0,
+      parallel = earlier and earlier.parallel or has(record_at(seq), PARALLEL) and 1 or 0,
+    }
   else
     fresh = fresh + 1
-    local step = {seq = length + fresh, old = false, parallel = 0}
-    if answers ~= '' then
+    local step = {seq = length + fresh, fresh = true, duplicate = 0, parallel = 0, details = its_details}
+    if entry.answers then
       local place
       for i, call in ipairs(open and open.p or {}) do
-        if call == answers then place = i end
+        if call == entry.answers then place = i end
       end
-      if not place then
-        return {'orphan', index - 1}
-      end
+      if not place then return {'orphan', index - 1} end
       table.remove(open.p, place)
-      step.parallel = open.x
-      step.group = open.s
-    elseif makes ~= '' then
-      local calls = cjson.decode(makes)
-      open = {s = step.seq, x = #calls > 1 and 1 or 0, p = calls}
+      step.parallel, step.group = open.x, open.s
+    elseif entry.makes then
+      open = {s = step.seq, x = #entry.makes > 1 and 1 or 0, p = entry.makes}
     else
       open = nil
     end
+    if entry.always then fresh_pins = fresh_pins + 1 end
+    if fresh_pins > 0 and pins + fresh_pins > asked.most_pinned then return {'pinned', index - 1} end
     plan[index] = step
-    in_batch[id] = {seq = step.seq, details = ARGV[at + 3], parallel = step.parallel}
+    in_batch[entry.id] = step
   end
 end
-if fresh > 0 and expected ~= '' and expected ~= (state[2] or '0') and not (expected == '*' and state[2]) then
-  return {'moved', tonumber(state[2] or 0)}
+-- The entity tag of what is not there yet is 0.
+if fresh > 0 and not stands(asked.if_match, exists and etag_of(version, life, change) or '0') then
+  return {'moved', tonumber(version or 0)}
 end
+if fresh > 0 and asked.if_match == '*' and not exists then return {'moved', 0} end
+if fresh > 0 and asked.before and asked.before ~= length then return {'moved', tonumber(version or 0)} end
 
 -- Second pass: do it.
-local version = tonumber(state[2] or 0)
-local settings = state[11] or ARGV[5]
+local etag = exists and etag_of(version, life, change) or ''
+version = tonumber(version or 0)
 if fresh > 0 then
   version = version + 1
-  local t0, t1 = tonumber(state[3] or 0), tonumber(state[4] or 0)
-  local gn, g0, g1 = tonumber(state[5] or 0), tonumber(state[6] or 0), tonumber(state[7] or 0)
-  local user, rich, sealed = state[10] or '0', false, false
-  local ttl = state[9]
-  if not state[1] then
-    ttl = ARGV[4] ~= '' and ARGV[4] or nil
-    redis.call('UNLINK', KEYS[ANSWERS], KEYS[DONE])
-    redis.call('HSET', conversation, 'id', name, 's', settings, 'created', now)
+  t0, t1, gn, g0, g1 = tonumber(t0 or 0), tonumber(t1 or 0), tonumber(gn or 0), tonumber(g0 or 0), tonumber(g1 or 0)
+  user = user or '0'
+  local rich, sealed = false, false
+  if not exists then
+    settings, ttl, life = ARGV[2], asked.ttl, asked.change
+    redis.call('UNLINK', answers, done)
+    redis.call('HSET', conversation, 'id', asked.name, 's', settings, 'created', asked.now)
     if ttl then redis.call('HSET', conversation, 'ttl', ttl) end
   end
-  local function pin(seq, record, its_details, body)
-    redis.call('HSET', pinned, seq, struct.pack('>I4', #its_details) .. record .. its_details .. body)
+  local bodies, records, detail_list, id_seqs = {}, {}, {}, {}
+  local function at(seq)
+    if seq > length then
+      local place = seq - length
+      return records[place], detail_list[place], bodies[place]
+    end
+    return record_at(seq), redis.call('LINDEX', details, seq - 1), redis.call('LINDEX', log, seq - 1)
   end
-  for index = 1, entries do
+  for index, entry in ipairs(entries) do
     local step = plan[index]
-    if not step.old then
-      local at = 6 + (index - 1) * FIELDS
-      local record, its_details, body = ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-      if step.parallel == 1 then record = string.char(string.byte(record, 1) + PARALLEL) .. string.sub(record, 2) end
-      if role_of(record) == FUNCTION and step.seq > 1 and has(record_at(step.seq - 1), LEGACY_CALL) then
+    if step.fresh then
+      local record, its_details, body, documents, notes = blobs_of(index)
+      if step.parallel == 1 and not has(record, PARALLEL) then
+        record = string.char(string.byte(record, 1) + PARALLEL) .. string.sub(record, 2)
+      end
+      if role_of(record) == FUNCTION and step.seq > 1 and has((at(step.seq - 1)), LEGACY_CALL) then
         step.group = step.seq - 1
       end
-      redis.call('RPUSH', log, body)
-      redis.call('APPEND', counts, record)
-      redis.call('RPUSH', details, its_details)
-      redis.call('HSET', ids, ARGV[at + 1], step.seq)
+      local place = step.seq - length
+      records[place], detail_list[place], bodies[place] = record, its_details, body
+      id_seqs[#id_seqs + 1] = entry.id
+      id_seqs[#id_seqs + 1] = step.seq
       rich, sealed = rich or has(record, RICH), sealed or string.byte(body) == SEALED
-      if ARGV[at + 5] ~= '' then
-        redis.call('HSET', grounding, step.seq, ARGV[at + 5])
-        gn, g0, g1 = gn + 1, g0 + ARGV[at + 14], g1 + ARGV[at + 15]
+      if stale then
+        redis.call('HDEL', grounding, step.seq)
+        redis.call('HDEL', metadata, step.seq)
       end
-      if ARGV[at + 6] ~= '' then redis.call('HSET', metadata, step.seq, ARGV[at + 6]) end
+      if documents ~= '' then
+        redis.call('HSET', grounding, step.seq, documents)
+        gn, g0, g1 = gn + 1, g0 + entry.documents[1], g1 + entry.documents[2]
+      end
+      if notes ~= '' then redis.call('HSET', metadata, step.seq, notes) end
       -- A pinned call or result takes its whole group along: the calls are never far from the end of the lists.
-      if step.group and (ARGV[at + 9] == '1' or redis.call('HEXISTS', pinned, step.group) == 1) then
-        for member = step.group, step.seq - 1 do
-          if redis.call('HEXISTS', pinned, member) == 0 then
-            pin(member, record_at(member), redis.call('LINDEX', details, member - 1), redis.call('LINDEX', log, member - 1))
-          end
-        end
-        pin(step.seq, record, its_details, body)
-      elseif ARGV[at + 9] == '1' then
-        pin(step.seq, record, its_details, body)
+      if step.group and (entry.always or redis.call('HEXISTS', pinned, step.group) == 1) then
+        for member = step.group, step.seq do redis.call('HSETNX', pinned, member, pin_value(at(member))) end
+      elseif entry.always then
+        redis.call('HSET', pinned, step.seq, pin_value(record, its_details, body))
       end
-      t0 = t0 + ARGV[at + 10 + 2 * step.parallel]
-      t1 = t1 + ARGV[at + 11 + 2 * step.parallel]
+      local tokens = step.parallel == 1 and entry.parallel or entry.tokens
+      t0, t1 = t0 + tokens[1], t1 + tokens[2]
       if role_of(record) == USER then user = step.seq end
     end
   end
-  redis.call('HSET', conversation, 'v', version, 'updated', now, 't0', t0, 't1', t1, 'gn', gn, 'g0', g0, 'g1', g1,
-    'user', user, 'open', open and #open.p > 0 and cjson.encode(open) or '')
+  for first = 1, fresh, CHUNK do
+    local last = math.min(first + CHUNK - 1, fresh)
+    redis.call('RPUSH', log, unpack(bodies, first, last))
+    redis.call('RPUSH', details, unpack(detail_list, first, last))
+    redis.call('HSET', ids, unpack(id_seqs, 2 * first - 1, 2 * last))
+  end
+  redis.call('APPEND', counts, table.concat(records))
+  redis.call('HSET', conversation, 't0', t0, 't1', t1, 'gn', gn, 'g0', g0, 'g1', g1, 'user', user,
+    'pins', redis.call('HLEN', pinned), 'open', open and #open.p > 0 and cjson.encode(open) or '')
   if rich then redis.call('HSET', conversation, 'rich', 1) end
   if sealed then redis.call('HSET', conversation, 'sealed', 1) end
+  etag = write_version(version, life, asked.change, asked.now)
+  if stale then sweep(length + fresh, tonumber(stale)) end
   renew(ttl)
 end
 
-local reply = {'ok', version, settings}
-for index = 1, entries do
+local reply = {'ok', version, etag, settings or ARGV[2]}
+for index = 1, #entries do
   reply[#reply + 1] = plan[index].seq
-  reply[#reply + 1] = plan[index].old and 1 or 0
+  reply[#reply + 1] = plan[index].duplicate
   reply[#reply + 1] = plan[index].parallel
 end
 return reply

@@ -1,32 +1,30 @@
 #!lua
 -- Put other settings.
 --
--- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers, done
--- ARGV  1 version that must stand, '*' for any, or ''   2 settings   3 ttl (ms) or ''   4 now (ms)
---       5 settings that must stand   6 token of this request   7 owner, or '' when there is none or the settings are readable
--- Gives {'ok', version}, {'moved', version} or {}
--- include keeping.lua
-local version, standing = unpack(redis.call('HMGET', KEYS[1], 'v', 's'))
-if not version then return {} end
-if was_done(ARGV[6]) then return {'ok', version} end
-if standing ~= ARGV[5] or (ARGV[1] ~= '' and ARGV[1] ~= '*' and ARGV[1] ~= version) then
-  return {'moved', version}
-end
-local new = redis.call('HINCRBY', KEYS[1], 'v', 1)
-redis.call('HSET', KEYS[1], 's', ARGV[2], 'updated', ARGV[4])
-if ARGV[7] ~= '' then
-  redis.call('HSET', KEYS[1], 'owner', ARGV[7])
+-- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 settings   4 ttl (ms) or ''   5 now (ms)
+--       6 settings that must stand   7 token of this request   8 owner, or '' when there is none or the settings are readable
+--       9 random name of this write
+-- Gives {'ok', version, etag}, {'moved', version}, or {} when that life has ended
+-- include conversation.lua
+local version, life, change, standing = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 's'))
+if not version or (life or '') ~= ARGV[1] then return {} end
+if was_done(ARGV[7]) then return {'ok', version, etag_of(version, life, change)} end
+if standing ~= ARGV[6] or not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
+redis.call('HSET', conversation, 's', ARGV[3])
+if ARGV[8] ~= '' then
+  redis.call('HSET', conversation, 'owner', ARGV[8])
 else
-  redis.call('HDEL', KEYS[1], 'owner')
+  redis.call('HDEL', conversation, 'owner')
 end
-local ttl = ARGV[3] ~= '' and ARGV[3] or nil
-mark_done(ARGV[6], ARGV[4], ttl)
+local etag = write_version(version + 1, life, ARGV[9], ARGV[5])
+local ttl = ARGV[4] ~= '' and ARGV[4] or nil
+mark_done(ARGV[7], ARGV[5], ttl)
 if ttl then
-  redis.call('HSET', KEYS[1], 'ttl', ttl)
+  redis.call('HSET', conversation, 'ttl', ttl)
   renew(ttl)
 else
-  redis.call('HDEL', KEYS[1], 'ttl')
+  redis.call('HDEL', conversation, 'ttl')
   for index = 1, KEPT do redis.call('PERSIST', KEYS[index]) end
-  redis.call('PEXPIRE', KEYS[ANSWERS], DAY)
+  redis.call('PEXPIRE', answers, DAY)
 end
-return {'ok', new}
+return {'ok', version + 1, etag}

@@ -1,18 +1,22 @@
 #!lua
 -- Create a conversation without messages.
 --
--- KEYS  conversation, answers, done
--- ARGV  1 tenant/conversation   2 settings   3 now (ms)   4 ttl (ms) or ''   5 token of this request
---       6 owner, or '' when there is none or the settings are readable
--- Gives 1, or 0 when the conversation exists and was not made by this very request
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  return redis.call('HGET', KEYS[1], 'token') == ARGV[5] and 1 or 0
+-- ARGV  1 name (tenant/conversation)   2 settings   3 now (ms)   4 ttl (ms) or ''   5 token of this request
+--       6 owner, or '' when there is none or the settings are readable   7 random name of this write
+-- Gives {'ok', etag}, {'exists'} when it was not made by this very request, or {'damaged', part}
+-- include conversation.lua
+local version, life, change, token = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'token'))
+if version then
+  if token ~= ARGV[5] then return {'exists'} end
+  return {'ok', etag_of(version, life, change)}
 end
-redis.call('UNLINK', KEYS[2], KEYS[3])
-redis.call('HSET', KEYS[1], 'id', ARGV[1], 's', ARGV[2], 'created', ARGV[3], 'updated', ARGV[3], 'v', 1, 'token', ARGV[5])
-if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'owner', ARGV[6]) end
+if remains() then return {'damaged', remains()} end
+redis.call('UNLINK', answers, done)
+redis.call('HSET', conversation, 'id', ARGV[1], 's', ARGV[2], 'created', ARGV[3], 'token', ARGV[5])
+if ARGV[6] ~= '' then redis.call('HSET', conversation, 'owner', ARGV[6]) end
+local etag = write_version(1, nil, ARGV[7], ARGV[3])
 if ARGV[4] ~= '' then
-  redis.call('HSET', KEYS[1], 'ttl', ARGV[4])
-  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+  redis.call('HSET', conversation, 'ttl', ARGV[4])
+  redis.call('PEXPIRE', conversation, ARGV[4])
 end
-return 1
+return {'ok', etag}

@@ -1,11 +1,17 @@
 #!lua flags=allow-oom
--- Forget a conversation: every key of it.
+-- Erase a conversation: every key of it. What is left of a damaged one goes too.
 --
--- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, answers, done
--- ARGV  1 version that must stand, '*' for any, or ''
--- Gives {'ok', version}, {'moved', version} or {}
-local version = redis.call('HGET', KEYS[1], 'v')
-if not version then return {} end
-if ARGV[1] ~= '' and ARGV[1] ~= '*' and ARGV[1] ~= version then return {'moved', version} end
+-- ARGV  1 life that must stand, or '' for any   2 entity tag that must stand, '*' or ''
+-- Gives {'ok', version, ''}, {'moved', version}, or {} when that life has ended
+-- include conversation.lua
+local version, life, change = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change'))
+if not version then
+  local left = remains()
+  if not left then return {} end
+  redis.call('UNLINK', unpack(KEYS))
+  return {'ok', 0, ''}
+end
+if ARGV[1] ~= '' and (life or '') ~= ARGV[1] then return {} end
+if not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
 redis.call('UNLINK', unpack(KEYS))
-return {'ok', version}
+return {'ok', version, ''}

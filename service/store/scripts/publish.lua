@@ -1,26 +1,36 @@
 #!lua
 -- Give a conversation that was staged its name, all at once.
 --
--- KEYS  conversation, log, counts, details, ids, grounding, metadata, pinned, then staged log, counts, details, ids,
---       grounding, metadata, pinned; answers, done
--- ARGV  1 token of this request   2 messages that must be staged   3 ttl (ms) or ''   4 and on: fields and values of the
---       conversation
--- Gives {'ok'}, {'exists'}, or {'lost'} when what was staged has expired
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  return {redis.call('HGET', KEYS[1], 'token') == ARGV[1] and 'ok' or 'exists'}
+-- KEYS  the conversation's keys as always, then the same keys as staged, without answers and done
+-- ARGV  1 token of this request   2 messages that must be staged   3 ttl (ms) or ''   4 random name of this write
+--       5 version   6 now (ms)   7 and on: fields of the conversation, and their values
+-- Gives {'ok', etag}, {'exists'}, {'lost'} when what was staged has expired, or {'damaged', part}
+-- include conversation.lua
+local STAGED = 10
+local version, life, change, token = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'token'))
+if version then
+  if token ~= ARGV[1] then return {'exists'} end
+  return {'ok', etag_of(version, life, change)}
 end
-if redis.call('LLEN', KEYS[9]) ~= tonumber(ARGV[2]) then return {'lost'} end
-redis.call('UNLINK', KEYS[16], KEYS[17])
-for index = 2, 8 do
-  redis.call('DEL', KEYS[index])
-  if redis.call('EXISTS', KEYS[index + 7]) == 1 then
-    redis.call('RENAME', KEYS[index + 7], KEYS[index])
+if remains() then return {'damaged', remains()} end
+local messages = tonumber(ARGV[2])
+if redis.call('LLEN', KEYS[STAGED + 2]) ~= messages then return {'lost'} end
+redis.call('UNLINK', answers, done)
+for index = 1, KEPT do
+  if redis.call('EXISTS', KEYS[STAGED + index]) == 1 then
+    redis.call('RENAME', KEYS[STAGED + index], KEYS[index])
     redis.call('PERSIST', KEYS[index])
   end
 end
-redis.call('HSET', KEYS[1], 'token', ARGV[1], unpack(ARGV, 4))
-if ARGV[3] ~= '' then
-  redis.call('HSET', KEYS[1], 'ttl', ARGV[3])
-  for index = 1, 8 do redis.call('PEXPIRE', KEYS[index], ARGV[3]) end
+if damage(messages, redis.call('HGET', conversation, 'pins') or 0, redis.call('HGET', conversation, 'gn')) then
+  redis.call('UNLINK', unpack(KEYS, 1, STAGED)) -- a part of it had expired
+  return {'lost'}
 end
-return {'ok'}
+redis.call('HDEL', conversation, 'ttl')
+redis.call('HSET', conversation, 'token', ARGV[1], unpack(ARGV, 7))
+local etag = write_version(ARGV[5], ARGV[4], ARGV[4], ARGV[6])
+if ARGV[3] ~= '' then
+  redis.call('HSET', conversation, 'ttl', ARGV[3])
+  renew(ARGV[3])
+end
+return {'ok', etag}

@@ -1,0 +1,69 @@
+-- What scripts about one conversation share. They take its keys in this order: conversation, log, counts, details, ids,
+-- grounding, metadata, pinned, answers, done.
+local conversation, log, counts, details, ids, grounding, metadata, pinned, answers, done = unpack(KEYS)
+local KEPT, DAY, RECORD, CHUNK = 8, 86400000, 24, 1000
+
+-- The entity tag of a state: version, life, and what the last write was called. A store that lost its newest writes gives
+-- versions out again, but never the name of a write.
+local function etag_of(version, life, change) return version .. '-' .. (life or '') .. '-' .. (change or '') end
+
+local function stands(if_match, etag) return if_match == '' or if_match == '*' or if_match == etag end
+
+-- The key that is missing or too short, when one is: an evicted key must never read as a shorter history.
+local function damage(length, pins, grounded)
+  if redis.call('STRLEN', counts) ~= length * RECORD then return 'counts' end
+  if redis.call('LLEN', details) ~= length then return 'details' end
+  if length > 0 and redis.call('EXISTS', ids) == 0 then return 'ids' end
+  if pins and redis.call('HLEN', pinned) ~= tonumber(pins) then return 'pinned' end
+  if redis.call('HLEN', grounding) < tonumber(grounded or 0) then return 'grounding' end
+end
+
+-- The key that is left of a conversation whose own hash is missing; nothing where no conversation is.
+local function remains()
+  if redis.call('EXISTS', log, counts, details, ids, grounding, metadata, pinned) > 0 then return 'conversation' end
+end
+
+-- Begin the retention of all keys anew. Answers and tokens of requests go after a day at the latest.
+local function renew(ttl)
+  if not ttl then return end
+  for index = 1, KEPT do redis.call('PEXPIRE', KEYS[index], ttl) end
+  redis.call('PEXPIRE', answers, math.min(ttl, DAY))
+  redis.call('PEXPIRE', done, math.min(ttl, DAY))
+end
+
+-- Write a new version; gives its entity tag. A conversation from before lives were given begins one now.
+local function write_version(version, life, change, now)
+  redis.call('HSET', conversation, 'v', version, 'life', life or change, 'change', string.sub(change, 1, 8), 'updated', now)
+  return etag_of(version, life or change, string.sub(change, 1, 8))
+end
+
+local function was_done(token) return redis.call('HEXISTS', done, token) == 1 end
+
+-- Remember that a request was done: asked again, it changes nothing more. Fields cannot expire on every server that we run
+-- on, so each new one drops a few old ones.
+local function mark_done(token, now, ttl)
+  redis.call('HSET', done, token, now)
+  local some = redis.call('HRANDFIELD', done, 4, 'WITHVALUES')
+  for index = 1, #some, 2 do
+    if some[index + 1] + DAY < tonumber(now) then redis.call('HDEL', done, some[index]) end
+  end
+  redis.call('PEXPIRE', done, math.min(ttl or DAY, DAY))
+end
+
+-- Drop documents and metadata of up to CHUNK messages that a rewind took away; `stale` is the last seq that may have some.
+local function sweep(length, stale)
+  local first, seqs = math.max(length, stale - CHUNK) + 1, {}
+  for seq = first, stale do seqs[#seqs + 1] = seq end
+  if #seqs > 0 then
+    redis.call('HDEL', grounding, unpack(seqs))
+    redis.call('HDEL', metadata, unpack(seqs))
+  end
+  if first - 1 <= length then
+    redis.call('HDEL', conversation, 'stale')
+    return 0
+  end
+  redis.call('HSET', conversation, 'stale', first - 1)
+  return first - 1
+end
+
+local function pin_value(record, its_details, body) return struct.pack('>I4', #its_details) .. record .. its_details .. body end
