@@ -164,7 +164,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
     """The whole history, page by page. Pages of long messages hold fewer than asked for: only the cursor tells the end."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, PageQuery)
-    start = _cursor_seq(query.cursor, query.order) if query.cursor is not None else None
+    start, life = _place(query.cursor, query.order) if query.cursor is not None else (None, None)
     if query.order == "asc":
         first = start or 1
         page = await context.reader.page(tenant, identity, first, first + query.limit - 1)
@@ -175,6 +175,8 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
         page = await context.reader.page(tenant, identity, *span, newest_first=True)
         first = page.messages[0].seq if page.messages else 1
         following = first - 1 if first > 1 else None
+    if life not in (None, page.life):
+        raise _no_cursor()
     headers = {"ETag": etag(page.etag)}
     if is_known(request, page.etag):
         return Response(b"", status_code=304, headers=headers)
@@ -183,7 +185,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
         if len(stored) % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # a page may have a thousand: others do not wait for all of them
         stored.append(stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq)))
-    cursor = _cursor(following, query.order) if following else None
+    cursor = _cursor(following, query.order, page.life) if following else None
     if cursor:
         path = f"/conversations/{identity}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
         headers["Link"] = f'<{path}>; rel="next"'
@@ -231,18 +233,24 @@ def stored_message(message: Message, grounding: StoredGrounding | None, metadata
     )
 
 
-def _cursor(seq: int, order: str) -> str:
-    return base64.urlsafe_b64encode(f"{order[0]}{seq}".encode()).decode().rstrip("=")
+def _cursor(seq: int, order: str, life: str) -> str:
+    return base64.urlsafe_b64encode(f"{order[0]}{seq}:{life}".encode()).decode().rstrip("=")
 
 
-def _cursor_seq(cursor: str, order: str) -> int:
+def _place(cursor: str, order: str) -> tuple[int, str]:
+    """The seq at which a page begins, and the life that the cursor was given in. Raises InvalidCursor."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
     except (binascii.Error, ValueError):
         text = ""
-    if text[:1] != order[0] or not text[1:].isdigit() or len(text) > 16:
-        raise InvalidCursor("The cursor is not one that this listing gave: begin without one.")
-    return int(text[1:])
+    seq, _, life = text[1:].partition(":")
+    if text[:1] != order[0] or not seq.isdigit() or len(seq) > 15:
+        raise _no_cursor()
+    return int(seq), life
+
+
+def _no_cursor() -> InvalidCursor:
+    return InvalidCursor("The cursor is not one that this listing of this conversation gave: begin without one.")
 
 
 HANDLERS = (append_messages, list_messages, get_message)

@@ -54,7 +54,7 @@ class Histories:
             )
             if done:
                 return Written(page.version, page.etag)
-            if not page.messages or page.made[0] != life.encode():
+            if not page.messages or page.life != life:
                 raise NotFound("There is no such message.")
             message = page.messages[0]
             if message.record.flags & Flags.REDACTED:

@@ -106,6 +106,11 @@ class Page(msgspec.Struct, frozen=True):
     grounding: Mapping[int, StoredGrounding]
     metadata: Mapping[int, bytes]
 
+    @property
+    def life(self) -> str:
+        """Which of all conversations that had this id."""
+        return self.made[0].decode()
+
 
 STATE_FIELDS = (
     *("id", "v", "life", "change", "s", "created", "updated", "t0", "t1", "gn", "g0", "g1", "user"),

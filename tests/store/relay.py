@@ -2,13 +2,16 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 
 class Relay:
-    """Forwards bytes both ways. ``lose_reply`` makes the next reply disappear, and the connection with it."""
+    """Forwards bytes both ways. ``lose_reply`` makes the next reply disappear, and the connection with it.
+
+    ``lose_reply_to`` does so for the first write that holds these bytes; ``meanwhile`` runs before the connection ends.
+    """
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -16,6 +19,8 @@ class Relay:
         self.writes = 0
         self.connections = 0
         self.lose_reply = False
+        self.lose_reply_to: bytes | None = None
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
         self.lost = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -39,6 +44,8 @@ class Relay:
     async def _up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(1 << 20):
             self.writes += 1
+            if self.lose_reply_to is not None and self.lose_reply_to in data:
+                self.lose_reply, self.lose_reply_to = True, None
             writer.write(data)
             await writer.drain()
 
@@ -47,6 +54,8 @@ class Relay:
             if self.lose_reply:
                 self.lose_reply = False
                 self.lost += 1
+                if self.meanwhile is not None:
+                    await self.meanwhile()
                 return
             writer.write(data)
             await writer.drain()
