@@ -58,14 +58,20 @@ async def export_conversation(request: Req, conversation_id: FromPath[str]) -> R
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
-    return Stream(_lines(request, context, tenant, identity, state), headers=headers, media_type=NDJSON)
+    pages = context.chunks.read(tenant, identity, state.length, state)
+    first = await anext(pages, None)  # what cannot be read is told before an answer has begun
+    return Stream(_lines(request, identity, state, first, pages), headers=headers, media_type=NDJSON)
 
 
-async def _lines(request: Req, context: Context, tenant: str, identity: str, state: State) -> AsyncIterator[bytes]:
+async def _lines(
+    request: Req, identity: str, state: State, first: Page | None, rest: AsyncIterator[Page]
+) -> AsyncIterator[bytes]:
     yield conversation_body(identity, state) + b"\n"
-    async for page in context.chunks.read(tenant, identity, state.length, state):
+    page = first
+    while page is not None:
         yield await worker(sum(len(message.body) for message in page.messages), _page_lines, page)
         extend_deadline(request)
+        page = await anext(rest, None)
 
 
 def _page_lines(page: Page) -> bytes:

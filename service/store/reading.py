@@ -24,6 +24,7 @@ from service.store.replies import (
     Tail,
     check_history,
     check_identity,
+    check_lengths,
     made_of,
     page_of,
     state_of,
@@ -137,11 +138,8 @@ class Reader:
             ]
         )
         if fields[0] is None:
-            if length or counted or detailed:
-                raise scripts.damaged("conversation")
-            raise scripts.no_conversation()
-        if counted != length * RECORD_BYTES or detailed != length:
-            raise scripts.damaged("details" if detailed != length else "counts")
+            raise scripts.damaged("conversation") if length or counted or detailed else scripts.no_conversation()
+        check_lengths(length, counted // RECORD_BYTES, detailed)
         expires_ms = ttl if ttl > 0 else None
         return await self._data_keys.reading(
             tenant, name, lambda sealer: state_of(sealer, name, fields, length, expires_ms=expires_ms)

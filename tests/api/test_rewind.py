@@ -1,5 +1,6 @@
 """Rewinding: forget what came after a message."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -197,3 +198,21 @@ async def test_a_long_way_back(client: httpx.AsyncClient, conversation: str) -> 
     assert [message.get("metadata") for message in page] == [None, {"n": 0}, None]
     window = (await client.get(f"/conversations/{conversation}/window?model=gpt-4o")).json()
     assert [m["content"] for m in window["request"]["messages"]] == ["the question", "answer 0", "new"]
+
+
+@pytest.mark.parametrize("other", ["rewind", "erase"])
+async def test_rewinds_at_once(client: httpx.AsyncClient, fresh: Any, other: str) -> None:
+    """Two rewinds of one conversation, or one and an erasure, at the same moment: each is done, too late, or told to wait."""
+    for turn in range(40):
+        conversation = fresh()
+        path = f"/conversations/{conversation}"
+        await append(client, conversation, *ENTRIES)
+        against = client.delete(path) if other == "erase" else client.post(f"{path}/rewind", json={"to_seq": turn % 3})
+
+        answers = await asyncio.gather(client.post(f"{path}/rewind", json={"to_seq": 3 + turn % 5}), against)
+
+        assert {answer.status_code for answer in answers} <= {200, 204, 404, 409, 422}, [a.text for a in answers]
+        assert any(answer.is_success for answer in answers)
+        left = await client.get(path)
+        assert left.status_code == (404 if other == "erase" else 200)
+        assert other == "erase" or left.json()["messages"]["count"] == turn % 3

@@ -11,8 +11,9 @@ local function stands(if_match, etag) return if_match == '' or if_match == '*' o
 
 -- The key that is missing or too short, when one is: an evicted key must never read as a shorter history.
 local function damage(length, pins, grounded)
-  if redis.call('STRLEN', counts) ~= length * RECORD then return 'counts' end
-  if redis.call('LLEN', details) ~= length then return 'details' end
+  local counted, detailed = redis.call('STRLEN', counts) / RECORD, redis.call('LLEN', details)
+  if counted ~= length then return counted == detailed and 'log' or 'counts' end
+  if detailed ~= length then return 'details' end
   if length > 0 and redis.call('EXISTS', ids) == 0 then return 'ids' end
   if pins and redis.call('HLEN', pinned) ~= tonumber(pins) then return 'pinned' end
   if redis.call('HLEN', grounding) < tonumber(grounded or 0) then return 'grounding' end

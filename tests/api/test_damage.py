@@ -1,0 +1,89 @@
+"""A conversation that misses one of its keys, as a store that evicts leaves it, is an error that says so."""
+
+from typing import Any
+
+import httpx
+import pytest
+import redis
+from dialogue import append, problem, user, window
+
+ASKED: dict[str, tuple[str, str, dict[str, Any] | None]] = {
+    "conversation": ("GET", "", None),
+    "page": ("GET", "/messages", None),
+    "window": ("GET", "/window?model=gpt-4o", None),
+    "append": ("POST", "/messages", {"messages": [user("more")]}),
+    "append with a window": ("POST", "/messages?model=gpt-4o", {"messages": [user("more")]}),
+    "export": ("GET", "/export", None),
+    "rewind": ("POST", "/rewind", {"to_seq": 1}),
+    "fork": ("POST", "/fork", {}),
+}
+LISTS = ("log", "counts", "details")
+PARTS = ("conversation", *LISTS, "ids", "pinned", "grounding", "metadata")
+UNREAD = {
+    "conversation": {"ids", "pinned", "grounding", "metadata"},
+    "rewind": {"ids", "pinned", "grounding", "metadata"},
+    "window": {"metadata"},
+    "append": {"metadata"},
+    "append with a window": {"metadata"},
+}
+"""Keys that a call neither reads nor changes."""
+LOST = [(what, part) for what in ASKED for part in PARTS if part not in UNREAD.get(what, ())]
+EVERYTHING = [
+    user("pinned", pinned=True),
+    user("noted", metadata={"k": 1}),
+    user("asked", grounding={"documents": [{"text": "a document"}]}),
+]
+
+
+def keys_of(server: redis.Redis, conversation: str) -> dict[str, str]:
+    """Its keys by their part's name."""
+    tag = f"sash:{{default/{conversation}}}:"
+    return {key.removeprefix(tag): key for key in server.scan_iter(f"{tag}*")}
+
+
+@pytest.mark.parametrize(("what", "part"), LOST)
+async def test_a_lost_key(
+    client: httpx.AsyncClient, conversation: str, server: redis.Redis, part: str, what: str
+) -> None:
+    """Whichever key is gone, a call that needs it is told which, changes nothing, and gives no shorter history."""
+    await append(client, conversation, *EVERYTHING)
+    server.delete(keys_of(server, conversation)[part])
+    before = keys_of(server, conversation)
+    method, where, body = ASKED[what]
+
+    answer = await client.request(method, f"/conversations/{conversation}{where}", json=body)
+
+    assert problem(answer, 500, "conversation-damaged")["part"] == part
+    assert answer.headers["retry-after"]
+    assert keys_of(server, conversation) == before
+    assert (await client.delete(f"/conversations/{conversation}")).status_code == 204
+
+
+async def test_a_damaged_conversation_can_be_erased(
+    client: httpx.AsyncClient, conversation: str, server: redis.Redis
+) -> None:
+    """Erased it is gone wholly, and its id begins anew."""
+    await append(client, conversation, *EVERYTHING)
+    server.delete(keys_of(server, conversation)["conversation"])
+    problem(await client.post("/conversations", json={"id": conversation}), 500, "conversation-damaged")
+
+    assert (await client.delete(f"/conversations/{conversation}")).status_code == 204
+
+    assert keys_of(server, conversation) == {}
+    await append(client, conversation, user("anew"))
+    assert (await window(client, conversation))["kept"]["messages"] == 1
+
+
+async def test_a_thousand_pinned_messages(client: httpx.AsyncClient, conversation: str) -> None:
+    """The thousandth is taken, the next is 422 and stores nothing of its request; what is not pinned goes on."""
+    for _ in range(10):
+        await append(client, conversation, *[user("kept", pinned=True)] * 100)
+    path = f"/conversations/{conversation}/messages"
+
+    refused = await client.post(path, json={"messages": [user("plain"), user("one more", pinned=True)]})
+
+    told = problem(refused, 422, "too-many-pinned")
+    assert (told["limit"], told["errors"][0]["pointer"]) == (1000, "#/messages/1")
+    system = {"message": {"role": "system", "content": "Be brief."}}
+    problem(await client.post(path, json={"messages": [system]}), 422, "too-many-pinned")
+    assert (await append(client, conversation, user("plain")))["last_seq"] == 1001
