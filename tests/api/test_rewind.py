@@ -202,7 +202,7 @@ async def test_a_long_way_back(client: httpx.AsyncClient, conversation: str) -> 
 
 @pytest.mark.parametrize("other", ["rewind", "erase"])
 async def test_rewinds_at_once(client: httpx.AsyncClient, fresh: Any, other: str) -> None:
-    """Two rewinds of one conversation, or one and an erasure, at the same moment: each is done, too late, or told to wait."""
+    """Two rewinds at the same moment, or one and an erasure: each is done, too late, or told to wait."""
     for turn in range(40):
         conversation = fresh()
         path = f"/conversations/{conversation}"
