@@ -80,6 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
+    http2: bool = False
     data_dir: Path = Path("sash-data")
     redis_url: str | None = None
     api_keys: tuple[ApiKey, ...] = ()
@@ -363,8 +364,9 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
 
 VARIABLES = (
     Variable("SASH_HOST", "host", _host, "address to listen on"),
-    Variable("SASH_PORT", "port", _integer(1, 65535), "port to listen on"),
+    Variable("SASH_PORT", "port", _integer(0, 65535), "port to listen on; 0 for a free one"),
     Variable("SASH_WORKERS", "workers", _integer(1, 256), "server processes"),
+    Variable("SASH_HTTP2", "http2", _flag, "1 to speak HTTP/2 too, behind a proxy that clients cannot go round"),
     Variable("SASH_DATA_DIR", "data_dir", _path, "where the embedded store keeps its data"),
     Variable("SASH_REDIS_URL", "redis_url", _redis_url, "a Redis or Valkey to use in place of the embedded store"),
     Variable("SASH_API_KEYS", "api_keys", _api_keys, "tenant:key pairs with commas between, or @file", secret=True),

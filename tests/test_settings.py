@@ -12,6 +12,8 @@ RIGHT = [
     ("SASH_HOST", "::1", "host", "::1"),
     ("SASH_HOST", "localhost", "host", "localhost"),
     ("SASH_PORT", "65535", "port", 65535),
+    ("SASH_PORT", "0", "port", 0),
+    ("SASH_HTTP2", "1", "http2", True),
     ("SASH_WORKERS", " 4 ", "workers", 4),
     ("SASH_DATA_DIR", "/var/lib/sash", "data_dir", Path("/var/lib/sash")),
     ("SASH_REDIS_URL", "redis://cache:6379/3", "redis_url", "redis://cache:6379/3"),
@@ -41,7 +43,7 @@ RIGHT = [
 ]
 WRONG = [
     ("SASH_HOST", "127.0.0.1:80", "SASH_HOST is '127.0.0.1:80': write an address such as"),
-    ("SASH_PORT", "0", "SASH_PORT is '0': write a whole number from 1 to 65535"),
+    ("SASH_PORT", "-1", "SASH_PORT is '-1': write a whole number from 0 to 65535"),
     ("SASH_PORT", "65536", "SASH_PORT is '65536': write a whole number"),
     ("SASH_PORT", "8_000", "SASH_PORT is '8_000': write a whole number"),
     ("SASH_PORT", "٨٠٠٠", "SASH_PORT is '٨٠٠٠': write a whole number"),
