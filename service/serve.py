@@ -33,16 +33,10 @@ from service.settings import Settings, SettingsError, mask_url
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 from service.store.sealing import Master
 
-EXIT_STATUSES = {
-    0: "stopped as it was told to",
-    1: "the embedded store could not be started",
-    2: "a setting cannot be used, such as a port that is taken",
-    3: "a worker ended again within seconds of its start",
-}
-_WORKERS_FAILED = 3
+_STORE_FAILED, _SETTING_WRONG, _WORKERS_FAILED = 1, 2, 3  # exit statuses, as sash serve --help tells them
 
 _DRAIN_SECONDS = 10
-_CONNECTIONS = 16_384  # of a worker; an idle one takes about 10 kB
+_CONNECTIONS = 8_192  # of a worker; a silent one takes some 16 kB, one with half a request head up to 64
 _OTHER_FILES = 256  # of a worker: what is open beside its clients' connections
 _HEAD_SECONDS = 10  # in which a whole request head must come, from the connection's begin or the last answer's end
 _BUFFER_BYTES = 64 * 1024  # of each connection: request heads, and what is held for a client that does not read
@@ -58,7 +52,7 @@ def application() -> App:
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     settings = Settings.read(os.environ)
-    configure_logging(settings.log_format, settings.log_level)
+    configure_logging(settings.log_format, settings.log_level, settings.library_log_level)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     app = Drain(create_app(settings))
     _settle()
@@ -87,14 +81,14 @@ def _end_with_parent(parent: int) -> None:
 
 
 def run(settings: Settings) -> int:
-    """Serve until told to stop; gives the exit status, one of EXIT_STATUSES."""
+    """Serve until told to stop; gives the exit status."""
     try:
         read_models(settings)
         listeners = listen(settings)
     except SettingsError as error:
         for line in error.lines:
             click.echo(f"sash: {line}", err=True)
-        return 2
+        return _SETTING_WRONG
     if settings.encryption_key:
         master = Master(settings.encryption_key[0]).id.hex()
         click.echo(f"sash: what people write is encrypted at rest, master key {master}", err=True)
@@ -111,7 +105,7 @@ def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int
         store.start()
     except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
         click.echo(f"sash: {error}", err=True)
-        return 2 if isinstance(error.__cause__, OSError) else 1
+        return _SETTING_WRONG if isinstance(error.__cause__, OSError) else _STORE_FAILED
     click.echo(f"sash: embedded store in {settings.data_dir} (append-only file, fsync {fsync})", err=True)
     stopping = threading.Event()
     threading.Thread(target=_watch, args=(store, stopping), daemon=True).start()
