@@ -38,10 +38,11 @@ def listen(settings: Settings) -> list[socket.socket]:
             first.listen(BACKLOG)
             break
         except OSError as error:
-            first.close()
             if error.errno != errno.EADDRINUSE or time.monotonic() > give_up:
+                first.close()
                 raise SettingsError((_not_bound(error, host, port),)) from None
         time.sleep(_LOOK_SECONDS)
+        first.close()  # one that is bound and cannot listen is of no further use
     listeners = [first]
     for _ in range(1, settings.workers):
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

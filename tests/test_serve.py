@@ -1,6 +1,5 @@
 """``sash serve`` at its start, with many clients, and when a worker ends."""
 
-import asyncio
 import contextlib
 import os
 import re
@@ -93,38 +92,47 @@ def test_a_port_of_another_program(tmp_path: Path, shares: bool) -> None:  # noq
         assert f"port {port} is in use" in refused(tmp_path / "data", "--port", str(port))
 
 
+@contextlib.contextmanager
+def starting(data_dir: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    """A service whose lines are read one by one."""
+    words = [sys.executable, "-m", "service", "serve", "--port", str(port), "--data-dir", str(data_dir)]
+    with subprocess.Popen(
+        words, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as service:
+        try:
+            yield service
+        finally:
+            service.terminate()
+            assert service.wait(_PATIENCE_SECONDS) == 0
+
+
+def listening(service: subprocess.Popen[str]) -> str:
+    """Where it says that it listens, after a line about its store."""
+    assert service.stderr is not None
+    assert "embedded store in" in service.stderr.readline()
+    said = service.stderr.readline()
+    assert said.startswith("sash: listening on http://")
+    return said.split()[-1]
+
+
 def test_a_port_that_its_service_is_still_leaving(tmp_path: Path) -> None:
     """A service that was killed leaves workers for a moment: its successor waits for the port."""
     with socket.socket() as leaving:
         leaving.bind(("127.0.0.1", 0))
         leaving.listen()
-        port = leaving.getsockname()[1]
-        service = subprocess.Popen(
-            [sys.executable, "-m", "service", "serve", "--port", str(port), "--data-dir", str(tmp_path / "data")],
-            cwd=ROOT,
-            env=environment(),
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        with pytest.raises(subprocess.TimeoutExpired):
-            service.wait(1.5)  # it has begun, and its patience is two seconds
-    assert service.stderr is not None
-    said = [service.stderr.readline(), service.stderr.readline()]
-    service.terminate()
-    assert service.wait(_PATIENCE_SECONDS) == 0
-    assert said[1] == f"sash: listening on http://127.0.0.1:{port}\n"
+        url = f"http://127.0.0.1:{leaving.getsockname()[1]}"
+        with starting(tmp_path / "data", leaving.getsockname()[1]) as service:
+            until(lambda: sockets(service.pid))
+            leaving.close()
+            assert listening(service) == url
+            until(lambda: answers(url))
 
 
 def test_port_0_is_a_free_one(tmp_path: Path) -> None:
     """Which one it is, is said."""
-    words = [sys.executable, "-m", "service", "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
-    service = subprocess.Popen(words, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True)
-    assert service.stderr is not None
-    said = [service.stderr.readline(), service.stderr.readline()]
-    url = said[1].split()[-1]
-    until(lambda: answers(url))
-    service.terminate()
-    assert service.wait(_PATIENCE_SECONDS) == 0
+    with starting(tmp_path / "data", 0) as service:
+        url = listening(service)
+        until(lambda: answers(url))
 
 
 def answers(url: str) -> bool:
@@ -199,26 +207,25 @@ def many_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("many_files")
-async def test_others_are_served_beside_5000_that_say_nothing(tmp_path: Path) -> None:
+def test_others_are_served_beside_5000_that_say_nothing(tmp_path: Path) -> None:
     """Silent connections, halves of a head and idle ones are cut within ten seconds, and nobody waits for them."""
     kinds = (b"", b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: ", b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
-    with running(tmp_path) as served:
+    with running(tmp_path) as served, contextlib.ExitStack() as clients:
         connections = []
         for number in range(5_000):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port_of(served))
-            writer.write(kinds[number % 3])
-            connections.append((reader, writer))
-        started = time.monotonic()
+            connection = clients.enter_context(socket.create_connection(("127.0.0.1", port_of(served)), timeout=5))
+            connection.sendall(kinds[number % 3])
+            connections.append(connection)
+        made = time.monotonic()
         (worker,) = workers_of(served)
-        assert sockets(worker) > 5_000
-        async with httpx.AsyncClient(base_url=served.url, timeout=2) as client:
-            while time.monotonic() < started + 5:
-                assert (await client.get("/models/gpt-4o", headers={"Connection": "close"})).status_code == 200
-        for reader, writer in connections:
-            async with asyncio.timeout_at(asyncio.get_running_loop().time() + started + 12 - time.monotonic()):
-                with contextlib.suppress(ConnectionResetError):
-                    await reader.read()
-            writer.close()
+        until(lambda: sockets(worker) > 5_000, seconds=5)
+        while time.monotonic() < made + 5:
+            assert httpx.get(f"{served.url}/models/gpt-4o", timeout=2).status_code == 200
+        for connection in connections:
+            connection.settimeout(max(made + 12 - time.monotonic(), 0.1))
+            with contextlib.suppress(ConnectionResetError):
+                while connection.recv(1000):
+                    pass
 
 
 def test_http_2_is_off(served: Served) -> None:
