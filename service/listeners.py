@@ -6,6 +6,7 @@ port unseen, and one conversation would live in two stores.
 
 import errno
 import socket
+import sys
 import time
 
 from service.settings import Settings, SettingsError
@@ -43,6 +44,8 @@ def listen(settings: Settings) -> list[socket.socket]:
                 raise SettingsError((_not_bound(error, host, port),)) from None
         time.sleep(_LOOK_SECONDS)
         first.close()  # one that is bound and cannot listen is of no further use
+    if sys.platform != "linux":  # elsewhere connections are not spread over sockets that share a port
+        return [first] * settings.workers
     listeners = [first]
     for _ in range(1, settings.workers):
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
