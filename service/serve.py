@@ -168,11 +168,12 @@ def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -
 
 def _connections() -> int:
     """How many connections a worker may hold: as many as it may open files for, at most _CONNECTIONS."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = _CONNECTIONS + _OTHER_FILES if most == resource.RLIM_INFINITY else min(most, _CONNECTIONS + _OTHER_FILES)
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _CONNECTIONS + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        files = min(files, hard)
     if soft != resource.RLIM_INFINITY and soft < files:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
     return max(files - _OTHER_FILES, _OTHER_FILES)
 
 
