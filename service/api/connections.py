@@ -5,8 +5,8 @@ alone. Granian closes the connection of an answer that the application did not f
 the framing; but it closes with a FIN, as after a whole answer, and gives an application no way to the socket. So the
 socket is found among this process's files, by the client's address, and set to end with a reset.
 
-Nothing else is done from below: granian drops the connection of a reader that is too slow when its request is over, the
-kernel that of a client that takes nothing (TCP_USER_TIMEOUT, in ``listeners.py``).
+Nothing else is done from below: granian drops the connection of a slow reader when its request is over, the kernel that of
+a client that takes nothing (TCP_USER_TIMEOUT, in ``listeners.py``). Until then it holds a few pieces of its answer.
 """
 
 import asyncio
