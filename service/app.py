@@ -48,7 +48,7 @@ from service.operations.summary import Prices
 from service.operations.tracing import OpenTelemetry, PassOn, Tracing, wants_spans
 from service.operations.workers import FOLDER_VARIABLE, Workers
 from service.problems import UnknownModel
-from service.settings import Settings
+from service.settings import Settings, SettingsError
 from service.store.chunks import Chunks
 from service.store.claims import Claims
 from service.store.client import Client
@@ -94,7 +94,7 @@ def create_app(settings: Settings) -> App:
     stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
     histories = Histories(client, stored)
     claims = Claims(client, data_keys)
-    models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file else {}
+    models = read_models(settings)
     folder = os.environ.get(FOLDER_VARIABLE)
     statistics = Statistics(client, metrics, prices=lambda name: _prices(name, models))
     workers = Workers(Path(folder) if folder else None)
@@ -158,6 +158,19 @@ def create_app(settings: Settings) -> App:
         metrics=metrics,
         tracing=tracing,
     )
+
+
+def read_models(settings: Settings) -> dict[str, Model]:
+    """The deployment's own models. Raises SettingsError when their file is missing or broken."""
+    if settings.models_file is None:
+        return {}
+    try:
+        return load_models_toml(settings.models_file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise SettingsError(
+            (f"SASH_MODELS_FILE is {str(settings.models_file)!r}, which cannot be used: {reason}",)
+        ) from None
 
 
 def _summarizer(settings: Settings, conversations: Conversations, histories: Histories) -> Summarizer | None:

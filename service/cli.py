@@ -39,7 +39,15 @@ def read_settings(options: Mapping[str, Any]) -> Settings:
 @click.option("--data-dir", help="Where the embedded store keeps its data. [default: ./sash-data]")
 @click.option("--workers", help="Worker processes. [default: 1]")
 def serve(**options: str | None) -> None:
-    """Run the service; with no SASH_REDIS_URL also the store, in the data directory."""
+    """Run the service; with no SASH_REDIS_URL also the store, in the data directory.
+
+    \b
+    Exit statuses:
+      0  stopped as it was told to
+      1  the embedded store could not be started
+      2  a setting cannot be used, such as a port that is taken
+      3  a worker ended again within seconds of its start
+    """
     from service.serve import run  # noqa: PLC0415 - the other commands start faster without a server
 
     sys.exit(run(read_settings(options)))

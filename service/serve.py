@@ -4,30 +4,42 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import resource
 import select
 import shutil
+import signal
+import socket
 import sys
 import tempfile
 import threading
 import time
-from typing import Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
 
 import click
-from granian import Granian
-from granian.constants import Interfaces, Loops
-from granian.http import HTTP1Settings
+from granian._granian import SocketHolder
+from granian.constants import HTTPModes, Interfaces, Loops
+from granian.http import HTTP1Settings, HTTP2Settings
+from granian.server.mp import MPServer, WorkerProcess
 
 from service.api.drain import Drain
 from service.api.edge import App
-from service.app import create_app
+from service.app import create_app, read_models
 from service.core.text import load_vocabularies
+from service.listeners import BACKLOG, listen
 from service.operations.workers import FOLDER_VARIABLE
-from service.settings import Settings, mask_url
+from service.settings import Settings, SettingsError, mask_url
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 from service.store.sealing import Master
 
+_STORE_FAILED, _SETTING_WRONG, _WORKERS_FAILED = 1, 2, 3  # exit statuses, as sash serve --help tells them
+
 _DRAIN_SECONDS = 10
-_BUFFER_BYTES = 64 * 1024  # of each connection: what is held for a client that does not read
+_CONNECTIONS = 8_192  # of a worker; a silent one takes some 16 kB, one with half a request head up to 64
+_OTHER_FILES = 256  # of a worker: what is open beside its clients' connections
+_HEAD_SECONDS = 10  # in which a whole request head must come, from the connection's begin or the last answer's end
+_BUFFER_BYTES = 64 * 1024  # of each connection: request heads, and what is held for a client that does not read
 _WATCH_SECONDS = 0.5
 _ORPHAN_SECONDS = 0.02
 _COLLECT_AFTER = (20_000, 20, 20)  # new objects, and rounds of the younger generation
@@ -40,9 +52,9 @@ def application() -> App:
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     settings = Settings.read(os.environ)
-    configure_logging(settings.log_format, settings.log_level)
+    configure_logging(settings.log_format, settings.log_level, settings.library_log_level)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    app = Drain(create_app(settings), patience_seconds=settings.request_timeout_seconds)
+    app = Drain(create_app(settings))
     _settle()
     return app
 
@@ -70,24 +82,35 @@ def _end_with_parent(parent: int) -> None:
 
 def run(settings: Settings) -> int:
     """Serve until told to stop; gives the exit status."""
+    try:
+        read_models(settings)
+        listeners = listen(settings)
+    except SettingsError as error:
+        for line in error.lines:
+            click.echo(f"sash: {line}", err=True)
+        return _SETTING_WRONG
     if settings.encryption_key:
         master = Master(settings.encryption_key[0]).id.hex()
         click.echo(f"sash: what people write is encrypted at rest, master key {master}", err=True)
-    if settings.redis_url is not None:
-        click.echo(f"sash: store at {mask_url(settings.redis_url)}", err=True)
-        return _serve(settings, settings.redis_url)
+    if settings.redis_url is None:
+        return _serve_with_store(settings, listeners)
+    click.echo(f"sash: store at {mask_url(settings.redis_url)}", err=True)
+    return _serve(settings, settings.redis_url, listeners)
+
+
+def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int:
     fsync: Literal["always", "everysec"] = "everysec" if settings.durability == "fast" else "always"
     store = EmbeddedStore(settings.data_dir, fsync=fsync)
     try:
         store.start()
     except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
         click.echo(f"sash: {error}", err=True)
-        return 1
+        return _SETTING_WRONG if isinstance(error.__cause__, OSError) else _STORE_FAILED
     click.echo(f"sash: embedded store in {settings.data_dir} (append-only file, fsync {fsync})", err=True)
     stopping = threading.Event()
     threading.Thread(target=_watch, args=(store, stopping), daemon=True).start()
     try:
-        return _serve(settings, store.url)
+        return _serve(settings, store.url, listeners)
     finally:
         stopping.set()
         store.stop()
@@ -105,34 +128,111 @@ def _watch(store: EmbeddedStore, stopping: threading.Event) -> None:
                 time.sleep(_WATCH_SECONDS)
 
 
-def _serve(settings: Settings, store_url: str) -> int:
+def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -> int:
     os.environ |= _environment(settings, store_url)
     figures = _figures_folder(settings.workers)
     if figures is not None:
         os.environ[FOLDER_VARIABLE] = figures
     if multiprocessing.get_start_method() == "fork":
         load_vocabularies()  # workers have them from here: each starts at once, and all share memory that nobody writes to
-    server = Granian(
+    server = _Server(
+        listeners,
         "service.serve:application",
         factory=True,
-        address=settings.host,
-        port=settings.port,
         interface=Interfaces.ASGI,
         loop=Loops.uvloop,
         workers=settings.workers,
         websockets=False,
-        http1_settings=HTTP1Settings(max_buffer_size=_BUFFER_BYTES),
+        backlog=BACKLOG,
+        backpressure=_connections(),
+        http=HTTPModes.auto if settings.http2 else HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=_HEAD_SECONDS * 1000, max_buffer_size=_BUFFER_BYTES),
+        http2_settings=HTTP2Settings(
+            keep_alive_interval=_HEAD_SECONDS * 1000,
+            keep_alive_timeout=_HEAD_SECONDS,
+            max_send_buffer_size=_BUFFER_BYTES,
+        ),
         log_enabled=False,
         respawn_failed_workers=True,
         workers_kill_timeout=_DRAIN_SECONDS,
     )
-    click.echo(f"sash: listening on http://{settings.host}:{settings.port}", err=True)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    click.echo(f"sash: listening on http://{host}:{listeners[0].getsockname()[1]}", err=True)
     try:
         server.serve()
     finally:
         if figures is not None:
             shutil.rmtree(figures, ignore_errors=True)
-    return 0
+    return _WORKERS_FAILED if server.failed else 0
+
+
+def _connections() -> int:
+    """How many connections a worker may hold: as many as it may open files for, at most _CONNECTIONS."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _CONNECTIONS + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        files = min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    return max(files - _OTHER_FILES, _OTHER_FILES)
+
+
+class _Server(MPServer):
+    """Granian's parent of workers, on sockets that it is given, one for each, and not silent when a worker ends.
+
+    ``failed`` is set when it ended because a worker ended again within seconds of its start.
+    """
+
+    def __init__(self, listeners: list[socket.socket], target: str, **options: Any) -> None:
+        super().__init__(target, **options)
+        self.failed = False
+        self._listeners = listeners
+
+    def _init_shared_socket(self) -> None:
+        """Nothing: the sockets are there."""
+
+    def _drop_shared_socket(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+
+    def _spawn_worker(self, idx: int, target: Any, callback_loader: Any) -> WorkerProcess:  # type: ignore[override]
+        self._sso = self._listeners[idx]
+        backlog = (BACKLOG,) if sys.platform == "linux" else ()
+        self._shd = SocketHolder(self._sso.fileno(), False, *backlog)  # type: ignore[assignment, call-arg]  # noqa: FBT003
+        others = [each for each in self._listeners if each is not self._sso]
+        return super()._spawn_worker(idx, target, partial(_alone, others, callback_loader))
+
+    def _respawn_workers(self, workers: list[int], *arguments: Any, **options: Any) -> None:
+        for number in workers:
+            if self.wrks[number].inner.exitcode is not None:
+                click.echo(f"sash: {_how_ended(self.wrks[number])}; starting another", err=True)
+        super()._respawn_workers(workers, *arguments, **options)
+
+    def shutdown(self, exit_code: int = 0) -> None:
+        self.failed = bool(self.interrupt_children) and not self.interrupt_signal
+        for number in set(self.interrupt_children) if self.failed else ():
+            click.echo(
+                f"sash: {_how_ended(self.wrks[number])}, {time.monotonic() - self.wrks[number].birth:.1f} seconds after "
+                "the one before it; stopping. The lines above may say why, and sash doctor looks at the settings and the "
+                "store",
+                err=True,
+            )
+        self.interrupt_children.clear()  # or it ends this process, before what comes after it
+        super().shutdown(exit_code)  # type: ignore[no-untyped-call]
+
+
+def _alone(others: list[socket.socket], load: Callable[[], App]) -> App:
+    """The application, in a worker that holds no socket of other workers: a client would wait at one for nobody."""
+    for other in others:
+        other.close()
+    return load()
+
+
+def _how_ended(worker: WorkerProcess) -> str:
+    status = worker.inner.exitcode
+    how = f"with status {status}" if status is None or status >= 0 else f"by {signal.Signals(-status).name}"
+    memory = ", as when memory runs out" if status == -signal.SIGKILL else ""
+    return f"worker {worker.idx + 1} (process {worker.inner.pid}) ended {how}{memory}"
 
 
 def _figures_folder(workers: int) -> str | None:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -43,6 +43,9 @@ _KUBERNETES_NAME = re.compile(
     r"SASH_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
 )
 _KUBERNETES_PORT = re.compile(r"(?:tcp|udp|sctp)://.*")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_PARAMETER = re.compile(r"(?<=[?&#;])([^=&#;]*)=[^&#;]*")
+_SECRET = re.compile(r"pass|pwd|secret|token|key|sig|auth|cred", re.IGNORECASE)
 _FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -80,6 +83,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
+    http2: bool = False
     data_dir: Path = Path("sash-data")
     redis_url: str | None = None
     api_keys: tuple[ApiKey, ...] = ()
@@ -92,6 +96,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_entries: int = 100
     log_format: Literal["json", "console"] = "json"
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
+    library_log_level: Literal["debug", "info", "warning", "error", "critical"] = "warning"
     models_file: Path | None = None
     request_timeout_seconds: float = 10.0
     store_timeout_seconds: float = 5.0
@@ -152,9 +157,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mask_url(url: str) -> str:
-    """The URL without its user, its password, and secrets among its parameters."""
+    """The URL without its user, its password, and the values of parameters whose names speak of secrets."""
     url = re.sub(r"//.*@", "//***@", url)  # to the last @: a password may hold what a URL may not
-    return re.sub(r"([?&][^=&]*(?:password|secret|token|key)[^=&]*=)[^&#]*", r"\1***", url, flags=re.IGNORECASE)
+    return _PARAMETER.sub(lambda match: match[0] if not _SECRET.search(unquote(match[1])) else f"{match[1]}=***", url)
+
+
+def mask_urls(text: str) -> str:
+    """The text with every URL in it masked.
+
+    >>> mask_urls("POST https://llm/v1?api_key=hunter2 gave 200")
+    'POST https://llm/v1?api_key=*** gave 200'
+    """
+    return _URL.sub(lambda match: mask_url(match[0]), text) if "://" in text else text
 
 
 class Variable(msgspec.Struct, frozen=True):
@@ -362,8 +376,9 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
 
 VARIABLES = (
     Variable("SASH_HOST", "host", _host, "address to listen on"),
-    Variable("SASH_PORT", "port", _integer(1, 65535), "port to listen on"),
+    Variable("SASH_PORT", "port", _integer(0, 65535), "port to listen on; 0 for a free one"),
     Variable("SASH_WORKERS", "workers", _integer(1, 256), "server processes"),
+    Variable("SASH_HTTP2", "http2", _flag, "1 to speak HTTP/2 too, behind a proxy that clients cannot go round"),
     Variable("SASH_DATA_DIR", "data_dir", _path, "where the embedded store keeps its data"),
     Variable("SASH_REDIS_URL", "redis_url", _redis_url, "a Redis or Valkey to use in place of the embedded store"),
     Variable("SASH_API_KEYS", "api_keys", _api_keys, "tenant:key pairs with commas between, or @file", secret=True),
@@ -392,6 +407,12 @@ VARIABLES = (
         "log_level",
         _choice("debug", "info", "warning", "error", "critical"),
         "the least level that is logged",
+    ),
+    Variable(
+        "SASH_LIBRARY_LOG_LEVEL",
+        "library_log_level",
+        _choice("debug", "info", "warning", "error", "critical"),
+        "the least level of what libraries log, where SASH_LOG_LEVEL lets it through; below warning it names addresses",
     ),
     Variable("SASH_MODELS_FILE", "models_file", _path, "models of your own, added to those that are built in"),
     Variable(

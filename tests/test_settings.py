@@ -12,6 +12,9 @@ RIGHT = [
     ("SASH_HOST", "::1", "host", "::1"),
     ("SASH_HOST", "localhost", "host", "localhost"),
     ("SASH_PORT", "65535", "port", 65535),
+    ("SASH_PORT", "0", "port", 0),
+    ("SASH_HTTP2", "1", "http2", True),
+    ("SASH_LIBRARY_LOG_LEVEL", "info", "library_log_level", "info"),
     ("SASH_WORKERS", " 4 ", "workers", 4),
     ("SASH_DATA_DIR", "/var/lib/sash", "data_dir", Path("/var/lib/sash")),
     ("SASH_REDIS_URL", "redis://cache:6379/3", "redis_url", "redis://cache:6379/3"),
@@ -41,7 +44,7 @@ RIGHT = [
 ]
 WRONG = [
     ("SASH_HOST", "127.0.0.1:80", "SASH_HOST is '127.0.0.1:80': write an address such as"),
-    ("SASH_PORT", "0", "SASH_PORT is '0': write a whole number from 1 to 65535"),
+    ("SASH_PORT", "-1", "SASH_PORT is '-1': write a whole number from 0 to 65535"),
     ("SASH_PORT", "65536", "SASH_PORT is '65536': write a whole number"),
     ("SASH_PORT", "8_000", "SASH_PORT is '8_000': write a whole number"),
     ("SASH_PORT", "٨٠٠٠", "SASH_PORT is '٨٠٠٠': write a whole number"),
@@ -261,6 +264,9 @@ def test_no_secret_is_in_an_error():
         ("redis://:p@ss@cache", "redis://***@cache"),
         ("unix:///run/s.sock?db=0&password=x", "unix:///run/s.sock?db=0&password=***"),
         ("cache:6379", "cache:6379"),
+        ("https://u:p@llm/v1?key=x&api-version=1", "https://***@llm/v1?key=***&api-version=1"),
+        ("https://llm/v1?X-Amz-Signature=x&pwd=y;sig=z", "https://llm/v1?X-Amz-Signature=***&pwd=***;sig=***"),
+        ("https://llm/v1?api%5Fk%65y=x#access_token=y", "https://llm/v1?api%5Fk%65y=***#access_token=***"),
     ],
 )
 def test_mask_url(url: str, masked: str):

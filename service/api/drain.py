@@ -1,4 +1,4 @@
-"""What a worker does with its connections: their bounds, and an end that nobody notices.
+"""How a worker ends so that no client notices.
 
 A server that is told to end and closes idle connections at once closes some on which a request is just arriving. So on
 SIGTERM the worker goes on listening and answering for as long as requests come, says ``Connection: close`` with each
@@ -13,7 +13,6 @@ import os
 import signal
 import time
 
-from service.api.connections import bound_listeners
 from service.api.edge import OPEN_PATHS, App, Message, Receive, Scope, Send
 from service.api.errors import PROBLEM_TYPE, render
 from service.problems import StoreUnavailable
@@ -26,10 +25,8 @@ _LOOK_SECONDS = 0.05
 class Drain:
     """The wrapper: an ASGI application around another, one for each process. It takes SIGTERM when the lifespan begins."""
 
-    def __init__(self, app: App, *, patience_seconds: float) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._patience_seconds = patience_seconds
-        self._bounded = False
         self._began: float | None = None
         self._latest = float("-inf")
         self._running = 0
@@ -41,9 +38,6 @@ class Drain:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if not self._bounded:  # the listener is made after the lifespan has begun
-            self._bounded = True
-            bound_listeners(self._patience_seconds)
         if scope["path"] not in OPEN_PATHS:
             self._latest = time.monotonic()
         self._running += 1

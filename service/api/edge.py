@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from service.api.connections import Connections
+from service.api.connections import reset_when_closed
 from service.api.errors import PROBLEM_TYPE, render, too_large_body
 from service.api.keys import DEFAULT_TENANT, Keys
 from service.api.paths import Paths
@@ -60,7 +60,6 @@ class Edge:
         self._paths = paths
         self._limits = limits
         self._timeout_seconds = timeout_seconds
-        self._connections = Connections()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -83,10 +82,7 @@ class Edge:
                 else:
                     await self._app(scope, asked.receive, answer.send)
         except TimeoutError:
-            begun = bool(answer.status)
             await self._fail(scope, answer, _too_slow(self._timeout_seconds, waiting=asked.waiting))
-            if begun:
-                self._connections.end(scope)  # who does not read what was begun is told nothing more
         except Problem as problem:
             await self._fail(scope, answer, problem)
         except Exception as error:  # noqa: BLE001 - the last place where a failure can become an answer
@@ -98,7 +94,7 @@ class Edge:
     async def _fail(self, scope: Scope, answer: "_Answer", problem: Problem) -> None:
         """Answer with the problem; where an answer has begun, see to it that nobody takes what came for the whole."""
         if answer.status:
-            await self._connections.spoil(scope)
+            await reset_when_closed(scope)
         else:
             await answer.problem(problem, scope["path"])
 

@@ -15,7 +15,10 @@ from typing import Any
 
 from service.api.edge import App, Message, Receive, Scope, Send
 
-_PIECE_BYTES = 64 * 1024
+_WHOLE_BYTES = 64 * 1024
+"""Largest answer that is handed over in one."""
+_PIECE_BYTES = 32 * 1024
+"""Of larger ones. The server holds up to five for a client that does not read, until the kernel gives the client up."""
 _HELD_BYTES = 32 * 1024 * 1024
 _MAKING_BYTES = 2 * 1024 * 1024
 _LEAST_BYTES = 64 * 1024
@@ -50,7 +53,7 @@ class Large:
 
         async def pass_on(message: Message) -> None:
             body = message.get("body", b"")
-            if len(body) <= _PIECE_BYTES:
+            if len(body) <= _WHOLE_BYTES:
                 if body:
                     made(len(body))
                 await send(message)

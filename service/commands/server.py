@@ -10,6 +10,7 @@ import httpx2
 import msgspec
 
 from service.commands.sources.conversation import SourceError
+from service.settings import mask_url
 
 _ATTEMPTS = 7
 _FIRST_ATTEMPTS = 3  # until it has once answered, it is more likely not there than busy
@@ -43,10 +44,10 @@ class Server:
         try:
             self._client = httpx2.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS)
             if self._client.base_url.scheme not in {"http", "https"}:
-                raise SourceError(f"{url} is no URL of a server: write http://127.0.0.1:8000")
+                raise SourceError(f"{mask_url(url)} is no URL of a server: write http://127.0.0.1:8000")
         except httpx2.InvalidURL:
-            raise SourceError(f"{url} is no URL of a server: write http://127.0.0.1:8000") from None
-        self._url = url
+            raise SourceError(f"{mask_url(url)} is no URL of a server: write http://127.0.0.1:8000") from None
+        self._url = mask_url(url)
         self._answered = False
         self._sleep = sleep
 

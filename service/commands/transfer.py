@@ -22,6 +22,7 @@ from service.commands.terminal import (
     wants_json,
 )
 from service.core.messages import IDS
+from service.settings import mask_url
 
 if TYPE_CHECKING:
     from service.commands.importing import Imported
@@ -172,7 +173,9 @@ def _send_all(server: "Server", found: list[SourceConversation], url: str, every
         task = progress.add_task("messages", total=sum(len(each.entries) for each in found))
         for each in found:
             if every is not None:
-                click.echo(f"sash: {url.rstrip('/')}/dashboard#conversation?{_query(each)} shows it", err=True)
+                click.echo(
+                    f"sash: {mask_url(url).rstrip('/')}/dashboard#conversation?{_query(each)} shows it", err=True
+                )
             try:
                 send(server, each, imported, lambda sent: progress.advance(task, sent), every_seconds=every)
             except Refused as refused:

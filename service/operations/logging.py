@@ -6,7 +6,8 @@ content or of secrets are withheld, long ones are cut, and an exception is its t
 is left out unless it is one of ours or the system's, since others quote what they choked on (msgspec the wrong value,
 redis-py the whole command).
 
-What libraries log through the standard library takes the same way, its first line only.
+What libraries log through the standard library takes the same way, its first line only, from warnings on: an HTTP client
+tells of each request at the level info, with its URL. Secrets in URLs are masked in every text, ours too.
 """
 
 import logging
@@ -21,6 +22,7 @@ import msgspec
 import structlog
 
 from service.problems import Problem
+from service.settings import mask_urls
 
 _LONGEST_TEXT = 500  # characters: more than any name, path or sentence of ours
 _DEEPEST = 4
@@ -39,8 +41,12 @@ _GUARDED_WORDS = frozenset(
 )
 
 
-def configure_logging(format: Literal["json", "console"] = "json", level: str = "info") -> None:  # noqa: A002 - its name
-    """Send every log line of this process to standard output, those of libraries included. May be called again."""
+def configure_logging(
+    format: Literal["json", "console"] = "json",  # noqa: A002 - its name
+    level: str = "info",
+    library_level: str = "warning",
+) -> None:
+    """Send every log line of this process to standard output, libraries' from both levels on. May be called again."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
@@ -55,7 +61,7 @@ def configure_logging(format: Literal["json", "console"] = "json", level: str = 
         logger_factory=structlog.BytesLoggerFactory(_stdout()) if format == "json" else structlog.PrintLoggerFactory(),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(handlers=[_FromStandardLibrary()], level=threshold, force=True)
+    logging.basicConfig(handlers=[_FromStandardLibrary()], level=library_level.upper(), force=True)
 
 
 def _stdout() -> BinaryIO:
@@ -92,8 +98,8 @@ def _guarded(name: str, value: Any, depth: int) -> Any:
 
 
 def _printable(value: object) -> str:
-    """The text, cut, with half surrogate pairs escaped: a path that is not UTF-8 has them, and no output takes them."""
-    text = str(value)
+    """The text, its URLs masked, cut, and half surrogate pairs escaped: a path that is not UTF-8 has them."""
+    text = mask_urls(str(value))
     text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 

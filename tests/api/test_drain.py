@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 from conftest import Served
 
 
@@ -61,8 +62,9 @@ def test_requests_that_never_end_do_not_keep_it(tmp_path: Path) -> None:
     assert 3 < time.monotonic() - started < 10
 
 
-def test_a_client_that_reads_nothing_is_cut_at_the_deadline(tmp_path: Path) -> None:
-    """Its connection is gone with what it did not read: a server has only so many."""
+@pytest.mark.parametrize("bytes_a_piece", [0, 1, 4_000])
+def test_a_client_that_reads_too_slowly_is_cut_at_the_deadline(tmp_path: Path, bytes_a_piece: int) -> None:
+    """Its connection is gone with what it did not read, whether it takes nothing or a little at a time."""
     served = Served(tmp_path / "data", SASH_REQUEST_TIMEOUT_SECONDS="1")
     served.start()
     port = int(served.url.rpartition(":")[2])
@@ -70,14 +72,16 @@ def test_a_client_that_reads_nothing_is_cut_at_the_deadline(tmp_path: Path) -> N
         entries = [{"message": {"role": "user", "content": "large " * 5000}}] * 60
         answer = httpx.post(f"{served.url}/conversations/large/messages", json={"messages": entries}, timeout=10)
         assert answer.status_code == 201
-        with socket.socket() as mute:
-            mute.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            mute.connect(("127.0.0.1", port))
-            mute.sendall(b"GET /conversations/large/messages HTTP/1.1\r\nHost: sash\r\n\r\n")
-            time.sleep(2.5)
-            came = 0
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", port))
+            slow.sendall(b"GET /conversations/large/messages HTTP/1.1\r\nHost: sash\r\n\r\n")
+            came, end = 0, time.monotonic() + 2.5
             with contextlib.suppress(ConnectionResetError):
-                while piece := mute.recv(1 << 20):
+                while time.monotonic() < end:
+                    time.sleep(0.1)
+                    came += len(slow.recv(bytes_a_piece))
+                while piece := slow.recv(1 << 20):
                     came += len(piece)
             assert came < 1_000_000
     finally:

@@ -59,7 +59,7 @@ async def test_a_large_body_goes_in_pieces_and_whole() -> None:
     pieces = [message for message in came if message["type"] == "http.response.body"]
     assert b"".join(piece["body"] for piece in pieces) == body
     assert [piece["more_body"] for piece in pieces] == [True] * (len(pieces) - 1) + [False]
-    assert max(len(piece["body"]) for piece in pieces) <= 64 * 1024
+    assert max(len(piece["body"]) for piece in pieces) <= 32 * 1024
 
 
 async def test_the_slowest_of_those_who_fill_the_budget_is_cut() -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
+import httpx2
 import msgspec
 import pytest
 import structlog
@@ -178,7 +179,7 @@ def test_what_libraries_log_takes_the_same_way(lines: Callable[[], list[dict[str
     configure_logging("json", "info")
 
     logging.getLogger("asyncio").error("Task exception was %s\nfuture: <Task hello>", "never retrieved")
-    logging.getLogger("odd").log(25, "between two levels")
+    logging.getLogger("odd").log(35, "between two levels")
 
     first, second = lines()
     assert (first["event"], first["level"], first["logger"]) == (
@@ -187,7 +188,52 @@ def test_what_libraries_log_takes_the_same_way(lines: Callable[[], list[dict[str
         "asyncio",
     )
     assert "hello" not in repr(first)
-    assert second["level"] == "info"
+    assert second["level"] == "warning"
+
+
+SECRET_URL = "https://user:hunter1@llm.example/v1?api-version=2&api%5Fkey=hunter2&sig=hunter3#token=hunter4"
+MASKED_URL = "https://***@llm.example/v1?api-version=2&api%5Fkey=***&sig=***#token=***"
+
+
+def ask(url: str) -> None:
+    """One request by the library that summaries are asked for with."""
+    answering = httpx2.MockTransport(lambda _: httpx2.Response(200))
+    with httpx2.Client(transport=answering) as client:
+        client.get(url)
+
+
+def test_libraries_log_warnings_alone(lines: Callable[[], list[dict[str, Any]]]):
+    """The URL that a summary is asked for at is not logged, at the level debug neither: that level is for our lines."""
+    configure_logging("json", "debug")
+
+    ask(SECRET_URL)
+
+    assert lines() == []
+
+
+def test_libraries_log_more_when_asked(lines: Callable[[], list[dict[str, Any]]]):
+    """With a level of their own they tell of each request, without the secrets in its URL."""
+    configure_logging("json", "info", "info")
+
+    ask(SECRET_URL)
+
+    (line,) = lines()
+    assert line["logger"] == "httpx2"
+    assert "https://***@llm.example/v1?api-version=2&" in line["event"]
+    assert "hunter" not in repr(line)
+
+
+def test_no_field_shows_a_secret_in_a_url(lines: Callable[[], list[dict[str, Any]]]):
+    """URLs are masked in the event and in any field, an exception's text included."""
+    configure_logging()
+
+    get_logger().info(f"asked {SECRET_URL} twice", at=SECRET_URL, places=[SECRET_URL])
+    get_logger().error("failed", **describe(raised(OSError(f"no route to {SECRET_URL}"))))
+
+    asked, failed = lines()
+    assert asked["event"] == f"asked {MASKED_URL} twice"
+    assert (asked["at"], asked["places"]) == (MASKED_URL, [MASKED_URL])
+    assert failed["detail"] == f"no route to {MASKED_URL}"
 
 
 def test_fields_bound_for_a_request_are_on_every_line(lines: Callable[[], list[dict[str, Any]]]):

@@ -1,0 +1,306 @@
+"""``sash serve`` at its start, with many clients, and when a worker ends."""
+
+import contextlib
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from conftest import ROOT, Served
+from store.servers import free_port
+
+_PATIENCE_SECONDS = 20
+
+
+def environment(**settings: str) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("SASH_")} | settings
+
+
+def refused(data_dir: Path, *options: str, **settings: str) -> str:
+    """The one line with which a service that cannot start ends, after exit status 2 and before it has made a store."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "service", "serve", "--data-dir", str(data_dir), *options],
+        cwd=ROOT,
+        env=environment(**settings),
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert not data_dir.is_dir()
+    (line,) = ended.stderr.splitlines()
+    return line
+
+
+@contextlib.contextmanager
+def running(tmp_path: Path, **settings: str) -> Iterator[Served]:
+    served = Served(tmp_path / "data", **settings)
+    served.start()
+    try:
+        yield served
+    finally:
+        if served.process is not None and served.process.poll() is None:
+            served.stop()
+
+
+def port_of(served: Served) -> int:
+    return int(served.url.rpartition(":")[2])
+
+
+def log_of(served: Served) -> str:
+    return (served.data_dir.parent / "serve.log").read_text()
+
+
+def until(true: Callable[[], object], seconds: float = _PATIENCE_SECONDS) -> None:
+    """Return when it is true."""
+    give_up = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+# ---- the port
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_port_of_another_service(tmp_path: Path, workers: str) -> None:
+    """A second service on the port of a first says so and ends; the first goes on."""
+    with running(tmp_path, SASH_WORKERS=workers) as first:
+        line = refused(tmp_path / "other", "--port", str(port_of(first)), SASH_WORKERS=workers)
+        assert f"port {port_of(first)} is in use on 127.0.0.1: stop what listens there" in line
+        assert "--port or SASH_PORT" in line
+        assert httpx.get(f"{first.url}/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_a_port_of_another_program(tmp_path: Path, shares: bool) -> None:  # noqa: FBT001
+    """One that would share its port (SO_REUSEPORT) too."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shares)
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert f"port {port} is in use" in refused(tmp_path / "data", "--port", str(port))
+
+
+@contextlib.contextmanager
+def starting(data_dir: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    """A service whose lines are read one by one."""
+    words = [sys.executable, "-m", "service", "serve", "--port", str(port), "--data-dir", str(data_dir)]
+    with subprocess.Popen(
+        words, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as service:
+        try:
+            yield service
+        finally:
+            service.terminate()
+            assert service.wait(_PATIENCE_SECONDS) == 0
+
+
+def listening(service: subprocess.Popen[str]) -> str:
+    """Where it says that it listens, after a line about its store."""
+    assert service.stderr is not None
+    assert "embedded store in" in service.stderr.readline()
+    said = service.stderr.readline()
+    assert said.startswith("sash: listening on http://")
+    return said.split()[-1]
+
+
+def test_a_port_that_its_service_is_still_leaving(tmp_path: Path) -> None:
+    """A service that was killed leaves workers for a moment: its successor waits for the port."""
+    with socket.socket() as leaving:
+        leaving.bind(("127.0.0.1", 0))
+        leaving.listen()
+        url = f"http://127.0.0.1:{leaving.getsockname()[1]}"
+        with starting(tmp_path / "data", leaving.getsockname()[1]) as service:
+            until(lambda: sockets(service.pid))
+            leaving.close()
+            assert listening(service) == url
+            until(lambda: answers(url))
+
+
+def test_port_0_is_a_free_one(tmp_path: Path) -> None:
+    """Which one it is, is said."""
+    with starting(tmp_path / "data", 0) as service:
+        url = listening(service)
+        until(lambda: answers(url))
+
+
+def answers(url: str) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(f"{url}/readyz", timeout=2).status_code == 200
+    return False
+
+
+def test_connections_go_to_all_workers(tmp_path: Path) -> None:
+    """Forty connections that come one after the other: each of two workers has some."""
+    with running(tmp_path, SASH_WORKERS="2") as served, contextlib.ExitStack() as clients:
+        workers = workers_of(served)
+        before = [sockets(worker) for worker in workers]
+        for _ in range(40):
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", port_of(served))))
+            client.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.recv(1000)
+        assert all(sockets(worker) - had >= 5 for worker, had in zip(workers, before, strict=True))
+
+
+# ---- settings that cannot be used
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "No such file or directory"),
+        ("[models", "Expected ']'"),
+        ("[models.mine]\n", "model 'mine'"),
+        (b"\xff\xfe", "utf-8"),
+    ],
+)
+def test_a_models_file_that_cannot_be_used(tmp_path: Path, text: str | bytes | None, said: str) -> None:
+    """Missing, no TOML, a model without its window, bytes that are no text."""
+    models = tmp_path / "models.toml"
+    if text is not None:
+        models.write_bytes(text if isinstance(text, bytes) else text.encode())
+    line = refused(tmp_path / "data", "--port", str(free_port()), SASH_MODELS_FILE=str(models))
+    assert line.startswith(f"sash: SASH_MODELS_FILE is '{models}', which cannot be used: ")
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("nowhere.invalid", "SASH_HOST is 'nowhere.invalid', which is no address"),
+        ("203.0.113.7", "SASH_HOST is '203.0.113.7', which is no address of this machine"),
+    ],
+)
+def test_a_host_that_is_not_here(tmp_path: Path, host: str, said: str) -> None:
+    """A name that nobody knows; an address of another machine."""
+    assert said in refused(tmp_path / "data", "--host", host, SASH_ALLOW_ANONYMOUS="1")
+
+
+def test_a_data_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    """A file is in its place."""
+    (tmp_path / "data").write_text("a file")
+    line = refused(tmp_path / "data", "--port", str(free_port()))
+    assert line.startswith(f"sash: the embedded store cannot use {tmp_path / 'data'}: ")
+
+
+# ---- many clients
+
+
+@pytest.fixture
+def open_files() -> Iterator[Callable[[int], None]]:
+    """Sets how many files may be open, here and in processes that are started from here; 0 is as many as can be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield lambda number: resource.setrlimit(resource.RLIMIT_NOFILE, (number or hard, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_others_are_served_beside_5000_that_say_nothing(tmp_path: Path, open_files: Callable[[int], None]) -> None:
+    """Silent connections, halves of a head and idle ones are cut within ten seconds, and nobody waits for them.
+
+    The service is started with the limit of open files that most systems have, 1,024.
+    """
+    open_files(1_024)
+    kinds = (b"", b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: ", b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+    with running(tmp_path) as served, contextlib.ExitStack() as clients:
+        open_files(0)
+        connections = []
+        for number in range(5_000):
+            connection = clients.enter_context(socket.create_connection(("127.0.0.1", port_of(served)), timeout=5))
+            connection.sendall(kinds[number % 3])
+            connections.append(connection)
+        made = time.monotonic()
+        (worker,) = workers_of(served)
+        until(lambda: sockets(worker) > 5_000, seconds=5)
+        while time.monotonic() < made + 5:
+            assert httpx.get(f"{served.url}/models/gpt-4o", timeout=2).status_code == 200
+        for connection in connections:
+            connection.settimeout(max(made + 12 - time.monotonic(), 0.1))
+            with contextlib.suppress(ConnectionResetError):
+                while connection.recv(1000):
+                    pass
+
+
+def test_http_2_is_off(served: Served) -> None:
+    """A client that speaks HTTP/2 is told so and cut; streams that nobody reads can hold no memory."""
+    with socket.create_connection(("127.0.0.1", port_of(served)), timeout=5) as client:
+        client.sendall(_PREFACE)
+        said = b"".join(iter(lambda: client.recv(1000), b""))
+    assert said.startswith(b"HTTP/1.1 400") or said == b""
+
+
+def test_http_2_behind_a_proxy(tmp_path: Path) -> None:
+    """SASH_HTTP2=1: the preface is answered by the server's own settings."""
+    with running(tmp_path, SASH_HTTP2="1") as served:
+        with socket.create_connection(("127.0.0.1", port_of(served)), timeout=5) as client:
+            client.sendall(_PREFACE)
+            assert client.recv(9)[3] == _SETTINGS_FRAME
+        assert httpx.get(f"{served.url}/livez").http_version == "HTTP/1.1"
+
+
+_SETTINGS_FRAME = 4
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
+
+
+# ---- workers that end
+
+
+def workers_of(served: Served) -> list[int]:
+    """The process ids of its workers, in the order of their start."""
+    assert served.process is not None
+    children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split()
+    return [int(child) for child in children if b"valkey" not in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def sockets(process: int) -> int:
+    count = 0
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            count += str(link.readlink()).startswith("socket:")
+    return count
+
+
+def test_a_worker_that_ends_is_replaced(tmp_path: Path) -> None:
+    """One line says which and how; requests are answered again, and the service ends well."""
+    with running(tmp_path) as served:
+        (worker,) = workers_of(served)
+        os.kill(worker, signal.SIGKILL)
+        until(lambda: workers_of(served) not in ([], [worker]))
+        until(lambda: answers(served.url))
+        assert served.stop() == 0
+    line = f"sash: worker 1 (process {worker}) ended by SIGKILL, as when memory runs out; starting another"
+    assert [each for each in log_of(served).splitlines() if "ended" in each] == [line]
+
+
+def test_a_worker_that_ends_again_ends_the_service(tmp_path: Path) -> None:
+    """Exit status 3, after a line that says which, how, how soon, and where to look; the store ends in good order."""
+    with running(tmp_path) as served:
+        (first,) = workers_of(served)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: workers_of(served) not in ([], [first]))
+        (second,) = workers_of(served)
+        os.kill(second, signal.SIGKILL)
+        assert served.process is not None
+        assert served.process.wait(_PATIENCE_SECONDS) == 3
+    line = log_of(served).splitlines()[-1]
+    said = (
+        rf"sash: worker 1 \(process {second}\) ended by SIGKILL, as when memory runs out, \d\.\d seconds after the one "
+    )
+    assert re.match(said + "before it; stopping.*sash doctor", line)
+
+
+def test_help_tells_the_exit_statuses() -> None:
+    """``sash serve --help`` says what each means."""
+    words = [sys.executable, "-m", "service", "serve", "--help"]
+    text = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"3\s+a worker ended again within seconds", text)
