@@ -49,7 +49,7 @@ from service.operations.tracing import OpenTelemetry, PassOn, Tracing, wants_spa
 from service.operations.workers import FOLDER_VARIABLE, Workers
 from service.problems import UnknownModel
 from service.settings import Settings
-from service.store import claims, staging
+from service.store import claims, datafiles, staging
 from service.store import conversations as stored_conversations
 from service.store import datakeys as stored_data_keys
 from service.store import history as stored_history
@@ -105,6 +105,7 @@ def create_app(settings: Settings) -> App:
         timeout_seconds=settings.store_timeout_seconds,
         connections=settings.store_connections,
         durability=settings.durability,
+        data_files=os.environ.get(datafiles.VARIABLE, ""),
         observer=metrics,
     )
     retention_ms = settings.retention_seconds * 1000 if settings.retention_seconds else None

@@ -23,6 +23,7 @@ from service.app import create_app
 from service.core.text import load_vocabularies
 from service.operations.workers import FOLDER_VARIABLE
 from service.settings import Settings, mask_url
+from service.store import datafiles
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 from service.store.sealing import Master
 
@@ -83,6 +84,7 @@ def run(settings: Settings) -> int:
     except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
         click.echo(f"sash: {error}", err=True)
         return 1
+    os.environ[datafiles.VARIABLE] = datafiles.identify(settings.data_dir)
     click.echo(f"sash: embedded store in {settings.data_dir} (append-only file, fsync {fsync})", err=True)
     stopping = threading.Event()
     threading.Thread(target=_watch, args=(store, stopping), daemon=True).start()

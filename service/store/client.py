@@ -30,8 +30,9 @@ from service.problems import StoreFull, StoreUnavailable
 from service.store.addresses import read_url
 from service.store.cluster import Cluster
 from service.store.commands import NOBODY, NodeLost, Observer
-from service.store.durability import Durability, Level
+from service.store.durability import Durability, Found, Level
 from service.store.nodes import Node
+from service.store.permissions import denied_call, is_denial
 from service.store.single import Single
 
 _INCLUDE = re.compile(rb"^-- include (\w+\.lua)\n", re.MULTILINE)
@@ -86,6 +87,7 @@ class Client:
         timeout_seconds: float = 5.0,
         connections: int = 2,
         durability: Level = "fast",
+        data_files: str = "",
         observer: Observer = NOBODY,
     ) -> None:
         address = read_url(url)
@@ -97,13 +99,13 @@ class Client:
         self._scripts = {script.name: script for script in scripts}
         self._sources = {script.sha: script.source for script in self._scripts.values()}
         self._reading = frozenset(script.sha for script in self._scripts.values() if not script.writes)
-        self.durability = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE)
+        self._durability = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE, data_files=data_files)
         self._watch: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Start the lanes. Does not wait for the store: it may come later, and readiness says so."""
         loads = [("SCRIPT", "LOAD", script.source) for script in self._scripts.values()]
-        self._deployment.open(loads, self._connections, self.durability, self._observer)
+        self._deployment.open(loads, self._connections, self._durability, self._observer)
         self._watch = asyncio.create_task(self._watch_deadlines())
 
     async def close(self) -> None:
@@ -118,6 +120,11 @@ class Client:
         lanes = [lane for node in self._deployment.nodes for lane in node.lanes]
         states = [lane.state for lane in lanes]
         return Load(sum(lane.load for lane in lanes), *(states.count(state) for state in ("idle", "busy", "down")))
+
+    @property
+    def servers(self) -> list[Found]:
+        """What was found of each server that is connected to."""
+        return [node.found for node in self._deployment.nodes if node.found is not None]
 
     async def call(self, script: str, keys: Sequence[str], *arguments: Any) -> Any:
         """A script's reply. Raises StoreUnavailable or StoreFull."""
@@ -150,6 +157,7 @@ class Client:
 
         Raises:
             StoreUnavailable: no answer before the deadline, or the server says that it cannot serve now.
+            StorePermissionDenied: the store's user may not run a command.
             StoreFull: the server is at its memory limit.
         """
         return await self._observed("commands", self._commands(words))
@@ -206,12 +214,15 @@ class Client:
             now = time.monotonic()
             for node in self._deployment.nodes:
                 node.expire(now)
+                node.inspect_when_due(now, self._timeout_seconds)
 
 
 def _raise_unless_later(error: ResponseError) -> None:
     """Raise what asking again does not heal."""
     if isinstance(error, OutOfMemoryError) or str(error).startswith("OOM"):
         raise StoreFull("The store is at its memory limit: reading and erasing still work.") from None
+    if is_denial(error):
+        raise denied_call(error) from None
     if not isinstance(error, _LATER_ERRORS) and not str(error).startswith(_TRY_LATER):
         raise error
 

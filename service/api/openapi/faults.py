@@ -13,6 +13,7 @@ from service.problems import (
     OrphanToolResult,
     PreconditionFailed,
     Problem,
+    StorePermissionDenied,
     StoreUnavailable,
     TooLarge,
     TooManyRequests,
@@ -62,6 +63,7 @@ MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
     },
     FormatCannotCarry: {"appended": _APPENDED},
     StoreUnavailable: {"appended": _APPENDED},
+    StorePermissionDenied: {"appended": _APPENDED},
     Internal: {
         "key": {"type": "string", "description": "The id of the data key that what is stored needs, and lacks."}
     },
