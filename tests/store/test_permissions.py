@@ -11,6 +11,7 @@ import redis
 from api.dialogue import user
 from conftest import ROOT, http, lifespan
 from store.servers import Cluster, Sentinels, Server, binaries, linked, server, wait_until
+from store.whole import until_ready
 
 from service.app import create_app
 from service.settings import Settings
@@ -74,15 +75,6 @@ def assert_denied(answer: httpx.Response, name: str) -> None:
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems/store-permission-denied"), answer.text
     assert name in answer.json()["detail"]
     assert int(answer.headers["retry-after"]) >= 1
-
-
-async def until_ready(client: httpx.AsyncClient, *, status: int = 200) -> httpx.Response:
-    """The answer of /readyz once it has this status."""
-    for _ in range(2000):
-        answer = await client.get("/readyz")
-        if answer.status_code == status:
-            return answer
-    raise AssertionError(answer.text)
 
 
 @pytest.mark.parametrize("what", DENIED)
