@@ -83,7 +83,7 @@ class Found(msgspec.Struct, frozen=True):
 
     def problem(self, what: str) -> StoreUnavailable:
         """Why the server is refused, beginning with ``what``."""
-        return denial(self.denied, f"{what}: ") if self.denied else StoreUnavailable(f"{what}: {self.refusal}.")
+        return denial(self.denied, what) if self.denied else StoreUnavailable(f"{what}: {self.refusal}.")
 
 
 class Durability:
@@ -103,7 +103,7 @@ class Durability:
         """What a server's answers to INSPECT mean for the level; an answer may be the error that came instead."""
         config, server, persistence, memory, check = replies
         settings = None if isinstance(config, ResponseError) else _pairs(config)
-        found = self._sync(settings, _lines(persistence), trusted=_waits_for_disk(server))
+        found = self._sync(settings, _lines(persistence), trusted=waits_for_disk(server))
         refusal = evicts(_lines(memory)) or datafiles.missing(self._data_files) or found.refusal
         waits = {words[0] for words in found.barrier.words} if found.barrier else ()
         denied = denied_commands(check, sometimes=waits)
@@ -160,7 +160,7 @@ def _lines(info: Any) -> dict[str, str]:
     return {name: value for name, colon, value in lines if colon}
 
 
-def _waits_for_disk(server: Any) -> bool:
+def waits_for_disk(server: Any) -> bool:
     """Whether the server's WAITAOF may be believed."""
     fields = _lines(server)
     if "valkey_version" in fields:

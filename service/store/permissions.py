@@ -114,21 +114,18 @@ def is_denial(error: Exception) -> bool:
     return isinstance(error, NoPermissionError) or text.startswith(("NOPERM", "ACL failure", "unknown command"))
 
 
-def denial(denied: Sequence[str], what: str = "") -> StorePermissionDenied:
+def denial(denied: Collection[str], what: str = "") -> StorePermissionDenied:
     """The problem of commands that are denied, beginning with ``what``."""
+    user = f"{what}: the store's user" if what else "The store's user"
     if set(denied) >= _KEYED:
-        return StorePermissionDenied(f"{what}the store's user may not use the keys sash:*; allow it ~sash:*.")
-    more = f" and {len(denied) - _SHOWN} more" if len(denied) > _SHOWN else ""
-    names = ", ".join(denied[:_SHOWN])
-    rules = " ".join("+" + name.lower().replace(" ", "|") for name in denied)
-    return StorePermissionDenied(
-        f"{what}the store's user may not run {names}{more} on the keys sash:*; allow it {rules} ~sash:*."
-    )
+        return StorePermissionDenied(f"{user} may not use Sash's keys: allow it ~sash:*.")
+    names = sorted(denied)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    rules = " ".join("+" + name.lower().replace(" ", "|") for name in names)
+    return StorePermissionDenied(f"{user} may not run {', '.join(names[:_SHOWN])}{more}: allow it {rules} ~sash:*.")
 
 
 def denied_call(error: Exception) -> StorePermissionDenied:
     """The problem of one call that a server denied."""
     found = _QUOTED.search(str(error))
-    if found is None:
-        return denial(sorted(_KEYED), "Denied: ")
-    return denial((found[1].upper().replace("|", " "),), "Denied: ")
+    return denial((found[1].upper().replace("|", " "),) if found else _KEYED)

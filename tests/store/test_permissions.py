@@ -30,7 +30,7 @@ DENIED = {
     "hrandfield": ("-hrandfield", "HRANDFIELD"),
     "info": ("-info", "INFO"),
     "time": ("-time", "TIME"),
-    "keys": ("resetkeys ~mine:*", "the keys sash:*"),
+    "keys": ("resetkeys ~mine:*", "Sash's keys"),
 }
 
 
