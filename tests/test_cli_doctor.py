@@ -19,6 +19,7 @@ import redis
 from click.testing import CliRunner
 from conftest import Served
 from store.servers import Cluster, Sentinels, binaries, wait_until
+from store.servers import server as one_server
 
 from service.cli import main
 from service.commands import doctor
@@ -163,6 +164,15 @@ def test_a_permission_that_is_missing_is_a_problem_that_names_it(
         found = worst(check_server(denied, "replicated"))["store permissions"]
     assert (found.verdict, name in found.found) == ("problem", True)
     assert "allow it" in str(found.change)
+
+
+@pytest.mark.parametrize("rules", ["-@all", "-hgetall -smembers", "resetkeys"])
+def test_the_command_ends_well_whatever_is_denied(server: redis.Redis, patient: EmbeddedStore, rules: str) -> None:
+    """A table of findings and exit status 1: the check of encryption is denied too."""
+    with guest(server, patient.url, *rules.split()):
+        status, findings = examined(SASH_REDIS_URL=patient.url.replace("unix://", "unix://guest:pw@"))
+    problems = {each["subject"] for each in findings if each["verdict"] == "problem"}
+    assert (status, "store permissions" in problems) == (1, True)
 
 
 def test_a_policy_without_a_limit_is_advice(server: redis.Redis) -> None:
@@ -437,6 +447,15 @@ def test_every_primary_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
         cluster.kill()
     assert worst(findings) == {}
     assert [each.subject for each in findings].count("store version") == 3
+
+
+def test_a_cluster_that_denies_its_map_is_said_to(tmp_path: Path) -> None:
+    """Not that it does not answer, nor that it is no cluster, which is what redis-py takes it for."""
+    assert VALKEY is not None
+    with one_server(VALKEY, tmp_path, cluster_enabled="yes") as running:
+        running.connect().execute_command("ACL", "SETUSER", "guest", "on", ">pw", "~sash:*", "+@all", "-cluster")
+        (found,) = check_store(f"redis+cluster://guest:pw@127.0.0.1:{running.port}", tmp_path, "durable")
+    assert found.found == "The store's user may not run CLUSTER SLOTS"
 
 
 def test_the_primary_that_sentinels_name_is_looked_at(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from service.store import datafiles
 from service.store.addresses import Address, read_url
 from service.store.durability import evicts, waits_for_disk
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, socket_url
-from service.store.permissions import CHECK, denial, denied_call, denied_commands
+from service.store.permissions import CHECK, denial, denial_behind, denied_call, denied_commands
 from service.store.versions import LAYOUT, LAYOUT_KEY, too_new
 
 T = TypeVar("T")
@@ -70,10 +70,12 @@ def _check_at(url: str, durability: str, change: str) -> Iterator[Finding]:
                 yield from check_server(client, durability)
     except AuthenticationError as error:
         yield Finding("store", "problem", str(error), "put user and password into SASH_REDIS_URL")
-    except NoPermissionError as error:
-        yield Finding("store permissions", "problem", *_halves(denied_call(error).detail))
     except (RedisError, RedisClusterException, OSError, ValueError) as error:
-        yield Finding("store", "problem", f"does not answer: {error or type(error).__name__}", change)
+        denied = denial_behind(error)
+        if denied is not None:
+            yield Finding("store", "problem", *_halves(denied_call(denied).detail))
+        else:
+            yield Finding("store", "problem", f"does not answer: {error or type(error).__name__}", change)
 
 
 def _clients(url: str, stack: ExitStack) -> Iterator["Redis"]:

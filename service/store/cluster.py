@@ -21,7 +21,7 @@ from service.store.addresses import Address, connection_options
 from service.store.commands import NOBODY, NodeLost, Observer
 from service.store.durability import Durability
 from service.store.nodes import Node
-from service.store.permissions import denied_call
+from service.store.permissions import denial_behind, denied_call
 
 _REFRESH_SECONDS = 0.5
 _LOST_SECONDS = 0.1
@@ -42,7 +42,7 @@ class Cluster:
         self._observer: Observer = NOBODY
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed = 0.0
-        self._unread: BaseException | None = None  # why the map could not be read
+        self._unread: NoPermissionError | None = None  # why the map could not be read
         self.refreshes = 0
 
     def open(
@@ -65,7 +65,7 @@ class Cluster:
         """Who serves the slot. Raises StoreUnavailable while nobody knows."""
         if not self._map.slots_cache:
             await asyncio.shield(self.refresh())
-            if isinstance(self._unread, NoPermissionError):
+            if self._unread is not None:
                 raise denied_call(self._unread)
         try:
             found = self._map.get_node_from_slot(slot or 0)
@@ -105,7 +105,7 @@ class Cluster:
             await self._map.initialize()
             self._unread = None
         except (RedisClusterException, RedisError, OSError) as error:
-            self._unread = error.__cause__ and error.__cause__.__context__  # redis-py hides what a node said
+            self._unread = denial_behind(error)
             # Nobody answered whom we know: begin again from the addresses that the operator gave.
             old, self._map = self._map, self._new_map()
             self._map.slots_cache = old.slots_cache

@@ -114,6 +114,13 @@ def is_denial(error: Exception) -> bool:
     return isinstance(error, NoPermissionError) or text.startswith(("NOPERM", "ACL failure", "unknown command"))
 
 
+def denial_behind(error: BaseException | None) -> NoPermissionError | None:
+    """The denial that an error of redis-py's comes of, if it comes of one."""
+    while error is not None and not isinstance(error, NoPermissionError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
 def denial(denied: Collection[str], what: str = "") -> StorePermissionDenied:
     """The problem of commands that are denied, beginning with ``what``."""
     user = f"{what}: the store's user" if what else "The store's user"
