@@ -33,6 +33,9 @@ async def ready(request: Req) -> Response[bytes]:
 
 async def _judged(context: Context) -> list[Found]:
     """What was found of the servers that may be written to. Raises StoreUnavailable, with what to change."""
+    lost = context.client.lost_files  # its socket may be lost too, and then there is nobody to ask
+    if lost:
+        raise StoreUnavailable(f"Not ready: {lost}.")
     denied: StorePermissionDenied | None = None
     try:
         unfit = too_new(await stored_layout(context.client)) or await context.conversations.data_keys.refusal()

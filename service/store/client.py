@@ -27,6 +27,7 @@ from redis.exceptions import (
 )
 
 from service.problems import StoreFull, StoreUnavailable
+from service.store import datafiles
 from service.store.addresses import read_url
 from service.store.cluster import Cluster
 from service.store.commands import NOBODY, NodeLost, Observer
@@ -99,6 +100,7 @@ class Client:
         self._scripts = {script.name: script for script in scripts}
         self._sources = {script.sha: script.source for script in self._scripts.values()}
         self._reading = frozenset(script.sha for script in self._scripts.values() if not script.writes)
+        self._data_files = data_files
         self._durability = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE, data_files=data_files)
         self._watch: asyncio.Task[None] | None = None
 
@@ -120,6 +122,11 @@ class Client:
         lanes = [lane for node in self._deployment.nodes for lane in node.lanes]
         states = [lane.state for lane in lanes]
         return Load(sum(lane.load for lane in lanes), *(states.count(state) for state in ("idle", "busy", "down")))
+
+    @property
+    def lost_files(self) -> str:
+        """What is wrong with the embedded store's files; empty when nothing is, or the store is another."""
+        return datafiles.missing(self._data_files)
 
     @property
     def servers(self) -> list[Found]:

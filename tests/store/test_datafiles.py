@@ -36,6 +36,7 @@ def ready(served: Served) -> httpx.Response:
 def test_a_deleted_data_directory_is_noticed(own: Served, deleted: str) -> None:
     """Readiness and appends are 503 within seconds, and say what to do; reads, and so an export, go on."""
     assert append(own).status_code == 201
+    wait_until(lambda: {ready(own).status_code for _ in range(16)} == {200}, 10)  # each worker has its connections
     shutil.rmtree(own.data_dir / deleted)
 
     wait_until(lambda: {ready(own).status_code for _ in range(8)} == {503}, 10)
