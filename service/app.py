@@ -49,6 +49,7 @@ from service.operations.tracing import OpenTelemetry, PassOn, Tracing, wants_spa
 from service.operations.workers import FOLDER_VARIABLE, Workers
 from service.problems import UnknownModel
 from service.settings import Settings, SettingsError
+from service.store import datafiles
 from service.store.chunks import Chunks
 from service.store.claims import Claims
 from service.store.client import Client
@@ -87,6 +88,7 @@ def create_app(settings: Settings) -> App:
         timeout_seconds=settings.store_timeout_seconds,
         connections=settings.store_connections,
         durability=settings.durability,
+        data_files=os.environ.get(datafiles.VARIABLE, ""),
         observer=metrics,
     )
     retention_ms = settings.retention_seconds * 1000 if settings.retention_seconds else None

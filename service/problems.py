@@ -30,6 +30,7 @@
     ├── ConversationDamaged     500  the store lost one of a conversation's keys
     ├── DeadlineExceeded        503  the answer took too long
     ├── StoreUnavailable        503
+    │   └── StorePermissionDenied  503  the store's user may not run a command
     └── StoreFull               507
 
 A problem is raised where it is found and rendered once, at the edge. ``detail`` is a sentence for people and never
@@ -200,6 +201,11 @@ class DeadlineExceeded(Problem):
 class StoreUnavailable(Problem):
     slug, title, status = "store-unavailable", "The store does not answer", 503
     retry_after_seconds = 1
+
+
+class StorePermissionDenied(StoreUnavailable):
+    slug, title = "store-permission-denied", "The store's user lacks a permission"
+    retry_after_seconds = 5
 
 
 class StoreFull(Problem):

@@ -30,6 +30,7 @@ from service.core.text import load_vocabularies
 from service.listeners import BACKLOG, listen
 from service.operations.workers import FOLDER_VARIABLE
 from service.settings import Settings, SettingsError, mask_url
+from service.store import datafiles
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 from service.store.sealing import Master
 
@@ -106,6 +107,7 @@ def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int
     except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
         click.echo(f"sash: {error}", err=True)
         return _SETTING_WRONG if isinstance(error.__cause__, OSError) else _STORE_FAILED
+    os.environ[datafiles.VARIABLE] = datafiles.identify(settings.data_dir)
     click.echo(f"sash: embedded store in {settings.data_dir} (append-only file, fsync {fsync})", err=True)
     stopping = threading.Event()
     threading.Thread(target=_watch, args=(store, stopping), daemon=True).start()

@@ -90,7 +90,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     require_keys: bool = False
     allow_anonymous: bool = False
     retention_seconds: int | None = None
-    durability: Literal["fast", "durable", "replicated"] = "durable"
+    durability: Literal["fast", "durable", "replicated", "assume"] = "durable"
     max_body_bytes: int = 4 * 1024 * 1024
     max_import_bytes: int = 2 * 1024 * 1024 * 1024
     max_entries: int = 100
@@ -393,8 +393,8 @@ VARIABLES = (
     Variable(
         "SASH_DURABILITY",
         "durability",
-        _choice("fast", "durable", "replicated"),
-        "when an append is acknowledged: in memory, on disk, or on a replica",
+        _choice("fast", "durable", "replicated", "assume"),
+        "when an append is acknowledged: in memory, on disk, or on a replica; assume: on disk, unseen",
     ),
     Variable("SASH_MAX_BODY_BYTES", "max_body_bytes", _integer(1024, 256 * 1024 * 1024), "largest request body"),
     Variable(

@@ -2,15 +2,24 @@
 
 import json
 import os
+import shutil
+import signal
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import redis
 from click.testing import CliRunner
-from store.servers import Cluster, Sentinels, binaries
+from conftest import Served
+from store.servers import Cluster, Sentinels, binaries, wait_until
+from store.servers import server as one_server
 
 from service.cli import main
 from service.commands import doctor
@@ -68,7 +77,6 @@ def test_data_of_a_newer_version_is_a_problem(server: redis.Redis) -> None:
         ("appendonly", "no", "durable", "store persistence", "problem"),
         ("appendfsync", "everysec", "durable", "store persistence", "advice"),
         ("appendfsync", "no", "fast", "store persistence", "problem"),
-        ("maxmemory-policy", "allkeys-lru", "durable", "store memory", "problem"),
         ("maxmemory", "1mb", "durable", "store memory", "problem"),
     ],
 )
@@ -80,6 +88,14 @@ def test_a_wrong_setting_of_the_store_is_found(
     found = worst(check_server(server, durability))
     assert found[subject].verdict == verdict
     assert found[subject].change
+
+
+def test_a_policy_that_evicts_is_found(server: redis.Redis) -> None:
+    """Conversations would lose some of their keys."""
+    server.config_set("maxmemory", "1gb")
+    server.config_set("maxmemory-policy", "allkeys-lru")
+    found = worst(check_server(server, "fast"))["store memory"]
+    assert (found.verdict, found.change) == ("problem", "maxmemory-policy noeviction")
 
 
 def test_syncing_every_second_is_well_where_fast_was_asked_for(server: redis.Redis) -> None:
@@ -100,16 +116,69 @@ def test_replicated_durability_needs_a_replica(server: redis.Redis) -> None:
     assert checks._replicas({"connected_slaves": 2}).verdict == "good"
 
 
-def test_a_user_who_may_not_look_at_settings_is_served_advice(server: redis.Redis, patient: EmbeddedStore) -> None:
-    """Hosted servers refuse CONFIG: what INFO tells is used, the rest is advice."""
-    server.execute_command("ACL", "SETUSER", "guest", "on", ">pw", "~sash:*", "+@all", "-config")
+@contextmanager
+def guest(server: redis.Redis, url: str, *rules: str) -> Iterator[redis.Redis]:
+    """A connection as a user with these rules."""
+    server.execute_command("ACL", "SETUSER", "guest", "reset", "on", ">pw", "~sash:*", "+@all", *rules)
     try:
-        with redis.Redis.from_url(patient.url, username="guest", password="pw") as guest:
-            found = worst(check_server(guest))
+        with redis.Redis.from_url(url, username="guest", password="pw") as connection:
+            yield connection
     finally:
         server.execute_command("ACL", "DELUSER", "guest")
+
+
+@pytest.mark.parametrize(("durability", "verdict"), [("durable", "problem"), ("fast", "advice")])
+def test_a_user_who_may_not_look_at_settings(
+    server: redis.Redis, patient: EmbeddedStore, durability: str, verdict: str
+) -> None:
+    """Hosted servers refuse CONFIG: it is said that nobody can see, and what to set."""
+    with guest(server, patient.url, "-config") as hosted:
+        found = worst(check_server(hosted, durability))
+        assert worst(check_server(hosted, "assume")) == {}
     assert found.keys() == {"store persistence"}
-    assert found["store persistence"].verdict == "advice"
+    assert found["store persistence"].verdict == verdict
+    assert "SASH_DURABILITY=assume" in str(found["store persistence"].change)
+
+
+@pytest.mark.parametrize(
+    ("rules", "name"),
+    [
+        ("-script", "SCRIPT LOAD"),
+        ("-eval", "EVAL"),
+        ("-evalsha", "EVALSHA"),
+        ("-rename", "RENAME"),
+        ("-hrandfield", "HRANDFIELD"),
+        ("-info", "INFO"),
+        ("-time", "TIME"),
+        ("-wait", "WAIT"),
+        ("-ping -get", "GET"),
+        ("-@all", "EVAL"),
+        ("resetkeys", "Sash's keys"),
+    ],
+)
+def test_a_permission_that_is_missing_is_a_problem_that_names_it(
+    server: redis.Redis, patient: EmbeddedStore, rules: str, name: str
+) -> None:
+    """Never a traceback, whatever is denied; and what to allow is said."""
+    with guest(server, patient.url, *rules.split()) as denied:
+        found = worst(check_server(denied, "replicated"))["store permissions"]
+    assert (found.verdict, name in found.found) == ("problem", True)
+    assert "allow it" in str(found.change)
+
+
+@pytest.mark.parametrize("rules", ["-@all", "-hgetall -smembers", "resetkeys"])
+def test_the_command_ends_well_whatever_is_denied(server: redis.Redis, patient: EmbeddedStore, rules: str) -> None:
+    """A table of findings and exit status 1: the check of encryption is denied too."""
+    with guest(server, patient.url, *rules.split()):
+        status, findings = examined(SASH_REDIS_URL=patient.url.replace("unix://", "unix://guest:pw@"))
+    problems = {each["subject"] for each in findings if each["verdict"] == "problem"}
+    assert (status, "store permissions" in problems) == (1, True)
+
+
+def test_a_policy_without_a_limit_is_advice(server: redis.Redis) -> None:
+    """Nothing is evicted while maxmemory is 0."""
+    server.config_set("maxmemory-policy", "volatile-lru")
+    assert worst(check_server(server))["store memory"].verdict == "advice"
 
 
 @pytest.mark.parametrize(
@@ -199,11 +268,110 @@ def test_all_is_well_with_the_defaults(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_embedded_store_that_runs_is_looked_at(patient: EmbeddedStore, tmp_path: Path) -> None:
+    """Not another one in a temporary directory; and which it was is said, with the process that holds the lock."""
+    (data_dir,) = {Path(patient.url.removeprefix("unix://")).parent}
+    _, findings = examined(SASH_DATA_DIR=str(data_dir))
+    (found,) = [each for each in findings if each["subject"] == "embedded store"]
+    assert f"its server is process {patient.pid}" in found["found"]
+    _, findings = examined(SASH_DATA_DIR=str(tmp_path))
+    (found,) = [each for each in findings if each["subject"] == "embedded store"]
+    assert found["found"] == "none runs here; one was tried in a temporary directory"
+
+
+def test_an_embedded_store_that_hangs_is_found(tmp_path: Path) -> None:
+    """A stopped server answers nobody: a problem within seconds, that says which process to look at."""
+    with EmbeddedStore(tmp_path) as store:
+        os.kill(store.pid, signal.SIGSTOP)
+        try:
+            started = time.monotonic()
+            status, findings = examined(SASH_DATA_DIR=str(tmp_path))
+            took = time.monotonic() - started
+        finally:
+            os.kill(store.pid, signal.SIGCONT)
+    (found,) = [each for each in findings if each["verdict"] == "problem"]
+    assert (status, found["subject"]) == (1, "store")
+    assert "does not answer" in found["found"]
+    assert str(store.pid) in found["change"] or "process" in found["change"]
+    assert took < 10
+
+
+def test_an_embedded_store_on_a_long_path_is_looked_at(tmp_path: Path) -> None:
+    """Its socket is elsewhere, because the system bounds the path of one."""
+    data_dir = tmp_path / ("long" * 30)
+    with EmbeddedStore(data_dir) as store:
+        status, findings = examined(SASH_DATA_DIR=str(data_dir))
+        assert (status, f"process {store.pid}" in json.dumps(findings)) == (0, True)
+
+
+def test_files_that_are_gone_under_the_running_store_are_found(tmp_path: Path) -> None:
+    """The server does not notice, and answers."""
+    with EmbeddedStore(tmp_path):
+        shutil.rmtree(tmp_path / "appendonlydir")
+        status, findings = examined(SASH_DATA_DIR=str(tmp_path))
+    (found,) = [each for each in findings if each["verdict"] == "problem"]
+    assert (status, found["subject"]) == (1, "store files")
+    assert "export what you need" in found["change"]
+
+
+def test_a_running_service_is_asked(served: Served) -> None:
+    """What it says of itself comes first, with its address."""
+    _, findings = examined("--url", served.url, SASH_DATA_DIR=str(served.data_dir))
+    assert (findings[0]["subject"], findings[0]["verdict"]) == ("service", "good")
+    assert findings[0]["found"] == f"{served.url} is ready, durability durable (appendfsync always)"
+
+
+def test_a_service_that_is_not_ready_says_why(tmp_path: Path) -> None:
+    """The reason of its /readyz is the finding, and what to do the change."""
+    served = Served(tmp_path / "data")
+    served.start()
+    try:
+        shutil.rmtree(tmp_path / "data")
+        wait_until(lambda: httpx.get(f"{served.url}/readyz").status_code == 503)
+        status, findings = examined("--url", served.url, SASH_DATA_DIR=str(tmp_path / "data"))
+    finally:
+        served.stop()
+    assert (status, findings[0]["subject"], findings[0]["verdict"]) == (1, "service", "problem")
+    assert "were deleted" in findings[0]["found"]
+    assert "export what you need" in findings[0]["change"]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "nonsense", "http://", "ftp://127.0.0.1", "http://[::1"])
+def test_a_service_that_is_not_there_is_a_finding(url: str, tmp_path: Path) -> None:
+    """Whatever was given for an address."""
+    status, findings = examined("--url", url, SASH_DATA_DIR=str(tmp_path))
+    assert (status, findings[0]["subject"], findings[0]["verdict"]) == (1, "service", "problem")
+
+
+def test_something_else_at_the_address_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that answers with no JSON, one that answers nonsense, and one that takes a connection and stays silent."""
+    monkeypatch.setattr(doctor, "_SERVICE_SECONDS", 1.0)
+    for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", b"hello\r\n\r\n", b""):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            threading.Thread(target=_answer, args=(listener, answer), daemon=True).start()
+            status, findings = examined(
+                "--url", f"http://127.0.0.1:{listener.getsockname()[1]}", SASH_DATA_DIR=str(tmp_path)
+            )
+        assert (status, findings[0]["subject"], findings[0]["verdict"]) == (1, "service", "problem")
+
+
+def _answer(listener: socket.socket, answer: bytes) -> None:
+    """Say this to one caller; with nothing to say, keep the connection until the caller leaves."""
+    connection, _ = listener.accept()
+    with connection:
+        connection.recv(65536)
+        connection.sendall(answer)
+        if not answer:
+            connection.recv(1)
+
+
 def test_a_store_of_ones_own_is_looked_at(patient: EmbeddedStore) -> None:
     """SASH_REDIS_URL names it."""
     status, findings = examined(SASH_REDIS_URL=patient.url)
     assert status == 0
-    assert "data directory" not in {each["subject"] for each in findings}
+    subjects = {each["subject"]: each["found"] for each in findings}
+    assert "data directory" not in subjects
+    assert subjects["store address"] == patient.url
 
 
 def test_bad_settings_are_problems_and_the_rest_is_still_looked_at() -> None:
@@ -279,6 +447,15 @@ def test_every_primary_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
         cluster.kill()
     assert worst(findings) == {}
     assert [each.subject for each in findings].count("store version") == 3
+
+
+def test_a_cluster_that_denies_its_map_is_said_to(tmp_path: Path) -> None:
+    """Not that it does not answer, nor that it is no cluster, which is what redis-py takes it for."""
+    assert VALKEY is not None
+    with one_server(VALKEY, tmp_path, cluster_enabled="yes") as running:
+        running.connect().execute_command("ACL", "SETUSER", "guest", "on", ">pw", "~sash:*", "+@all", "-cluster")
+        (found,) = check_store(f"redis+cluster://guest:pw@127.0.0.1:{running.port}", tmp_path, "durable")
+    assert found.found == "The store's user may not run CLUSTER SLOTS"
 
 
 def test_the_primary_that_sentinels_name_is_looked_at(tmp_path: Path) -> None:

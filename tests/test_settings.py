@@ -70,7 +70,7 @@ WRONG = [
     ("SASH_API_KEYS", ",", "there is no key in it"),
     ("SASH_ALLOW_ANONYMOUS", "maybe", "SASH_ALLOW_ANONYMOUS is 'maybe': write 1 or 0"),
     ("SASH_RETENTION_SECONDS", "0", "write a whole number from 1 to 315360000"),
-    ("SASH_DURABILITY", "safe", "SASH_DURABILITY is 'safe': write fast, durable or replicated"),
+    ("SASH_DURABILITY", "safe", "SASH_DURABILITY is 'safe': write fast, durable, replicated or assume"),
     ("SASH_DURABILITY", "replicated", "the embedded store has no replica: set SASH_REDIS_URL"),
     ("SASH_MAX_BODY_BYTES", "4MB", "write a whole number from 1024 to 268435456"),
     ("SASH_MAX_ENTRIES", "0", "write a whole number from 1 to 10000"),

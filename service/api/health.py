@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 from litestar import Request, Response, get
 
-from service.api.context import context_of
+from service.api.context import Context, context_of
 from service.api.conversations import JSON
-from service.problems import StoreUnavailable
+from service.problems import StorePermissionDenied, StoreUnavailable
+from service.store.durability import Found
 from service.store.versions import stored_layout, too_new
 
 Req = Request[Any, Any, Any]
@@ -21,20 +22,36 @@ def live() -> Response[bytes]:
 
 @get("/readyz", operation_id="ready")
 async def ready(request: Req) -> Response[bytes]:
-    """The store answers and can be as durable as the settings ask; 503 when it does not, or cannot."""
+    """The store answers, takes every command, keeps what it is given as the settings ask; else 503, and what to change."""
     context = context_of(request)
-    newer = too_new(await stored_layout(context.client))
-    if newer:
-        raise StoreUnavailable(f"Not ready: {newer}.")
-    locked = await context.conversations.data_keys.refusal()
-    if locked:
-        raise StoreUnavailable(f"Not ready: {locked}.")
-    found = context.client.durability.latest
-    if found is None or found.refusal:
-        raise StoreUnavailable(f"Not ready: {found.refusal if found else 'no server was met yet'}.")
+    servers = await _judged(context)
+    found = servers[0]
     store = {"appendonly": found.appendonly, "appendfsync": found.appendfsync, "how": found.how}
     body = {"status": "ready", "durability": context.settings.durability, "store": store}
     return Response(msgspec.json.encode(body), media_type=JSON)
+
+
+async def _judged(context: Context) -> list[Found]:
+    """What was found of the servers that may be written to. Raises StoreUnavailable, with what to change."""
+    lost = context.client.lost_files  # its socket may be lost too, and then there is nobody to ask
+    if lost:
+        raise StoreUnavailable(f"Not ready: {lost}.")
+    denied: StorePermissionDenied | None = None
+    try:
+        unfit = too_new(await stored_layout(context.client)) or await context.conversations.data_keys.refusal()
+    except StorePermissionDenied as error:
+        unfit, denied = "", error  # one command; the judgement of the server names every one
+    if unfit:
+        raise StoreUnavailable(f"Not ready: {unfit}.")
+    servers = context.client.servers
+    refused = next((found for found in servers if found.refused), None)
+    if refused is not None:
+        raise refused.problem("Not ready")
+    if denied is not None:
+        raise denied
+    if not servers:
+        raise StoreUnavailable("Not ready: no server was met yet.")
+    return servers
 
 
 HANDLERS = (live, ready)

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from os import environ
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
 from service.commands.encryption import check_encryption
 from service.commands.terminal import console, grid, print_json, shape_option, wants_json
-from service.settings import Settings, SettingsError
+from service.settings import Settings, SettingsError, mask_url
 
 if TYPE_CHECKING:
     from service.store.checks import Finding
@@ -27,19 +27,21 @@ _PARITY = (
 )
 _EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
 _SHORTEST_KEY = 16
+_SERVICE_SECONDS = 10.0
 _SIGNS = {"good": "ok", "advice": "advice", "problem": "PROBLEM"}
 _STYLES = {"good": "green", "advice": "yellow", "problem": "bold red"}
 
 
 @click.command()
+@click.option("--url", help="A running service to ask as well, such as http://127.0.0.1:8000.")
 @shape_option
-def doctor(*, as_json: bool | None) -> None:
+def doctor(*, url: str | None, as_json: bool | None) -> None:
     """Check settings, store, persistence, tokenisers and clock, and say what to change.
 
-    Exit status 1 when there is a problem; advice alone is 0. With no SASH_REDIS_URL the embedded store is tried in a
-    temporary directory, so a server that is running is not disturbed.
+    Exit status 1 when there is a problem; advice alone is 0. With no SASH_REDIS_URL the embedded store that runs on the
+    data directory is looked at; where none runs, one is tried in a temporary directory.
     """
-    findings = list(examine(environ))
+    findings = [*([_check_service(url)] if url else []), *examine(environ)]
     if wants_json(as_json):
         print_json(findings)
     else:
@@ -60,6 +62,8 @@ def examine(variables: Mapping[str, str]) -> "Iterator[Finding]":
             yield Finding(subject, "problem", *_halves(rest))
     else:
         yield from _check_settings(settings)
+        if settings.redis_url is not None:
+            yield Finding("store address", "good", mask_url(settings.redis_url))
         findings = check_store(settings.redis_url, settings.data_dir, settings.durability)
         yield from findings
         if not any(each.subject == "store" and each.verdict == "problem" for each in findings):
@@ -68,8 +72,32 @@ def examine(variables: Mapping[str, str]) -> "Iterator[Finding]":
     yield _check_clock(datetime.now(UTC))
 
 
+def _check_service(url: str) -> "Finding":
+    """What a running service says of itself."""
+    import httpx2  # noqa: PLC0415 - the other checks need no client
+    import msgspec  # noqa: PLC0415
+
+    from service.store.checks import Finding  # noqa: PLC0415
+
+    shown = mask_url(url)
+    try:
+        answer = httpx2.get(f"{url.rstrip('/')}/readyz", timeout=_SERVICE_SECONDS)
+        said = msgspec.json.decode(answer.content, type=dict[str, Any])
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        found = f"{shown} does not answer: {error or type(error).__name__}"
+        return Finding("service", "problem", found, "start it (sash serve), or correct --url")
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return Finding("service", "problem", f"{shown} is no Sash: HTTP {answer.status_code}", "correct --url")
+    if answer.status_code != 200:
+        why = str(said.get("detail", f"HTTP {answer.status_code}")).removeprefix("Not ready: ").rstrip(".")
+        found, change = _halves(why)
+        return Finding("service", "problem", f"{shown} is not ready: {found}", change or "look at its log")
+    how = said.get("store", {}).get("how", "")
+    return Finding("service", "good", f"{shown} is ready, durability {said.get('durability')} ({how})")
+
+
 def _halves(line: str) -> tuple[str, str | None]:
-    """What is wrong, and what to write instead, of a settings error."""
+    """What is wrong, and what to do about it, of a settings error or of a problem's detail."""
     found, mark, change = line.partition(": ")
     return (found, change) if mark else (line, None)
 

@@ -52,8 +52,9 @@ def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
 
 def running_store(settings: Settings) -> str | None:
     """Where the store is, unless it is an embedded one that does not run."""
-    socket = settings.data_dir.absolute() / "valkey.sock"
-    return settings.redis_url or (f"unix://{socket}" if socket.is_socket() else None)
+    from service.store.embedded import socket_url  # noqa: PLC0415
+
+    return settings.redis_url or socket_url(settings.data_dir)
 
 
 def refuse(lines: "Iterable[str]") -> NoReturn:

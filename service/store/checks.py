@@ -1,28 +1,41 @@
 """What can be wrong with a store, found out by asking it: for ``sash doctor``, never while serving.
 
 Each finding says what is, and what to change when that will not do. Nothing is written but one key that expires at once.
+A store that denies a command, or does not answer in three seconds, is a finding.
 """
 
+import fcntl
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
-from redis.exceptions import AuthenticationError, MovedError, RedisClusterException, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    MovedError,
+    NoPermissionError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+)
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
+from service.store import datafiles
 from service.store.addresses import Address, read_url
-from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
+from service.store.durability import evicts, waits_for_disk
+from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, socket_url
+from service.store.permissions import CHECK, denial, denial_behind, denied_call, denied_commands
 from service.store.versions import LAYOUT, LAYOUT_KEY, too_new
 
+T = TypeVar("T")
 Verdict = Literal["good", "advice", "problem"]
 _OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
 _SKEW_SECONDS = 2.0
@@ -46,19 +59,23 @@ def check_store(redis_url: str | None, data_dir: Path, durability: str) -> list[
     """
     if redis_url is None:
         return list(_check_embedded(data_dir, durability))
-    findings: list[Finding] = []
+    return list(_check_at(redis_url, durability, "start it, or correct SASH_REDIS_URL"))
+
+
+def _check_at(url: str, durability: str, change: str) -> Iterator[Finding]:
+    """Look at each server of a deployment; ``change`` says what to do when one does not answer."""
     try:
         with ExitStack() as stack:
-            for client in _clients(redis_url, stack):
-                findings += check_server(client, durability)
+            for client in _clients(url, stack):
+                yield from check_server(client, durability)
     except AuthenticationError as error:
-        return [*findings, Finding("store", "problem", str(error), "put user and password into SASH_REDIS_URL")]
+        yield Finding("store", "problem", str(error), "put user and password into SASH_REDIS_URL")
     except (RedisError, RedisClusterException, OSError, ValueError) as error:
-        return [
-            *findings,
-            Finding("store", "problem", f"does not answer: {error}", "start it, or correct SASH_REDIS_URL"),
-        ]
-    return findings
+        denied = denial_behind(error)
+        if denied is not None:
+            yield Finding("store", "problem", *_halves(denied_call(denied).detail))
+        else:
+            yield Finding("store", "problem", f"does not answer: {error or type(error).__name__}", change)
 
 
 def _clients(url: str, stack: ExitStack) -> Iterator["Redis"]:
@@ -94,26 +111,64 @@ def _login(address: Address) -> dict[str, Any]:
 
 
 def check_server(client: "Redis", durability: str = "durable") -> list[Finding]:
-    """Look at one server: age, role, persistence, memory, scripts, clock. Raises RedisError when it does not answer."""
-    client.ping()  # connects, so that what follows is a round trip alone
+    """Look at one server: age, role, permissions, persistence, memory, scripts, clock.
+
+    Raises RedisError when it does not answer.
+    """
+    _unless_denied(client.ping)  # connects, so that what follows is a round trip alone
+    findings = [_permissions(client, durability), *_times(client)]
+    facts: dict[str, Any] | None = _unless_denied(client.info)
+    if facts is not None:
+        configuration = _configuration(client)
+        findings += [_version(facts), _role(facts)]
+        findings += _persistence(facts, configuration, durability)
+        findings += _memory(facts)
+        if durability == "replicated":
+            findings.append(_replicas(facts))
+    return [*findings, _scripts(client), _layout(client)]
+
+
+def _unless_denied(ask: Callable[[], T]) -> T | None:
+    """A server's answer; None where the user may not ask, of which ``_permissions`` speaks."""
+    try:
+        return ask()
+    except NoPermissionError:
+        return None
+
+
+def _permissions(client: "Redis", durability: str) -> Finding:
+    """Whether the user may run every command that the service sends."""
+    try:
+        reply: Any = client.eval(CHECK[1], 0, *CHECK[3:])
+    except ResponseError as error:
+        reply = error
+    denied = denied_commands(reply, sometimes=("WAIT",) if durability == "replicated" else ())
+    if denied:
+        return Finding("store permissions", "problem", *_halves(denial(denied).detail))
+    return Finding("store permissions", "good", "every command that the service sends")
+
+
+def _halves(detail: str) -> tuple[str, str]:
+    """What is wrong, and what to do about it, of a problem's detail."""
+    found, _, change = detail.rstrip(".").partition(": ")
+    return found, change
+
+
+def _times(client: "Redis") -> list[Finding]:
+    """How long an answer takes, and how far the clocks are apart."""
     before = time.time()
-    seconds, microseconds = client.time()
+    answer = _unless_denied(client.time)
+    if answer is None:
+        return []
+    seconds, microseconds = answer
     took = time.time() - before
-    facts: dict[str, Any] = client.info()
-    configuration = _configuration(client)
-    findings = [_version(facts), _role(facts), _speed(took), _clock(before + took / 2, seconds + microseconds / 1e6)]
-    findings += _persistence(facts, configuration, durability)
-    findings += _memory(facts, configuration)
-    if durability == "replicated":
-        findings.append(_replicas(facts))
-    findings += [_scripts(client), _layout(client)]
-    return findings
+    return [_speed(took), _clock(before + took / 2, seconds + microseconds / 1e6)]
 
 
 def _configuration(client: "Redis") -> dict[str, str] | None:
     """What the server is set to; nothing where it will not say, as hosted ones do."""
     try:
-        held = client.config_get("appendonly", "appendfsync", "maxmemory-policy", "maxmemory", "save")
+        held = client.config_get("appendonly", "appendfsync")
     except ResponseError:
         return None
     return {_text(name): _text(value) for name, value in held.items()}
@@ -164,6 +219,8 @@ def _persistence(facts: Mapping[str, Any], held: Mapping[str, str] | None, durab
         return [
             Finding("store disk", "problem", "the last write to the append-only file failed", "make room on its disk")
         ]
+    if held is None and durability == "assume":
+        return [Finding("store persistence", "good", "assumed: the server does not show its settings")]
     appendonly = held.get("appendonly") if held else ("yes" if facts.get("aof_enabled") else "no")
     if appendonly != "yes":
         return [
@@ -173,8 +230,10 @@ def _persistence(facts: Mapping[str, Any], held: Mapping[str, str] | None, durab
         ]
     fsync = held.get("appendfsync") if held else None
     if fsync is None:
-        change = "see that appendfsync is always: the server does not tell"
-        return [Finding("store persistence", "advice", "append-only file", change)]
+        found = "append-only file; the server does not show whether appendfsync is always"
+        change = "allow +config|get, or set SASH_DURABILITY=assume if you know that it is"
+        verdict: Verdict = "advice" if durability == "fast" or _waits_for_disk(facts) else "problem"
+        return [Finding("store persistence", verdict, found, change)]
     found = f"append-only file, appendfsync {fsync}"
     if fsync == "always" or (fsync == "everysec" and durability == "fast"):
         return [Finding("store persistence", "good", found)]
@@ -183,12 +242,21 @@ def _persistence(facts: Mapping[str, Any], held: Mapping[str, str] | None, durab
     return [Finding("store persistence", "advice" if fsync == "everysec" else "problem", found, change)]
 
 
-def _memory(facts: Mapping[str, Any], held: Mapping[str, str] | None) -> list[Finding]:
-    policy = str((held or {}).get("maxmemory-policy") or facts.get("maxmemory_policy") or "unknown")
+def _waits_for_disk(facts: Mapping[str, Any]) -> bool:
+    """Whether the service would wait for the server's disk by WAITAOF, whatever its settings are."""
+    server = "\n".join(f"{name}:{facts[name]}" for name in ("redis_version", "valkey_version") if name in facts)
+    return waits_for_disk(server.encode())
+
+
+def _memory(facts: Mapping[str, Any]) -> list[Finding]:
+    policy = str(facts.get("maxmemory_policy") or "unknown")
     limit, used = int(facts.get("maxmemory") or 0), int(facts.get("used_memory") or 0)
-    if policy not in {"noeviction", "unknown"}:
+    if evicts({"maxmemory_policy": policy, "maxmemory": str(limit)}):
         found = f"maxmemory-policy {policy}: a full store forgets conversations in silence"
         return [Finding("store memory", "problem", found, "maxmemory-policy noeviction")]
+    if policy not in {"noeviction", "unknown"}:
+        found = f"maxmemory-policy {policy}, which does nothing while maxmemory is 0"
+        return [Finding("store memory", "advice", found, "maxmemory-policy noeviction, before anybody sets maxmemory")]
     found = f"{used / 1e6:,.0f} MB used, {'no limit' if not limit else f'{limit / 1e6:,.0f} MB allowed'}, {policy}"
     if limit and used > 0.8 * limit:
         return [Finding("store memory", "problem", found, "raise maxmemory, or set SASH_RETENTION_SECONDS")]
@@ -210,8 +278,9 @@ def _scripts(client: "Redis") -> Finding:
     except MovedError:
         return Finding("store scripts", "good", "another node of the cluster runs this one")
     except ResponseError as error:
-        change = "allow this user EVAL, EVALSHA, SCRIPT and the data commands on sash:*, and the server writes"
-        return Finding("store scripts", "problem", str(error), change)
+        return Finding(
+            "store scripts", "problem", str(error), "allow this user the commands above, and the server writes"
+        )
     return Finding("store scripts", "good", "run and may write")
 
 
@@ -234,8 +303,14 @@ def _layout(client: "Redis") -> Finding:
 
 
 def _check_embedded(data_dir: Path, durability: str) -> Iterator[Finding]:
+    """Look at the server that runs on the directory, or try one in a temporary directory where none does."""
     directory = data_dir.absolute()
     yield _room(directory)
+    holder = _holder(directory)
+    if holder is not None:
+        yield from _check_running(directory, holder, durability)
+        return
+    yield Finding("embedded store", "good", "none runs here; one was tried in a temporary directory")
     with tempfile.TemporaryDirectory(prefix="sash-doctor-") as scratch:
         store = EmbeddedStore(Path(scratch), fsync="everysec" if durability == "fast" else "always")
         try:
@@ -245,6 +320,34 @@ def _check_embedded(data_dir: Path, durability: str) -> Iterator[Finding]:
             yield Finding(
                 "embedded store", "problem", str(error), "set SASH_REDIS_URL to a Redis or Valkey of your own"
             )
+
+
+def _holder(directory: Path) -> str | None:
+    """Who runs a store on the directory, as its lock says; None when nobody does, or nobody can tell."""
+    try:
+        with (directory / "sash.lock").open("rb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return lock.read(100).decode(errors="replace").strip() or "an unknown process"
+    except OSError:
+        pass
+    return None
+
+
+def _check_running(directory: Path, holder: str, durability: str) -> Iterator[Finding]:
+    yield Finding("embedded store", "good", f"the one that runs here, of {holder}")
+    try:
+        lost = datafiles.missing(datafiles.identify(directory))
+    except OSError:
+        lost = f"the store's files in {directory} were deleted or moved: export what you need; start the service anew"
+    if lost:
+        yield Finding("store files", "problem", *lost.split(": ", 1))
+    url = socket_url(directory)
+    if url is None:
+        yield Finding("store", "problem", "its socket cannot be found", "ask the service itself: sash doctor --url")
+        return
+    yield from _check_at(url, durability, f"it hangs, or its disk does: look at {holder}, and start the service anew")
 
 
 def _room(directory: Path) -> Finding:

@@ -23,11 +23,13 @@ from redis.exceptions import (
 )
 
 from service.problems import StoreFull, StoreUnavailable
+from service.store import datafiles
 from service.store.addresses import read_url
 from service.store.cluster import Cluster
 from service.store.commands import NOBODY, NodeLost, Observer
-from service.store.durability import Durability, Level
+from service.store.durability import Durability, Found, Level
 from service.store.nodes import Node
+from service.store.permissions import denied_call, is_denial
 from service.store.scripts import SCRIPTS, Call
 from service.store.single import Single
 
@@ -79,6 +81,7 @@ class Client:
         timeout_seconds: float = 5.0,
         connections: int = 2,
         durability: Level = "fast",
+        data_files: str = "",
         observer: Observer = NOBODY,
     ) -> None:
         address = read_url(url)
@@ -87,13 +90,14 @@ class Client:
         self._timeout_seconds = timeout_seconds
         self._connections = connections
         self._observer = observer
-        self.durability = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE)
+        self._data_files = data_files
+        self._durability = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE, data_files=data_files)
         self._watch: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Start the lanes. Does not wait for the store: it may come later, and readiness says so."""
         loads = [("SCRIPT", "LOAD", script.source) for script in SCRIPTS.values()]
-        self._deployment.open(loads, self._connections, self.durability, self._observer)
+        self._deployment.open(loads, self._connections, self._durability, self._observer)
         self._watch = asyncio.create_task(self._watch_deadlines())
 
     async def close(self) -> None:
@@ -108,6 +112,16 @@ class Client:
         lanes = [lane for node in self._deployment.nodes for lane in node.lanes]
         states = [lane.state for lane in lanes]
         return Load(sum(lane.load for lane in lanes), *(states.count(state) for state in ("idle", "busy", "down")))
+
+    @property
+    def lost_files(self) -> str:
+        """What is wrong with the embedded store's files; empty when nothing is, or the store is another."""
+        return datafiles.missing(self._data_files)
+
+    @property
+    def servers(self) -> list[Found]:
+        """What was found of each server that is connected to."""
+        return [node.found for node in self._deployment.nodes if node.found is not None]
 
     async def run(self, call: Call[T]) -> T:
         """A script's result. Raises StoreUnavailable, StoreFull, and what the call raises."""
@@ -134,6 +148,7 @@ class Client:
 
         Raises:
             StoreUnavailable: no answer before the deadline, or the server says that it cannot serve now.
+            StorePermissionDenied: the store's user may not run a command.
             StoreFull: the server is at its memory limit.
         """
         return await self._observed("commands", self._commands(words))
@@ -190,12 +205,15 @@ class Client:
             now = time.monotonic()
             for node in self._deployment.nodes:
                 node.expire(now)
+                node.inspect_when_due(now, self._timeout_seconds)
 
 
 def _raise_unless_later(error: ResponseError) -> None:
     """Raise what asking again does not heal."""
     if isinstance(error, OutOfMemoryError) or str(error).startswith("OOM"):
         raise StoreFull("The store is at its memory limit: reading and erasing still work.") from None
+    if is_denial(error):
+        raise denied_call(error) from None
     if not isinstance(error, _LATER_ERRORS) and not str(error).startswith(_TRY_LATER):
         raise error
 

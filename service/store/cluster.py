@@ -13,13 +13,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from redis.asyncio.cluster import ClusterNode, NodesManager
-from redis.exceptions import AskError, MovedError, RedisClusterException, RedisError
+from redis.cluster import PRIMARY
+from redis.exceptions import AskError, MovedError, NoPermissionError, RedisClusterException, RedisError
 
 from service.problems import StoreUnavailable
 from service.store.addresses import Address, connection_options
 from service.store.commands import NOBODY, NodeLost, Observer
 from service.store.durability import Durability
 from service.store.nodes import Node
+from service.store.permissions import denial_behind, denied_call
 
 _REFRESH_SECONDS = 0.5
 _LOST_SECONDS = 0.1
@@ -40,6 +42,7 @@ class Cluster:
         self._observer: Observer = NOBODY
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed = 0.0
+        self._unread: NoPermissionError | None = None  # why the map could not be read
         self.refreshes = 0
 
     def open(
@@ -62,6 +65,8 @@ class Cluster:
         """Who serves the slot. Raises StoreUnavailable while nobody knows."""
         if not self._map.slots_cache:
             await asyncio.shield(self.refresh())
+            if self._unread is not None:
+                raise denied_call(self._unread)
         try:
             found = self._map.get_node_from_slot(slot or 0)
         except (KeyError, RedisClusterException):
@@ -98,12 +103,16 @@ class Cluster:
         self.refreshes += 1
         try:
             await self._map.initialize()
-        except (RedisClusterException, RedisError, OSError):
+            self._unread = None
+        except (RedisClusterException, RedisError, OSError) as error:
+            self._unread = denial_behind(error)
             # Nobody answered whom we know: begin again from the addresses that the operator gave.
             old, self._map = self._map, self._new_map()
             self._map.slots_cache = old.slots_cache
             await _forget(old)
         self._refreshed = time.monotonic()
+        for primary in self._map.get_nodes_by_server_type(PRIMARY):
+            self._lanes((primary.host, int(primary.port)))  # each is judged before the first request comes to it
         known = {(node.host, int(node.port)) for node in self._map.nodes_cache.values()}
         if known:
             gone = [place for place in self._nodes if place not in known]

@@ -4,12 +4,17 @@
 ``fast``                acknowledged in the server's memory; the server's own settings say when it reaches the disk
 ``durable``             acknowledged when the server's disk has it
 ``replicated``          durable, and in a replica's memory besides
+``assume``              as durable; a server that does not show its settings is believed to be set so
 ======================  =============================================================================================
 
 A server with ``appendfsync always`` syncs before it answers, and nothing is to be done. Elsewhere WAITAOF follows the
 writes of a batch, but only on Redis 8: from 7.4 on, and in Valkey to this day (9.1.2, seen with strace), WAITAOF under
-``everysec`` answers before the disk has anything (redis/redis pull request 13793). A server that can give no guarantee
-is refused for writes; reads go on.
+``everysec`` answers before the disk has anything (redis/redis pull request 13793).
+
+A server is refused for writes, and reads go on, where it can give no guarantee; where it would evict keys when its memory
+is full, because a conversation that lost some of its keys is broken; where our user may not run every command that we send;
+and where the files of the embedded store are gone. Settings and permissions change while a server runs, so each server is
+judged again every second.
 """
 
 from collections.abc import Sequence
@@ -18,15 +23,29 @@ from typing import Any, Literal
 import msgspec
 from redis.exceptions import ResponseError
 
-Level = Literal["fast", "durable", "replicated"]
+from service.problems import StoreUnavailable
+from service.store import datafiles
+from service.store.permissions import CHECK, denial, denied_commands
 
-INSPECT: tuple[tuple[str, ...], ...] = (("CONFIG", "GET", "append*"), ("INFO", "server"), ("INFO", "persistence"))
+Level = Literal["fast", "durable", "replicated", "assume"]
+
+INSPECT: tuple[tuple[str, ...], ...] = (
+    ("CONFIG", "GET", "append*"),
+    ("INFO", "server"),
+    ("INFO", "persistence"),
+    ("INFO", "memory"),
+    CHECK,
+)
 _TRUSTED_WAITAOF = 8  # major version of Redis; of Valkey none
 _NO_FILE = (
     "the store keeps no append-only file: set appendonly yes and appendfsync always there, or SASH_DURABILITY=fast"
 )
 _NO_SYNC = (
     "the store syncs its append-only file every second at best: set appendfsync always there, or SASH_DURABILITY=fast"
+)
+_UNSEEN = (
+    "the store does not show its settings, so it cannot be seen whether a turn is on its disk: allow the store's user "
+    "+config|get, or set SASH_DURABILITY=assume if you know that it is, or SASH_DURABILITY=fast"
 )
 
 
@@ -52,35 +71,54 @@ class Found(msgspec.Struct, frozen=True):
     how: str
     """What makes a turn as safe as the level asks."""
     refusal: str = ""
-    """Why the server cannot be written to at this level; empty when it can."""
+    """Why the server cannot be written to; empty when it can, but for ``denied``."""
     barrier: Barrier | None = None
+    denied: tuple[str, ...] = ()
+    """Commands that the store's user may not run, and must."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server cannot be written to."""
+        return bool(self.refusal or self.denied)
+
+    def problem(self, what: str) -> StoreUnavailable:
+        """Why the server is refused, beginning with ``what``."""
+        return denial(self.denied, what) if self.denied else StoreUnavailable(f"{what}: {self.refusal}.")
 
 
 class Durability:
-    """A level, and what the servers that were met so far can do about it."""
+    """A level, and what a server can do about it.
 
-    def __init__(self, level: Level, *, wait_seconds: float) -> None:
+    ``data_files`` are the embedded store's own, as ``datafiles.identify`` names them; empty for any other store.
+    """
+
+    def __init__(self, level: Level, *, wait_seconds: float, data_files: str = "") -> None:
         self.level = level
         self._wait_ms = max(1, int(wait_seconds * 1000))
-        self._latest: Found | None = None
-
-    @property
-    def latest(self) -> Found | None:
-        """The server that was met last; None before the first."""
-        return self._latest
+        self._data_files = data_files
+        self.latest: Found | None = None
+        """What was found last; None before the first answer."""
 
     def judge(self, replies: Sequence[Any]) -> Found:
         """What a server's answers to INSPECT mean for the level; an answer may be the error that came instead."""
-        config, server, persistence = replies
-        settings = {} if isinstance(config, ResponseError) else _pairs(config)
-        appendonly = settings.get("appendonly") or _appendonly(persistence)
-        appendfsync = settings.get("appendfsync", "unknown")
-        self._latest = self._found(appendonly, appendfsync, trusted=_waits_for_disk(server))
-        return self._latest
+        config, server, persistence, memory, check = replies
+        settings = None if isinstance(config, ResponseError) else _pairs(config)
+        found = self._sync(settings, _lines(persistence), trusted=waits_for_disk(server))
+        refusal = evicts(_lines(memory)) or datafiles.missing(self._data_files) or found.refusal
+        waits = {words[0] for words in found.barrier.words} if found.barrier else ()
+        denied = denied_commands(check, sometimes=waits)
+        self.latest = msgspec.structs.replace(found, refusal=refusal, denied=denied)
+        return self.latest
 
-    def _found(self, appendonly: str, appendfsync: str, *, trusted: bool) -> Found:
+    def _sync(self, settings: dict[str, str] | None, persistence: dict[str, str], *, trusted: bool) -> Found:
+        """What makes a turn as safe as the level asks."""
+        held = settings or {}
+        aof_enabled = {"0": "no", "1": "yes"}.get(persistence.get("aof_enabled", ""), "unknown")
+        appendonly, appendfsync = held.get("appendonly") or aof_enabled, held.get("appendfsync", "unknown")
         if self.level == "fast":
             return Found(appendonly, appendfsync, "as the server is set")
+        if self.level == "assume" and settings is None:
+            return Found(appendonly, appendfsync, "assumed: the store does not show its settings")
         if appendonly == "no":
             return Found(appendonly, appendfsync, "", _NO_FILE)
         waits: list[tuple[str, tuple[Any, ...]]] = []
@@ -89,15 +127,24 @@ class Durability:
         elif trusted:
             how = "WAITAOF"
             waits.append(("WAITAOF", ("WAITAOF", 1, 0, self._wait_ms)))
-        elif appendfsync == "unknown":
-            how = "unknown: CONFIG GET is not allowed"
         else:
-            return Found(appendonly, appendfsync, "", _NO_SYNC)
+            return Found(appendonly, appendfsync, "", _UNSEEN if appendfsync == "unknown" else _NO_SYNC)
         if self.level == "replicated":
             how += " and WAIT"
             waits.append(("WAIT", ("WAIT", 1, self._wait_ms)))
         barrier = Barrier(tuple(words for _, words in waits), (1,) * len(waits)) if waits else None
         return Found(appendonly, appendfsync, how, barrier=barrier)
+
+
+def evicts(memory: dict[str, str]) -> str:
+    """Why a server with these fields of INFO memory would forget conversations; empty when it would not.
+
+    Without a limit of memory nothing is ever evicted.
+    """
+    policy, limit = memory.get("maxmemory_policy", "noeviction"), memory.get("maxmemory", "0")
+    if policy == "noeviction" or limit == "0":
+        return ""
+    return f"the store evicts keys when its memory is full (maxmemory-policy {policy}): set maxmemory-policy noeviction"
 
 
 def _pairs(flat: Sequence[bytes]) -> dict[str, str]:
@@ -113,11 +160,7 @@ def _lines(info: Any) -> dict[str, str]:
     return {name: value for name, colon, value in lines if colon}
 
 
-def _appendonly(persistence: Any) -> str:
-    return {"0": "no", "1": "yes"}.get(_lines(persistence).get("aof_enabled", ""), "unknown")
-
-
-def _waits_for_disk(server: Any) -> bool:
+def waits_for_disk(server: Any) -> bool:
     """Whether the server's WAITAOF may be believed."""
     fields = _lines(server)
     if "valkey_version" in fields:

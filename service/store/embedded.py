@@ -3,7 +3,7 @@
 The data directory after a start::
 
     sash.lock          flocked by the server process; names it and the process that started it
-    valkey.sock        the only way in; under the temporary directory when this path would be too long
+    valkey.sock        the only way in; a link to one under the temporary directory when this path would be too long
     valkey.log         the server's own lines; moved to valkey.log.1 at a start once over a megabyte
     appendonlydir/     the append-only file: the data
 
@@ -173,7 +173,9 @@ class EmbeddedStore:
             base = tempfile.gettempdir()
             short = len(os.fsencode(base)) < _SOCKET_PATH_BYTES // 2
             self._socket_dir = Path(tempfile.mkdtemp(prefix="sash-", dir=base if short else "/tmp"))  # noqa: S108 - a fresh one
-            path = self._socket_dir / "valkey.sock"
+            link, path = path, self._socket_dir / "valkey.sock"
+            link.unlink(missing_ok=True)
+            link.symlink_to(path)
         return path
 
     def _arguments(self, socket_path: Path) -> list[str]:
@@ -229,6 +231,12 @@ class EmbeddedStore:
         lines = self._log_path.read_text(encoding="utf-8", errors="replace").splitlines()
         words = [line.strip() for line in lines[-_LOG_LINES_SHOWN:] if line.strip()]
         return " | ".join([*words, f"more in {self._log_path}"])
+
+
+def socket_url(data_dir: Path) -> str | None:
+    """Where the server on a data directory listens, ``unix:///…``; None when nothing was left there to connect to."""
+    path = (data_dir / "valkey.sock").resolve()
+    return f"unix://{quote(str(path))}" if path.is_socket() else None
 
 
 def _bundled_binary() -> Path:

@@ -19,12 +19,13 @@ from typing import Any, Literal
 from hiredis import pack_command
 from redis._parsers.hiredis import NOT_ENOUGH_DATA
 from redis.asyncio import Connection
-from redis.exceptions import ConnectionError, ResponseError  # noqa: A004 - redis' own
+from redis.exceptions import ConnectionError, NoPermissionError, ResponseError  # noqa: A004 - redis' own
 
 from service.problems import StoreUnavailable
 from service.store.barriers import Wait, waits_behind
 from service.store.commands import NOBODY, Command, NodeLost, Observer
 from service.store.durability import INSPECT, Durability, Found
+from service.store.permissions import denied_call
 
 Connect = Callable[[], Connection]
 State = Literal["idle", "busy", "down"]
@@ -102,6 +103,13 @@ class Lane:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
+    def revise(self, found: Found) -> None:
+        """Take a later judgement of the server. Another barrier needs a new connection: replies may wait for the old one."""
+        if self._transport is not None and self._found is not None and self._found.barrier != found.barrier:
+            self._abort()
+        else:
+            self._found = found
+
     def expire(self, now: float) -> None:
         """Give up what is past its deadline. A reply that is overdue makes the connection untrustworthy: close it."""
         for command in self._queue:
@@ -159,9 +167,10 @@ class Lane:
         self._sent.clear()
         self._held.clear()
         self.expire(time.monotonic())
-        if self._hands_back:
+        denied = isinstance(error, NoPermissionError)
+        if denied or self._hands_back:
             for command in self._queue:
-                command.fail(NodeLost(str(error)))
+                command.fail(denied_call(error) if denied else NodeLost(str(error)))
             self._queue.clear()
 
     async def _connect(self) -> None:
@@ -169,8 +178,9 @@ class Lane:
         await connection.connect()  # type: ignore[no-untyped-call]
         await connection.send_packed_command(connection.pack_commands([*INSPECT, *self._prepare]))
         self._found = self._durability.judge([await self._reply() for _ in INSPECT])
-        for _ in self._prepare:
-            await connection.read_response(disable_decoding=True)
+        for reply in [await self._reply() for _ in self._prepare]:
+            if isinstance(reply, ResponseError) and not isinstance(reply, NoPermissionError):  # judged by then
+                raise reply
 
     async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -196,8 +206,8 @@ class Lane:
         found, transport = self._found, self._transport
         if transport is None or found is None or self._barred or self._choked:
             return
-        if found.refusal:
-            self._refuse(found.refusal)
+        if found.refused:
+            self._refuse(found)
         batch = [command for command in self._queue if not command.future.done()]
         self._queue.clear()
         if not batch:
@@ -219,10 +229,10 @@ class Lane:
         self._choked = choked
         self._schedule()
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, found: Found) -> None:
         for command in self._queue:
             if command.writes:
-                command.fail(StoreUnavailable(f"Writes are refused: {why}."))
+                command.fail(found.problem("Writes are refused"))
 
     def replied(self, reply: Any) -> None:
         """The reply to the oldest command that has none. Raises LookupError when nobody asked."""

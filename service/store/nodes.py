@@ -1,12 +1,18 @@
 """A server, and the few lanes to it."""
 
 import asyncio
+import copy
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from redis.exceptions import ResponseError
+
 from service.store.commands import NOBODY, Command, Observer
-from service.store.durability import Durability
+from service.store.durability import INSPECT, Durability, Found
 from service.store.lanes import Connect, Lane
+
+_JUDGED_SECONDS = 1.0  # how long a judgement stands; an inspection costs the server a tenth of a millisecond
 
 
 class Node:
@@ -25,9 +31,37 @@ class Node:
         observer: Observer = NOBODY,
     ) -> None:
         prepare = tuple(prepare)
+        self._durability = copy.copy(durability)  # what is found of this server is its own
+        self._inspecting: asyncio.Task[None] | None = None
+        self._inspected = time.monotonic()
         self.lanes = [
-            Lane(connect, prepare, durability, hands_back=hands_back, observer=observer) for _ in range(connections)
+            Lane(connect, prepare, self._durability, hands_back=hands_back, observer=observer)
+            for _ in range(connections)
         ]
+
+    @property
+    def found(self) -> Found | None:
+        """What the server was last judged to be; None when it is not connected to."""
+        return self._durability.latest if any(lane.state != "down" for lane in self.lanes) else None
+
+    def inspect_when_due(self, now: float, timeout_seconds: float) -> None:
+        """Judge the server again, a second after the last time, beside everything else."""
+        if now >= self._inspected + _JUDGED_SECONDS and (self._inspecting is None or self._inspecting.done()):
+            self._inspected = now
+            self._inspecting = asyncio.create_task(self._inspect(now + timeout_seconds))
+
+    async def _inspect(self, deadline: float) -> None:
+        lane = min((lane for lane in self.lanes if lane.state != "down"), key=lambda lane: lane.load, default=None)
+        if lane is None:  # it is judged when it is connected to
+            return
+        loop = asyncio.get_running_loop()
+        commands = [Command(each, loop.create_future(), deadline) for each in INSPECT]
+        lane.submit(commands)
+        replies = await asyncio.gather(*(command.future for command in commands), return_exceptions=True)
+        if all(_tells(reply) for reply in replies):
+            found = self._durability.judge(replies)
+            for each in self.lanes:
+                each.revise(found)
 
     async def send(self, words: Sequence[Sequence[Any]], deadline: float, *, writes: bool) -> list[Any]:
         """Replies to commands that run in order on one connection; an error among them is raised after all came."""
@@ -45,7 +79,16 @@ class Node:
             lane.expire(now)
 
     async def close(self, why: Exception | None = None) -> None:
+        if self._inspecting is not None:
+            self._inspecting.cancel()
         await asyncio.gather(*(lane.close(why) for lane in self.lanes))
+
+
+def _tells(reply: Any) -> bool:
+    """Whether an answer to an inspection says anything of the server; a server that is busy says nothing."""
+    return not isinstance(reply, BaseException) or (
+        isinstance(reply, ResponseError) and not str(reply).startswith("BUSY")
+    )
 
 
 async def _all(commands: Sequence[Command]) -> list[Any]:

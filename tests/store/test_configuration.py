@@ -4,8 +4,13 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from conftest import http, lifespan
 from store.servers import Server, binaries, wait_until
 from store.whole import one_turn
+
+from service.app import create_app
+from service.settings import Settings
+from service.store.checks import check_store
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 FILES = Path(__file__).resolve().parent.parent.parent / "deploy" / "redis"
@@ -15,6 +20,7 @@ UNKNOWN_TO_7_0 = ("+client|setinfo", "+waitaof")
 OPTIONAL = {
     "replicas": ("min-replicas-to-write 1", "min-replicas-max-lag 10", "masteruser replica", "masterauth ..."),
     "valkey": ("commandlog-request-larger-than -1", "commandlog-reply-larger-than -1", "hide-user-data-from-log yes"),
+    "memory": ("maxmemory 3gb",),
     "cluster": ("cluster-enabled yes", "cluster-require-full-coverage no"),
 }
 """Lines that stand there as remarks, to be put in force."""
@@ -52,6 +58,21 @@ async def test_a_server_alone_starts_from_the_file_and_takes_a_turn(name: str, t
     running = configured(PRESENT[name], tmp_path / "one")
     try:
         await one_turn(started(running).url.replace("://", "://sash:pw-sash@"), durability="durable")
+    finally:
+        running.kill()
+
+
+@pytest.mark.parametrize("name", PRESENT)
+async def test_a_server_from_the_files_is_ready(name: str, tmp_path: Path) -> None:
+    """With a limit of memory besides: it evicts nothing, denies no command, and shows that it is durable."""
+    running = configured(PRESENT[name], tmp_path / "one", "memory")
+    try:
+        url = started(running).url.replace("://", "://sash:pw-sash@")
+        async with lifespan(create_app(Settings(redis_url=url))) as app, http(app) as client:
+            answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()["store"]["how"]) == (200, "appendfsync always")
+        findings = check_store(url, tmp_path, "durable")
+        assert [each for each in findings if each.verdict == "problem"] == []
     finally:
         running.kill()
 

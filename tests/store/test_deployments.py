@@ -16,7 +16,7 @@ from store.servers import Cluster, Sentinels, Server, binaries, server
 
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Entry
-from service.problems import NotFound, Problem
+from service.problems import NotFound, Problem, StorePermissionDenied
 from service.store.addresses import read_url
 from service.store.checks import check_store
 from service.store.client import Client
@@ -93,7 +93,7 @@ async def test_a_talk_as_the_user_of_the_acl_file(name: str, tmp_path: Path) -> 
         url = running.url.replace("://", "://sash:pw@")
         async with opened(url, durability="durable") as (client, conversations):
             await talk(conversations)
-            with pytest.raises(Exception, match="permission"):
+            with pytest.raises(StorePermissionDenied):
                 await client.commands([("GET", "other:key")])
         async with opened(url, (b"k" * 32,), durability="durable") as (_, conversations):
             await talk(conversations)

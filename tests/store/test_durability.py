@@ -8,10 +8,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from api.dialogue import append, history, user
+from conftest import http, lifespan
 from redis.exceptions import ResponseError
 from store.servers import Server, binaries, free_port, linked, server, wait_until
+from store.whole import until_ready
 
+from service.app import create_app
 from service.problems import StoreUnavailable
+from service.settings import Settings
 from service.store.client import Client
 from service.store.durability import Durability, Level
 
@@ -34,15 +39,17 @@ def config(**settings: str) -> list[bytes]:
     return [part.encode() for pair in settings.items() for part in pair]
 
 
-def judge(level: Level, settings: object, server_info: bytes = b"redis_version:8.2.3\r\n") -> tuple[str, str]:
-    found = Durability(level, wait_seconds=1).judge([settings, server_info, b"aof_enabled:1\r\n"])
+def judge(
+    level: Level, settings: object, server_info: bytes = b"redis_version:8.2.3\r\n", memory: bytes = b""
+) -> tuple[str, str]:
+    found = Durability(level, wait_seconds=1).judge([settings, server_info, b"aof_enabled:1\r\n", memory, []])
     return found.how, found.refusal.partition(":")[0]
 
 
 def test_a_server_that_syncs_before_it_answers_needs_nothing() -> None:
     """appendfsync always is durable by itself."""
     durability = Durability("durable", wait_seconds=1)
-    found = durability.judge([config(appendonly="yes", appendfsync="always"), b"", b""])
+    found = durability.judge([config(appendonly="yes", appendfsync="always"), b"", b"", b"", []])
     assert (found.how, found.barrier, found.refusal) == ("appendfsync always", None, "")
 
 
@@ -65,9 +72,96 @@ def test_redis_8_is_asked_to_wait_for_its_disk() -> None:
     assert judge("durable", config(appendonly="yes", appendfsync="everysec")) == ("WAITAOF", "")
 
 
-def test_what_cannot_be_asked_is_unknown_and_said_so() -> None:
-    """A service whose user may not use CONFIG runs, and readiness says that nobody knows."""
-    assert judge("durable", ResponseError("NOPERM"), b"")[0] == "unknown: CONFIG GET is not allowed"
+@pytest.mark.parametrize("level", ["durable", "replicated"])
+def test_a_server_that_hides_its_settings_is_refused(level: Level) -> None:
+    """Nobody looked, so nobody says that it is durable."""
+    how, refusal = judge(level, ResponseError("NOPERM"), b"")
+    assert (how, refusal.partition(",")[0]) == ("", "the store does not show its settings")
+
+
+def test_a_server_that_hides_its_settings_can_be_believed() -> None:
+    """SASH_DURABILITY=assume takes it, and says that it does; what can be seen is judged all the same."""
+    assert judge("assume", ResponseError("NOPERM"), b"") == ("assumed: the store does not show its settings", "")
+    assert judge("assume", config(appendonly="no"))[1] == "the store keeps no append-only file"
+    assert judge("assume", config(appendonly="yes", appendfsync="always")) == ("appendfsync always", "")
+
+
+def test_redis_8_need_not_show_its_settings() -> None:
+    """WAITAOF waits for the disk, whatever appendfsync is."""
+    assert judge("durable", ResponseError("NOPERM")) == ("WAITAOF", "")
+
+
+@pytest.mark.parametrize("level", ["fast", "durable", "assume"])
+@pytest.mark.parametrize(
+    ("policy", "limit", "refusal"),
+    [
+        (b"volatile-lru", b"1000000", "the store evicts keys when its memory is full (maxmemory-policy volatile-lru)"),
+        (
+            b"allkeys-random",
+            b"1000000",
+            "the store evicts keys when its memory is full (maxmemory-policy allkeys-random)",
+        ),
+        (b"noeviction", b"1000000", ""),
+        (b"allkeys-lru", b"0", ""),
+    ],
+)
+def test_a_server_that_would_evict_is_refused(level: Level, policy: bytes, limit: bytes, refusal: str) -> None:
+    """At every level, because a conversation that lost a key is broken; without a limit of memory nothing is evicted."""
+    memory = b"maxmemory:%b\r\nmaxmemory_policy:%b\r\n" % (limit, policy)
+    assert judge(level, config(appendonly="yes", appendfsync="always"), memory=memory)[1] == refusal
+
+
+@pytest.mark.parametrize("name", PRESENT)
+async def test_a_policy_that_evicts_is_noticed_while_the_server_runs(name: str, tmp_path: Path) -> None:
+    """Readiness is 503 and names the setting, writes are refused likewise, reads go on; and all is well when it is."""
+    with server(PRESENT[name], tmp_path) as running:
+        settings = Settings(redis_url=running.url, store_connections=2, api_keys=())
+        async with lifespan(create_app(settings)) as app, http(app) as made:
+            await append(made, "e-1", user("hello"))
+            running.connect().config_set("maxmemory", "100mb")
+            running.connect().config_set("maxmemory-policy", "volatile-lru")
+
+            refused = await until_ready(made, status=503)
+
+            assert "set maxmemory-policy noeviction" in refused.json()["detail"]
+            answer = await made.post("/conversations/e-1/messages", json={"messages": [user("more")]})
+            assert (answer.status_code, "maxmemory-policy" in answer.text) == (503, True)
+            assert len(await history(made, "e-1")) == 1
+            running.connect().config_set("maxmemory-policy", "noeviction")
+            await until_ready(made)
+            await append(made, "e-1", user("more"))
+
+
+async def test_a_server_that_evicts_is_refused_at_its_first_connection(tmp_path: Path) -> None:
+    """And where CONFIG is denied, because INFO tells the policy."""
+    with server(PRESENT["valkey-9"], tmp_path, maxmemory="100mb", maxmemory_policy="allkeys-lru") as running:
+        running.connect().execute_command("ACL", "SETUSER", "hosted", "on", ">pw", "~sash:*", "+@all", "-config")
+        url = running.url.replace("://", "://hosted:pw@")
+        async with lifespan(create_app(Settings(redis_url=url, durability="assume"))) as app, http(app) as made:
+            refused = await made.get("/readyz")
+            assert (refused.status_code, "maxmemory-policy noeviction" in refused.text) == (503, True)
+            answer = await made.post("/conversations/e-1/messages", json={"messages": [user("hello")]})
+            assert (answer.status_code, running.connect().keys("sash:{default*")) == (503, [])
+
+
+async def test_a_hosted_server_is_refused_until_it_is_said_to_be_durable(tmp_path: Path) -> None:
+    """Readiness says that it cannot be seen, and what to set; with SASH_DURABILITY=assume it says what it does not know."""
+    with server(PRESENT["valkey-9"], tmp_path) as running:
+        running.connect().execute_command("ACL", "SETUSER", "hosted", "on", ">pw", "~sash:*", "+@all", "-config")
+        url = running.url.replace("://", "://hosted:pw@")
+        async with lifespan(create_app(Settings(redis_url=url))) as app, http(app) as made:
+            refused = await made.get("/readyz")
+            assert (refused.status_code, "SASH_DURABILITY=assume" in refused.text) == (503, True)
+            answer = await made.post("/conversations/e-1/messages", json={"messages": [user("hello")]})
+            assert (answer.status_code, "SASH_DURABILITY=assume" in answer.text) == (503, True)
+        async with lifespan(create_app(Settings(redis_url=url, durability="assume"))) as app, http(app) as made:
+            ready = (await made.get("/readyz")).json()
+            assert ready["store"] == {
+                "appendonly": "yes",
+                "appendfsync": "unknown",
+                "how": "assumed: the store does not show its settings",
+            }
+            await append(made, "e-1", user("hello"))
 
 
 def test_replicated_waits_for_a_replica_besides() -> None:
@@ -127,8 +221,7 @@ async def test_a_replicated_write_is_answered_when_a_replica_has_it(pair: tuple[
     async with client(primary, "replicated") as made:
         await made.commands([("SET", "sash:{t/c}:x", "1")])
         assert replica.connect().get("sash:{t/c}:x") == "1"
-    assert made.durability.latest is not None
-    assert made.durability.latest.how == "appendfsync always and WAIT"
+        assert [found.how for found in made.servers] == ["appendfsync always and WAIT"]
 
 
 async def test_a_write_that_no_replica_has_is_not_acknowledged(pair: tuple[Server, Server]) -> None:

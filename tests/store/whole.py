@@ -1,5 +1,7 @@
 """One dialogue with every call of the contract that touches the store, over HTTP, on any deployment."""
 
+import asyncio
+import time
 from pathlib import Path
 
 import httpx
@@ -34,6 +36,15 @@ async def one_turn(url: str, **settings: object) -> None:
     async with lifespan(create_app(Settings(redis_url=url, **settings))) as app, http(app) as client:  # type: ignore[arg-type]
         await append(client, "w-6", user("hello"))
         assert (await client.delete("/conversations/w-6")).status_code == 204
+
+
+async def until_ready(client: httpx.AsyncClient, *, status: int = 200) -> httpx.Response:
+    """The answer of /readyz once it has this status."""
+    give_up = time.monotonic() + 10
+    while (answer := await client.get("/readyz")).status_code != status:
+        assert time.monotonic() < give_up, answer.text
+        await asyncio.sleep(0.05)
+    return answer
 
 
 async def _conversations(client: httpx.AsyncClient) -> None:

@@ -93,7 +93,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "SummaryUse": ("auto", "never", "always"),
     "WindowFormat": ("openai", "responses", "anthropic", "gemini"),
     "StopReason": ("complete", "budget", "limit", "summary"),
-    "Durability": ("fast", "durable", "replicated"),
+    "Durability": ("fast", "durable", "replicated", "assume"),
 }
 """Choices of words; where one is a default, it is the first."""
 

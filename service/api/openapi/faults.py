@@ -14,6 +14,7 @@ from service.problems import (
     OrphanToolResult,
     PreconditionFailed,
     Problem,
+    StorePermissionDenied,
     StoreUnavailable,
     TooLarge,
     TooManyPinned,
@@ -66,6 +67,7 @@ MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
     TooManyPinned: {"limit": {**_NUMBER, "description": "How many a conversation may have."}},
     ConversationDamaged: {"part": {"type": "string", "description": "The key that is missing or too short."}},
     StoreUnavailable: {"appended": _APPENDED},
+    StorePermissionDenied: {"appended": _APPENDED},
     Internal: {
         "key": {"type": "string", "description": "The id of the data key that what is stored needs, and lacks."}
     },

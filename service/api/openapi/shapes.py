@@ -30,7 +30,7 @@ class Ready(msgspec.Struct):
     """The store answers, too, and can be as durable as the service is set to be."""
 
     status: Literal["ready"]
-    durability: Literal["fast", "durable", "replicated"]
+    durability: Literal["fast", "durable", "replicated", "assume"]
     store: ReadyStore
 
 

@@ -1,0 +1,138 @@
+"""The commands that the service sends, and whether the store's user may run them.
+
+A script is atomic, but it is not undone: one that is denied a command in its middle has written half. So a server is asked
+about every command before it is written to. ``redis.acl_check_cmd`` (Redis 7.0, Valkey 8) answers for a command with its
+key and runs nothing. It needs no slot, so it works on every node of a cluster, and on a replica.
+"""
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from redis.exceptions import NoPermissionError, ResponseError
+
+from service.problems import StorePermissionDenied
+
+_KEY = "sash:{permissions}:key"
+_OTHER = "sash:{permissions}:other"
+_UNTAGGED = "sash:layout"  # a key without a hash tag
+
+NEEDED: tuple[tuple[str, ...], ...] = (
+    ("EVAL", "return 1", "1", _KEY),
+    ("EVALSHA", "0" * 40, "1", _KEY),
+    ("SCRIPT", "LOAD", "return 1"),
+    ("INFO", "server"),
+    ("TIME",),
+    ("APPEND", _KEY, ""),
+    ("EXISTS", _KEY),
+    ("GET", _UNTAGGED),
+    ("GETRANGE", _KEY, "0", "1"),
+    ("HDEL", _KEY, "field"),
+    ("HEXISTS", _KEY, "field"),
+    ("HGET", _KEY, "field"),
+    ("HGETALL", _KEY),
+    ("HINCRBY", _KEY, "field", "1"),
+    ("HKEYS", _KEY),
+    ("HLEN", _KEY),
+    ("HMGET", _KEY, "field"),
+    ("HRANDFIELD", _KEY, "4", "WITHVALUES"),
+    ("HSCAN", _KEY, "0"),
+    ("HSET", _KEY, "field", ""),
+    ("HSETNX", _KEY, "field", ""),
+    ("LINDEX", _KEY, "0"),
+    ("LLEN", _KEY),
+    ("LPUSH", _KEY, ""),
+    ("LRANGE", _KEY, "0", "1"),
+    ("LSET", _KEY, "0", ""),
+    ("LTRIM", _KEY, "0", "1"),
+    ("PERSIST", _KEY),
+    ("PEXPIRE", _KEY, "1"),
+    ("PEXPIRETIME", _KEY),
+    ("PTTL", _KEY),
+    ("RENAME", _KEY, _OTHER),
+    ("RPUSH", _KEY, ""),
+    ("SADD", _KEY, ""),
+    ("SET", _UNTAGGED, "", "NX"),
+    ("SETRANGE", _KEY, "0", ""),
+    ("SMEMBERS", _KEY),
+    ("SREM", _KEY, ""),
+    ("STRLEN", _KEY),
+    ("UNLINK", _KEY),
+    ("ZADD", _KEY, "1", ""),
+    ("ZRANGE", _KEY, "0", "1"),
+    ("ZREM", _KEY, ""),
+    ("ZSCORE", _KEY, ""),
+)
+"""What every deployment needs: each command as the service sends it, on a key like its own."""
+
+SOMETIMES: tuple[tuple[str, ...], ...] = (("WAIT", "1", "1"), ("WAITAOF", "1", "0", "1"))
+"""What makes writes safe at some levels, on some servers."""
+
+ELSEWHERE = ("ASKING", "CLUSTER SLOTS", "CONFIG GET", "ROLE")
+"""What is not asked about: a cluster or a sentinel's primary cannot be reached without it, and CONFIG has an answer of its
+own (``durability.py``)."""
+
+_ASKED = (*NEEDED, *SOMETIMES)
+_SHOWN = 8
+_KEYED = frozenset(words[0] for words in NEEDED if words[-1] == _KEY or _KEY in words or _UNTAGGED in words)
+_QUOTED = re.compile(r"'([^']+)'")
+_CHECK = """#!lua flags=no-writes
+if not redis.acl_check_cmd then return {} end -- a server of another make: each call finds out for itself
+local denied = {}
+for index, words in ipairs(cjson.decode(ARGV[1])) do
+  local known, allowed = pcall(redis.acl_check_cmd, unpack(words))
+  if not (known and allowed) then denied[#denied + 1] = index end
+end
+return denied
+"""
+
+CHECK: tuple[str, ...] = ("EVAL", _CHECK, "0", json.dumps(_ASKED))
+"""The command that asks a server which of them it denies; ``denied_commands`` reads the answer."""
+
+
+def denied_commands(reply: Any, *, sometimes: Collection[str] = ()) -> tuple[str, ...]:
+    """The needed commands that a server denies, by its answer to CHECK; ``sometimes`` names what is needed besides.
+
+    An answer may be the error that came instead.
+    """
+    if isinstance(reply, ResponseError):
+        return ("EVAL",) if is_denial(reply) else ()
+    needless = {words[0] for words in SOMETIMES} - set(sometimes)
+    asked = [_ASKED[index - 1] for index in reply]
+    return tuple(name_of(words) for words in asked if words[0] not in needless)
+
+
+def name_of(words: Sequence[str]) -> str:
+    """A command's name, with that of the subcommand where it has one."""
+    return " ".join(words[:2]) if words[0] in {"SCRIPT", "CONFIG", "CLUSTER"} else words[0]
+
+
+def is_denial(error: Exception) -> bool:
+    """Whether a server's error says that the user may not do this, or that the server has no such command."""
+    text = str(error)
+    return isinstance(error, NoPermissionError) or text.startswith(("NOPERM", "ACL failure", "unknown command"))
+
+
+def denial_behind(error: BaseException | None) -> NoPermissionError | None:
+    """The denial that an error of redis-py's comes of, if it comes of one."""
+    while error is not None and not isinstance(error, NoPermissionError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def denial(denied: Collection[str], what: str = "") -> StorePermissionDenied:
+    """The problem of commands that are denied, beginning with ``what``."""
+    user = f"{what}: the store's user" if what else "The store's user"
+    if set(denied) >= _KEYED:
+        return StorePermissionDenied(f"{user} may not use Sash's keys: allow it ~sash:*.")
+    names = sorted(denied)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    rules = " ".join("+" + name.lower().replace(" ", "|") for name in names)
+    return StorePermissionDenied(f"{user} may not run {', '.join(names[:_SHOWN])}{more}: allow it {rules} ~sash:*.")
+
+
+def denied_call(error: Exception) -> StorePermissionDenied:
+    """The problem of one call that a server denied."""
+    found = _QUOTED.search(str(error))
+    return denial((found[1].upper().replace("|", " "),) if found else _KEYED)

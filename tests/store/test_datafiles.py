@@ -1,0 +1,84 @@
+"""The embedded store's files under a running service: when they are gone, nothing more is promised."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import redis
+from api.dialogue import user
+from conftest import Served
+from store.servers import wait_until
+
+from service.store import datafiles
+from service.store.embedded import EmbeddedStore
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Served]:
+    """``sash serve`` on a directory of the test's own, with two workers."""
+    running = Served(tmp_path / "data", SASH_WORKERS="2")
+    running.start()
+    yield running
+    running.stop()
+
+
+def append(served: Served) -> httpx.Response:
+    return httpx.post(f"{served.url}/conversations/d-1/messages", json={"messages": [user("hello")]}, timeout=10)
+
+
+def ready(served: Served) -> httpx.Response:
+    return httpx.get(f"{served.url}/readyz", timeout=10)
+
+
+@pytest.mark.parametrize("deleted", [".", "appendonlydir"])
+def test_a_deleted_data_directory_is_noticed(own: Served, deleted: str) -> None:
+    """Readiness and appends are 503 within seconds, and say what to do; reads, and so an export, go on."""
+    assert append(own).status_code == 201
+    wait_until(lambda: {ready(own).status_code for _ in range(16)} == {200}, 10)  # each worker has its connections
+    shutil.rmtree(own.data_dir / deleted)
+
+    wait_until(lambda: {ready(own).status_code for _ in range(8)} == {503}, 10)
+
+    assert "export what you need" in ready(own).json()["detail"]
+    refused = append(own)
+    assert (refused.status_code, refused.json()["type"]) == (503, "/problems/store-unavailable")
+    assert "deleted" in refused.json()["detail"]
+    assert "hello" in httpx.get(f"{own.url}/conversations/d-1/export", timeout=10).text
+
+
+def test_a_directory_that_comes_back_is_well(own: Served) -> None:
+    """It was moved away and is moved back: the server wrote into it all the time."""
+    own.data_dir.rename(own.data_dir.with_name("elsewhere"))
+    wait_until(lambda: ready(own).status_code == 503, 10)
+    own.data_dir.with_name("elsewhere").rename(own.data_dir)
+    wait_until(lambda: {ready(own).status_code for _ in range(8)} == {200}, 10)
+    assert append(own).status_code == 201
+
+
+def test_files_are_told_from_others_and_a_rewrite_is_none_of_it(tmp_path: Path) -> None:
+    """A directory in the place of the old one is not it; the files that a rewrite puts in place are."""
+    with EmbeddedStore(tmp_path / "a") as store, EmbeddedStore(tmp_path / "b"):
+        identity = datafiles.identify(tmp_path / "a")
+        assert datafiles.missing(identity) == datafiles.missing("") == ""
+        before = {path.name for path in (tmp_path / "a" / "appendonlydir").iterdir()}
+        assert store.url
+        with redis.Redis.from_url(store.url) as link:
+            link.bgrewriteaof()
+            wait_until(lambda: not link.info("persistence")["aof_rewrite_in_progress"], 10)
+            wait_until(lambda: {path.name for path in (tmp_path / "a" / "appendonlydir").iterdir()} != before, 10)
+        assert datafiles.missing(identity) == ""
+        shutil.move(tmp_path / "a" / "appendonlydir", tmp_path / "c")
+        shutil.copytree(tmp_path / "c", tmp_path / "a" / "appendonlydir")
+        assert "replaced" in datafiles.missing(identity)
+
+
+def test_one_file_that_is_deleted_is_noticed(tmp_path: Path) -> None:
+    """The manifest names what must be there."""
+    with EmbeddedStore(tmp_path):
+        identity = datafiles.identify(tmp_path)
+        next((tmp_path / "appendonlydir").glob("*.incr.aof")).unlink()
+        assert "deleted" in datafiles.missing(identity)
+        (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_bytes(b"\xff\nfile")
+        assert "deleted" in datafiles.missing(identity)
