@@ -1,4 +1,4 @@
-"""Serves what Sash is measured against: ``python -m tests.bench.others NAME PORT``, set as ``sash serve`` sets its server."""
+"""Serves what Sash is measured against, as ``sash serve`` would: ``python -m tests.bench.others NAME PORT``."""
 
 import gc
 import sys

@@ -16,6 +16,7 @@ from functools import cache
 from itertools import cycle, repeat
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Self
 
 import uvloop
 
@@ -58,6 +59,7 @@ STAGES = {
     "service.core.messages": _CHECK,
     "service.core.text": _CHECK,
     "service.core.counting": _CHECK,
+    "service.core.counting:priming_tokens": _LAW,
     "service.windows": _LAW,
     "service.api.windows": _LAW,
     "service.api.windows:answer": _SPLICE,
@@ -85,7 +87,7 @@ class Sampler:
         self.stages: Counter[str] = Counter()
         self.functions: Counter[tuple[str, CodeType]] = Counter()
 
-    def __enter__(self) -> "Sampler":
+    def __enter__(self) -> Self:
         signal.signal(signal.SIGPROF, self._tick)
         signal.setitimer(signal.ITIMER_PROF, _TICK_SECONDS, _TICK_SECONDS)
         return self
@@ -189,18 +191,22 @@ def table(found: dict[str, Spent]) -> str:
     return markdown(("processor time, µs", *found), [*rows, whole])
 
 
+def run(count: int, top: int = 0) -> str:
+    """The table, and what is said below it."""
+    with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder)) as store:
+        found = uvloop.run(measure(store.url, count))
+    over_http = uvloop.run(server_us())
+    said = f"Over HTTP a worker takes {over_http:.0f} µs for the bare handler: granian's part is in none of these."
+    tops = [markdown((name, "stage", "own µs"), each.top(top), 2) for name, each in found.items() if top]
+    return "\n\n".join([table(found), said, *tops])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.stages", description=__doc__)
     parser.add_argument("--requests", type=int, default=REQUESTS, help="windows; half as many appends")
     parser.add_argument("--top", type=int, default=0, help="functions that take most, so many of each kind")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder)) as store:
-        found = uvloop.run(measure(store.url, options.requests))
-    over_http = uvloop.run(server_us())
-    print(table(found))
-    print(f"\nOver HTTP a worker takes {over_http:.0f} µs for the bare handler, {AT_ONCE} connections: granian's part comes to all.")
-    for name, each in found.items() if options.top else ():
-        print(f"\n{markdown((name, 'stage', 'own µs'), each.top(options.top), 2)}")
+    print(run(options.requests, options.top))
 
 
 if __name__ == "__main__":
