@@ -22,25 +22,33 @@ from service.store.embedded import EmbeddedStore
 from tests.bench import ways
 from tests.bench.figures import Figure
 from tests.bench.load import load, request
-from tests.bench.rig import answer_of, beside, body_of, fill, latency, machine, serving
+from tests.bench.rig import Server, answer_of, beside, body_of, fill, latency, machine, serving
 
-ROUNDS = 15
+ROUNDS = 13
 CONNECTIONS = 32
 SASH, AFTERNOON, BARE, BARE_POST, AGAIN = "Sash", "the afternoon's", "bare", "bare, of a POST", "bare, again"
 MESSAGES, SIZE = 32, 400
 CONVERSATIONS, TURNS = 64, 8
 _ALL = "?model=gpt-4o-mini&max_tokens=126976"
 _FULL = "/conversations/full/window?model=gpt-4o-mini&reserve=0"
-_RATE, _LATENCY = "{:,.0f} and {:,.0f} a second", "{:.2f} and {:.2f} ms"
+_RATE, _LATENCY = "{:,.0f} and {:,.0f} a second; {:,.0f} and {:,.0f} µs of a worker", "{:.2f} and {:.2f} ms"
 
-Rates = Mapping[str, float]
-"""Of a round: by who was asked, requests a second or, of one connection, seconds."""
+
+class Rate(NamedTuple):
+    """Requests a second or, of one connection, seconds; and processor time of the worker for each request."""
+
+    value: float
+    worker_us: float = 0.0
+
+
+Rates = Mapping[str, Rate]
+"""Of a round, by who was asked."""
 
 
 class Bench(NamedTuple):
     """Who is asked, and on which store."""
 
-    ports: Mapping[str, int]
+    servers: Mapping[str, Server]
     url: str
     lengths: tuple[int, ...]
 
@@ -50,9 +58,11 @@ async def _rates(bench: Bench, turn: int, asked: Mapping[str, tuple[list[bytes],
     found = {}
     for name in list(asked)[:: 1 if turn % 2 else -1]:
         requests, count = asked[name]
-        run = await load(bench.ports[name], requests, count=count, connections=min(CONNECTIONS, count))
+        server = bench.servers[name]
+        before = server.cpu_seconds()
+        run = await load(server.port, requests, count=count, connections=min(CONNECTIONS, count))
         assert not run.errors, f"{run.errors} of {count} requests to {name} failed"
-        found[name] = run.requests_per_second
+        found[name] = Rate(run.requests_per_second, (server.cpu_seconds() - before) / count * 1e6)
     return found
 
 
@@ -82,7 +92,7 @@ async def append_with_window(bench: Bench, turn: int) -> Rates:
     begin, body = body_of(MESSAGES - TURNS // 2, SIZE), body_of(1, SIZE)
     begins = [request("POST", f"/conversations/{name}/messages", begin) for name in names]
     for name in (SASH, AFTERNOON):
-        await load(bench.ports[name], begins, count=CONVERSATIONS, connections=4)
+        await load(bench.servers[name].port, begins, count=CONVERSATIONS, connections=4)
     asked = [request("POST", f"/conversations/{name}/messages{_ALL}", body) for name in names]
     floor, posted = [request("GET", "/window")], [request("POST", "/append", body)]
     ours = (asked, CONVERSATIONS * TURNS)
@@ -106,7 +116,8 @@ async def lengths(bench: Bench, turn: int) -> Rates:
     found = {}
     for length in bench.lengths[:: 1 if turn % 2 else -1]:
         asked = [request("GET", f"/conversations/l{length}/window?model=gpt-4o-mini&limit=32")]
-        found[str(length)] = (await load(bench.ports[SASH], asked, count=100, connections=1)).latency(0.5)
+        run = await load(bench.servers[SASH].port, asked, count=100, connections=1)
+        found[str(length)] = Rate(run.latency(0.5))
     return found
 
 
@@ -116,9 +127,9 @@ async def full(bench: Bench, turn: int) -> Rates:
     async with redis.asyncio.Redis.from_url(bench.url) as store:
         kept = await store.llen("bench:full")  # type: ignore[misc]
         floor = await latency(lambda: store.lrange("bench:full", -kept, -1), 40)
-    run = await load(bench.ports[SASH], asked, count=40, connections=1)
+    run = await load(bench.servers[SASH].port, asked, count=40, connections=1)
     assert not run.errors
-    return {SASH: run.latency(0.5), "LRANGE": floor}
+    return {SASH: Rate(run.latency(0.5)), "LRANGE": Rate(floor)}
 
 
 CALLS: tuple[Callable[[Bench, int], Awaitable[Rates]], ...] = (
@@ -186,11 +197,11 @@ _FILLED = {
 async def _fill(bench: Bench, calls: set[str]) -> None:
     for name, (identity, count, size) in _FILLED.items():
         for who in (SASH, AFTERNOON) if name in calls else ():
-            await fill(bench.ports[who], identity, count, size)
+            await fill(bench.servers[who].port, identity, count, size)
     for length in bench.lengths if "lengths" in calls else ():
-        await fill(bench.ports[SASH], f"l{length}", length, 60)
+        await fill(bench.servers[SASH].port, f"l{length}", length, 60)
     if "full" in calls:
-        window = msgspec.json.decode(answer_of(bench.ports[SASH], _FULL))
+        window = msgspec.json.decode(answer_of(bench.servers[SASH].port, _FULL))
         async with redis.asyncio.Redis.from_url(bench.url) as store:
             await store.rpush("bench:full", *map(msgspec.json.encode, window["request"]["messages"]))  # type: ignore[misc]
 
@@ -222,9 +233,10 @@ def figures_of(found: Mapping[str, list[Rates]], longest: int) -> list[Figure]:
     figures = []
     for row in (row for row in ROWS if row.call in found):
         over, under = row.over.format(long=longest), row.under
-        values = [rates[over] / rates[under] for rates in found[row.call]]
-        both = [statistics.median(rates[name] for rates in found[row.call]) for name in (over, under)]
-        note = _LATENCY.format(*(each * 1e3 for each in both)) if row.most else _RATE.format(*both)
+        values = [rates[over].value / rates[under].value for rates in found[row.call]]
+        both = [statistics.median(rates[name].value for rates in found[row.call]) for name in (over, under)]
+        worker = [statistics.mean(rates[name].worker_us for rates in found[row.call]) for name in (over, under)]
+        note = _LATENCY.format(*(each * 1e3 for each in both)) if row.most else _RATE.format(*both, *worker)
         name = row.name.format(long=f"{longest:,}")
         figures.append(Figure(name, values, row.least, row.most, row.wanted, note))
     return figures
@@ -239,13 +251,15 @@ def run(rounds: int, only: str, *, quick: bool) -> tuple[list[Figure], dict[str,
         sash = stack.enter_context(serving(store.url))
         afternoon = stack.enter_context(beside("afternoon", SASH_REDIS_URL=store.url))
         bare = stack.enter_context(beside("bare", **_sizes(sash.port)))
-        ports = {SASH: sash.port, AFTERNOON: afternoon.port, **dict.fromkeys((BARE, BARE_POST, AGAIN), bare.port)}
-        found = uvloop.run(measure(Bench(ports, store.url, lengths), rounds, only))
+        servers = {SASH: sash, AFTERNOON: afternoon, **dict.fromkeys((BARE, BARE_POST, AGAIN), bare)}
+        found = uvloop.run(measure(Bench(servers, store.url, lengths), rounds, only))
         with redis.Redis.from_url(store.url) as link:
             where = f"{machine(link.info('server'))}. {time.strftime('%Y-%m-%d')}, {rounds} rounds."  # type: ignore[arg-type]
     figures += figures_of(found, lengths[-1])
     rounds_of = found.get("lengths", [])
     points = {
-        name: statistics.median(rates[name] for rates in rounds_of) * 1e3 for name in map(str, lengths) if rounds_of
+        name: statistics.median(rates[name].value for rates in rounds_of) * 1e3
+        for name in map(str, lengths)
+        if rounds_of
     }
     return figures, points, where
