@@ -1,36 +1,56 @@
-"""Every speed figure of the README: ``python -m tests.bench``. Tables, JSON and two pictures, in about twenty minutes.
+"""Every speed figure of this folder's README: ``python -m tests.bench [speed|footprint|peers|stages …]``.
 
-On a fresh machine it installs what it compares with, and what draws, into ``.venv-peers``.
+All of them without a name, in about ten minutes. Prints each table and, with ``--readme``, puts it into the page. Peers, and
+what draws the picture, are installed into ``.venv-peers`` the first time.
 """
 
 import argparse
+import json
 import subprocess
 from pathlib import Path
 
-import uvloop
-from rich.console import Console
-
-from tests.bench import peers, speed
+from tests.bench import figures, footprint, peers, speed, stages
 
 RESULTS = Path(__file__).parent / "results"
+TABLES = ("speed", "footprint", "peers", "stages")
+
+
+def measured(name: str, options: argparse.Namespace) -> str:
+    """A table and what is said below it."""
+    if name == "speed":
+        found, points, where = speed.run(options.rounds, options.only, quick=options.quick)
+        if options.readme and points:
+            draw(points)
+        return f"{figures.table(found)}\n\n{where}"
+    if name == "footprint":
+        return figures.table(footprint.run(options.only))
+    if name == "peers":
+        return peers.run()
+    return stages.run(stages.REQUESTS)
+
+
+def draw(points: dict[str, float]) -> None:
+    """The picture of latency against history."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "latency.json").write_text(json.dumps(points) + "\n")
+    subprocess.run([peers.peers_python(), Path(__file__).parent / "pictures.py", RESULTS], check=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="100,000 messages instead of a million")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the JSON files and the pictures")
-    arguments = parser.parse_args()
-    python = peers.peers_python()
-    console = Console(width=160)
-    figures = uvloop.run(speed.measure(full=not arguments.quick, only=""))
-    speed.write(figures, arguments.out)
-    console.print(speed.table(figures))
-    rows = peers.compare()
-    peers.write(rows, arguments.out)
-    console.print(peers.table(rows))
-    console.print(peers.SKIPPED)
-    subprocess.run([python, Path(__file__).parent / "pictures.py", arguments.out], check=True)
-    console.print(f"JSON and pictures are in {arguments.out}")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"{', '.join(TABLES)}; all of them by default")
+    parser.add_argument("--only", default="", help="calls whose name holds this, of the first two tables")
+    parser.add_argument("--rounds", type=int, default=speed.ROUNDS, help="rounds of the first table")
+    parser.add_argument("--quick", action="store_true", help="100,000 messages are the longest conversation")
+    parser.add_argument("--readme", action="store_true", help="put the tables into README.md beside this file")
+    options = parser.parse_args()
+    if unknown := set(options.tables) - set(TABLES):
+        parser.error(f"no such table: {', '.join(unknown)}")
+    for name in options.tables or TABLES:
+        text = measured(name, options)
+        print(f"{text}\n", flush=True)
+        if options.readme:
+            figures.into_readme(name, text)
 
 
 main()

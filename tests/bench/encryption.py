@@ -1,7 +1,7 @@
 """What encryption at rest costs: ``python -m tests.bench.encryption``.
 
 The same conversation with and without a key on one store, each call asked in turn by one client in the service's own
-process, which holds no conversation between them, so that the difference is encryption alone. Prints milliseconds of
+process, so that the difference is encryption alone. Prints milliseconds of
 processor time that a call takes of the service, the least of several rounds so that a busy machine matters little, and
 bytes of the store a message.
 """
@@ -10,11 +10,12 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import redis.asyncio
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +25,8 @@ from service.app import create_app
 from service.operations.logging import configure_logging
 from service.settings import Settings
 from service.store.embedded import EmbeddedStore
+from tests.bench.inprocess import ask, running
+from tests.bench.rig import ROOT, nothing_held
 
 ROUNDS = 15
 CALLS = {"append": 200, "window of 32 messages": 200, "window of 128k tokens": 20, "page of 1,000 messages": 20}
@@ -31,57 +34,12 @@ TEXT = "It was a bright cold day in April, and the clocks were striking thirteen
 LONG = 2_500  # messages whose window is a little under 128k tokens
 
 
-@asynccontextmanager
-async def running(app: App) -> AsyncIterator[App]:
-    """The application between its startup and its shutdown."""
-    inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    task = asyncio.ensure_future(
-        app({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, inbox.get, outbox.put)
-    )
-    inbox.put_nowait({"type": "lifespan.startup"})
-    await outbox.get()
-    yield app
-    inbox.put_nowait({"type": "lifespan.shutdown"})
-    await task
-
-
-async def ask(app: App, method: str, path: str, body: Any = None) -> bytes:
-    """One request without a network; its answer's body."""
-    path, _, query = path.partition("?")
-    sent = [{"type": "http.request", "body": json.dumps(body).encode() if body is not None else b""}]
-    received = bytearray()
-    status = 0
-
-    async def receive() -> dict[str, Any]:
-        return sent.pop() if sent else await asyncio.Event().wait() or {}
-
-    async def send(message: Any) -> None:
-        nonlocal status
-        status = message.get("status", status)
-        received.extend(message.get("body", b""))
-
-    headers = [(b"host", b"sash"), (b"content-type", b"application/json")]
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "scheme": "http",
-        "server": ("sash", 80),
-    }
-    scope |= {"client": ("127.0.0.1", 1), "root_path": "", "method": method, "path": path, "raw_path": path.encode()}
-    scope |= {"query_string": query.encode(), "headers": headers, "state": {}, "extensions": {}}
-    await app(scope, receive, send)
-    assert 200 <= status < 300, (status, bytes(received))
-    return bytes(received)
-
-
 async def fill(app: App, conversation: str, count: int) -> None:
     for start in range(0, count, 100):
         messages = [
             {"message": {"role": "user", "content": f"{start + n} {TEXT}"}} for n in range(min(100, count - start))
         ]
-        await ask(app, "POST", f"/conversations/{conversation}/messages", {"messages": messages})
+        await ask(app, "POST", f"/conversations/{conversation}/messages", msgspec.json.encode({"messages": messages}))
 
 
 async def timed(call: Callable[[], Awaitable[Any]], times: int) -> float:
@@ -94,12 +52,11 @@ async def timed(call: Callable[[], Awaitable[Any]], times: int) -> float:
 
 async def measure(url: str) -> tuple[dict[str, list[float]], list[float]]:
     found: dict[str, list[list[float]]] = {name: [[], []] for name in CALLS}
+    same = {"SASH_REDIS_URL": url, "SASH_DURABILITY": "fast", **nothing_held(ROOT)}
     async with AsyncExitStack() as stack:
         apps = [
-            await stack.enter_async_context(
-                running(create_app(Settings(redis_url=url, durability="fast", encryption_key=keys)))
-            )
-            for keys in ((), (b"k" * 32,))
+            await stack.enter_async_context(running(create_app(Settings.read({**same, **key}))))
+            for key in ({}, {"SASH_ENCRYPTION_KEY": "6b" * 32})
         ]
         # Its own readiness asks for the key: what is measured without one is another conversation.
         for place, app in enumerate(apps):
@@ -107,7 +64,7 @@ async def measure(url: str) -> tuple[dict[str, list[float]], list[float]]:
             await fill(app, f"long-{place}", LONG)
         for _ in range(ROUNDS):
             for place, app in enumerate(apps):
-                turn = {"messages": [{"message": {"role": "user", "content": TEXT}}]}
+                turn = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": TEXT}}]})
                 calls: dict[str, Callable[[], Awaitable[Any]]] = {
                     "append": lambda app=app, turn=turn, place=place: ask(
                         app, "POST", f"/conversations/other-{place}/messages", turn

@@ -1,4 +1,4 @@
-"""What the benchmarks run on: a server, a store with conversations in it, texts, one way to time a call."""
+"""What the benchmarks run on: servers, conversations, texts, one way to time a call and one to print a table."""
 
 import os
 import platform
@@ -8,49 +8,21 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import redis.asyncio
+import msgspec
 
-from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
-from service.core.messages import Entry
-from service.core.settings import ConversationSettings, encode_settings
-from service.store.client import Client
-from service.store.conversations import Conversations
-from service.store.entries import prepare
+from tests.bench.load import load, request
 from tests.store.servers import free_port
 
 ROOT = Path(__file__).parents[2]
-TENANT = "default"
-TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
-SETTINGS = encode_settings(ConversationSettings())
-FORGETFUL = {"SASH_RECENT_BYTES": "0"}
-"""The setting of a service that holds nothing, so that all comes from the store."""
-WORDS = [
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "a",
-    "lazy",
-    "dog",
-    "while",
-    "seven",
-    "wizards",
-    "box",
-    "quietly",
-    "near",
-    "old",
-    "bridges",
-    "at",
-    "dawn",
-]
+BATCH = 100
+WORDS = "the quick brown fox jumps over a lazy dog while seven wizards box quietly near old bridges at dawn".split()  # noqa: SIM905
 
 
 def text_of(size: int, seed: int) -> str:
@@ -64,11 +36,33 @@ def text_of(size: int, seed: int) -> str:
     return f"{seed} " + " ".join(words)[:size]
 
 
-def entries_of(count: int, size: int, first: int = 0) -> list[Entry]:
+def messages_of(count: int, size: int, first: int = 0) -> list[dict[str, str]]:
     """Messages of a user and an assistant in turn."""
-    return [
-        Entry(message={"role": ("user", "assistant")[i % 2], "content": text_of(size, first + i)}) for i in range(count)
-    ]
+    return [{"role": ("user", "assistant")[i % 2], "content": text_of(size, i)} for i in range(first, first + count)]
+
+
+def body_of(count: int, size: int, first: int = 0) -> bytes:
+    """The body that appends so many messages."""
+    return msgspec.json.encode({"messages": [{"message": each} for each in messages_of(count, size, first)]})
+
+
+async def fill(port: int, identity: str, count: int, size: int) -> None:
+    """A conversation of ``count`` messages of ``size`` characters, over HTTP: every version, and others, can be asked."""
+    path, firsts = f"/conversations/{identity}/messages", range(0, count, BATCH)
+    different = [request("POST", path, body_of(min(BATCH, count - first), size, first)) for first in firsts[:50]]
+    whole = [different[place % len(different)] for place in range(count // BATCH)]
+    rest = [request("POST", path, body_of(count % BATCH, size, count))] if count % BATCH else []
+    for asked in (whole, rest):
+        run = await load(port, asked, count=len(asked), connections=min(4, len(asked)))
+        assert not run.errors
+
+
+def answer_of(port: int, path: str, body: bytes | None = None) -> bytes:
+    """The body of one answer; a body asks by POST."""
+    url, headers = f"http://127.0.0.1:{port}{path}", {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as answer:
+        found: bytes = answer.read()
+    return found
 
 
 def machine(facts: dict[str, Any]) -> str:
@@ -80,6 +74,12 @@ def machine(facts: dict[str, Any]) -> str:
         model = platform.processor() or platform.machine()
     kept = f"Valkey {facts['valkey_version']}" if "valkey_version" in facts else f"Redis {facts['redis_version']}"
     return f"{model}, {os.cpu_count()} processors; Python {platform.python_version()}, {kept}, appendfsync always"
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 1) -> str:
+    """A table; columns from ``numbers`` on are set to the right."""
+    rule = ["---" if place < numbers else "---:" for place in range(len(head))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,30 @@ class Server:
 @contextmanager
 def serving(url: str, *, workers: int = 1, tree: Path = ROOT, **settings: str) -> Iterator[Server]:
     """``sash serve`` of the files in ``tree`` on a free port, on the store at ``url``; ``settings`` are its variables."""
+    environ = {"SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "info", **nothing_held(tree), **settings}
+    with started(["service", "serve", "--workers", str(workers), "--port"], tree=tree, **environ) as server:
+        yield server
+
+
+def nothing_held(tree: Path) -> dict[str, str]:
+    """What keeps a version that could hold conversations between requests from doing so."""
+    settings = (tree / "service" / "settings.py").read_text()
+    return {"SASH_RECENT_BYTES": "0"} if "SASH_RECENT_BYTES" in settings else {}
+
+
+@contextmanager
+def beside(name: str, **environ: str) -> Iterator[Server]:
+    """A service that Sash is measured against, ``bare`` or ``afternoon``, on a free port."""
+    with started(["tests.bench.others", name], tree=ROOT, **environ) as server:
+        yield server
+
+
+@contextmanager
+def started(module: Sequence[str], *, tree: Path, **environ: str) -> Iterator[Server]:
+    """``python -m`` of the module on a free port, which is put behind its arguments."""
     port = free_port()
-    environ = {**os.environ, "SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "warning", "PYTHONPATH": str(tree), **settings}
-    command = [sys.executable, "-m", "service", "serve", "--port", str(port), "--workers", str(workers)]
+    environ = {**os.environ, "PYTHONPATH": str(tree), **environ}
+    command = [sys.executable, "-m", *module, str(port)]
     process = subprocess.Popen(command, cwd=tree, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         wait_until_ready(port)
@@ -152,24 +173,3 @@ async def latency(call: Callable[[], Awaitable[object]], count: int) -> float:
         await call()
         taken.append(time.perf_counter() - started)
     return statistics.median(taken)
-
-
-class Bench:
-    """The store, a client of its own, and what is in it."""
-
-    def __init__(self, url: str, *, full: bool) -> None:
-        self.url = url
-        self.client = Client(url, timeout_seconds=60)
-        self.conversations = Conversations(self.client)
-        self.redis = redis.asyncio.Redis.from_url(url)
-        self.million = 1_000_000 if full else 100_000
-
-    async def fill(self, identity: str, count: int, size: int) -> None:
-        """A conversation of ``count`` messages of ``size`` characters."""
-        for first in range(0, count, 100):
-            await self.append(identity, entries_of(min(100, count - first), size, first % 5000))
-
-    async def append(self, identity: str, entries: list[Entry]) -> None:
-        """What the service does to append, beneath HTTP."""
-        prepared = prepare(entries, TEMPLATE, 1)
-        await self.conversations.append(TENANT, identity, prepared, settings=SETTINGS, if_match="", now_ms=1)

@@ -2,8 +2,7 @@
 
 Memory is MEMORY USAGE of every key, all of it sampled. Processor time is what the worker and the store's main thread used
 while a known number of calls was answered, over 32 connections: it says what a call costs whoever else is busy, while
-calls a second depend on it. The worker holds no conversations in its memory, so each window is read from the store.
-Medians of several rounds, with the least and the most.
+calls a second depend on it. Medians of several rounds, with the least and the most.
 """
 
 import argparse
@@ -28,7 +27,6 @@ WINDOW = 32
 CONNECTIONS = 32
 CONVERSATIONS = 200
 LONG = 10_000
-CROWD = 900
 """Conversations of 100 messages: more than a worker may hold."""
 
 
@@ -91,16 +89,6 @@ async def stored(server: Server, store: redis.Redis, messages: int) -> int:
     return memory_bytes(store, name)
 
 
-async def held(server: Server) -> int:
-    """Bytes by which a worker grows until it holds as many conversations as it may."""
-    names = [f"held-{number}" for number in range(CROWD)]
-    await answered(server, [append(name, range(100)) for name in names], CROWD)
-    before = server.resident_bytes()
-    for _ in range(3):
-        await answered(server, [request("GET", f"/conversations/{name}/window?model={MODEL}") for name in names], CROWD)
-    return server.resident_bytes() - before
-
-
 def spread(values: list[float], form: str = ",.0f") -> str:
     """The median, and between what it lies."""
     return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
@@ -111,7 +99,6 @@ async def run(rounds: int, calls: int) -> None:
         tempfile.TemporaryDirectory(prefix="sash-sizing-") as folder,
         EmbeddedStore(Path(folder) / "data") as embedded,
         serving(embedded.url) as server,
-        serving(embedded.url) as holding,
         redis.Redis.from_url(embedded.url, decode_responses=True) as store,
     ):
         names = [f"c-{number}" for number in range(CONVERSATIONS)]
@@ -131,7 +118,7 @@ async def run(rounds: int, calls: int) -> None:
                 costs[kind].append(await cost(server, store, requests, calls))
         print_calls(costs)
         one, twenty, long = [await stored(server, store, messages) for messages in (1, 20, LONG)]
-        print_memory(one=one, twenty=twenty, long=long, resident=server.resident_bytes(), held=await held(holding))
+        print_memory(one=one, twenty=twenty, long=long, resident=server.resident_bytes())
         where = machine(store.info("server"))
         print(f"\n{where}. {time.strftime('%Y-%m-%d')}, {rounds} rounds of {calls:,} calls of each kind.")
 
@@ -149,14 +136,13 @@ def print_calls(costs: dict[str, list[Cost]]) -> None:
         print(f"| {kind} | {' | '.join(cells)} |")
 
 
-def print_memory(*, one: int, twenty: int, long: int, resident: int, held: int) -> None:
+def print_memory(*, one: int, twenty: int, long: int, resident: int) -> None:
     print("\n| memory | |\n| --- | ---: |")
     print(f"| a message of {MESSAGE_BYTES} bytes, in a conversation of {LONG:,} | {long / LONG:,.0f} B |")
     print(f"| a conversation of one such message | {one:,} B |")
     print(f"| a conversation of 20 | {twenty:,} B |")
     print(f"| a million conversations of 20 | {twenty / 1e3:,.1f} GB |")
-    print(f"| a worker that holds no conversations | {resident / 1e6:,.0f} MB |")
-    print(f"| what it holds beside, when conversations of 100 take all of `SASH_RECENT_BYTES` | {held / 1e6:,.0f} MB |")
+    print(f"| a worker | {resident / 1e6:,.0f} MB |")
 
 
 def main() -> None:

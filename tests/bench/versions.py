@@ -13,28 +13,34 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import msgspec
 import uvloop
 from rich.console import Console
 from rich.table import Table
 
 from service.store.embedded import EmbeddedStore
 from tests.bench.load import load, request
-from tests.bench.rig import Server, entries_of, serving, text_of
+from tests.bench.rig import Server, body_of, fill, serving
 
 ROUNDS = 9
-_TURN = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": text_of(1024, 1)}}]})
 _WINDOW = "/conversations/{}/window?model=gpt-4o-mini&reserve=0"
-_SHORT, _FULL = request("GET", _WINDOW.format("short")), request("GET", _WINDOW.format("full"))
-_SAID = msgspec.json.encode({"messages": [{"message": {"role": "user", "content": "and then?"}}]})
+_TURN = "/conversations/{}/messages{}"
 CALLS = {
     "GET /livez": ([request("GET", "/livez")], 1_500, 32),
-    "window of 32 messages": ([_SHORT], 1_200, 32),
-    "append of 1 KB": ([request("POST", "/conversations/turns/messages", _TURN)], 600, 32),
-    "window of 128,000 tokens": ([_FULL], 80, 1),
-    "the same after an append": ([request("POST", "/conversations/full/messages", _SAID), _FULL], 80, 1),
+    "window of 32 messages": ([request("GET", _WINDOW.format("short"))], 1_200, 32),
+    "append of 1 KB": ([request("POST", _TURN.format("turns", ""), body_of(1, 1024))], 600, 32),
+    "append of 400 B with a window of 32": (
+        [request("POST", _TURN.format("both", "?model=gpt-4o-mini&limit=32"), body_of(1, 400))],
+        600,
+        32,
+    ),
+    "window of 8,000 tokens out of 1,400 messages": (
+        [request("GET", _WINDOW.format("full") + "&max_tokens=8000")],
+        600,
+        32,
+    ),
+    "window of 128,000 tokens": ([request("GET", _WINDOW.format("full"))], 80, 1),
 }
-"""What is asked in turn, how many requests a round, over how many connections. The last is what is timed."""
+"""What is asked in turn, how many requests a round, over how many connections."""
 
 Measured = dict[tuple[str, str], list[tuple[float, float]]]
 """By call and commit: CPU and median latency of each round, in microseconds."""
@@ -66,17 +72,10 @@ def running(commit: str) -> Iterator[Server]:
         yield server
 
 
-async def fill(server: Server) -> None:
-    for name, count, size in (("short", 32, 400), ("full", 1_400, 450)):
-        for first in range(0, count, 100):
-            entries = [{"message": entry.message} for entry in entries_of(min(100, count - first), size, first)]
-            body = msgspec.json.encode({"messages": entries})
-            await load(server.port, [request("POST", f"/conversations/{name}/messages", body)], count=1, connections=1)
-
-
 async def measure(servers: dict[str, Server]) -> Measured:
     for server in servers.values():
-        await fill(server)
+        await fill(server.port, "short", 32, 400)
+        await fill(server.port, "full", 1_400, 450)
     found: Measured = {}
     for turn in range(ROUNDS + 1):
         for call, (asked, count, connections) in CALLS.items():
@@ -84,8 +83,7 @@ async def measure(servers: dict[str, Server]) -> Measured:
                 before = server.cpu_seconds()
                 run = await load(server.port, asked, count=count, connections=connections)
                 assert not run.errors
-                latency = statistics.median(run.latencies[len(asked) - 1 :: len(asked)])
-                taken = (server.cpu_seconds() - before) / count * len(asked) * 1e6, latency * 1e6
+                taken = (server.cpu_seconds() - before) / count * 1e6, run.latency(0.5) * 1e6
                 if turn:  # the first warms up
                     found.setdefault((call, commit), []).append(taken)
     return found

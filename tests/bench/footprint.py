@@ -1,0 +1,144 @@
+"""What Sash takes of a machine: the second table. Round trips, stored bytes, memory, a second worker, the start."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import redis
+import uvloop
+
+from service.store.embedded import EmbeddedStore
+from tests.bench.figures import Figure
+from tests.bench.load import load, request
+from tests.bench.rig import Server, body_of, fill, messages_of, serving, wait_until_ready
+from tests.store.servers import free_port
+
+ROUNDS = 3
+_WINDOW = "/conversations/c32/window?model=gpt-4o-mini"
+_STORED, _STORED_SIZE = 5_000, 365
+
+
+class Bench(NamedTuple):
+    """The server, its store, and a link to look into that."""
+
+    server: Server
+    url: str
+    store: redis.Redis
+
+
+async def round_trips(bench: Bench) -> list[Figure]:
+    """How often the store reads from a connection for each of the requests, which come one at a time.
+
+    What the service asks for by itself now and then is among them: a hundredth or two.
+    """
+    turn = request("POST", "/conversations/trips/messages?model=gpt-4o-mini&limit=32", body_of(1, 400))
+    figures = []
+    for name, asked in (("window", request("GET", _WINDOW)), ("append with its window", turn)):
+        await load(bench.server.port, [asked], count=1, connections=1)
+        before = _reads(bench.store)
+        await load(bench.server.port, [asked], count=1_000, connections=1)
+        each = (_reads(bench.store) - before) / 1_000
+        figures.append(Figure(f"round trips to the store for the usual {name}", [each], most=1.05))
+    return figures
+
+
+def _reads(store: redis.Redis) -> int:
+    found: dict[str, int] = store.info("stats")  # type: ignore[assignment]
+    return found["total_reads_processed"]
+
+
+async def stored_bytes(bench: Bench) -> list[Figure]:
+    """MEMORY USAGE of every key of a conversation, for each byte of its messages."""
+    await fill(bench.server.port, "size", _STORED, _STORED_SIZE)
+    bodies = sum(len(msgspec.json.encode(each)) for each in messages_of(_STORED, _STORED_SIZE))
+    used = sum(bench.store.memory_usage(key, samples=0) or 0 for key in bench.store.scan_iter("*/size}*", count=1_000))  # type: ignore[misc]
+    note = f"{bodies / _STORED:.0f} bytes a message"
+    return [Figure("stored bytes for each byte of message JSON", [used / bodies], most=1.5, note=note)]
+
+
+async def two_workers(bench: Bench) -> list[Figure]:
+    """Windows of a history in the body, for which no store is asked.
+
+    Beside them what two processes that only count get done against one, which is what the machine has to give.
+    """
+    entries = [{"message": message} for message in messages_of(32, 400)]
+    asked = [request("POST", "/window", msgspec.json.encode({"model": "gpt-4o-mini", "messages": entries}))]
+    values, given = [], 2 * _counting(1) / _counting(2)
+    with serving(bench.url, workers=2) as pair:
+        for _ in range(ROUNDS):
+            alone, both = [await load(each.port, asked, count=1_500, connections=32) for each in (bench.server, pair)]
+            assert not alone.errors + both.errors
+            values.append(both.requests_per_second / alone.requests_per_second)
+    note = f"two processes that only count: {given:.2f}"
+    return [Figure("two workers / one, windows of a history in the body", values, least=1.7, note=note)]
+
+
+def _counting(processes: int) -> float:
+    """Seconds that so many processes take to count, all at once."""
+    command = [sys.executable, "-c", "for _ in range(8_000_000): pass"]
+    started = time.perf_counter()
+    for process in [subprocess.Popen(command) for _ in range(processes)]:
+        process.wait()
+    return time.perf_counter() - started
+
+
+async def flat_memory(bench: Bench) -> list[Figure]:
+    """Whether a worker grows with what it is asked."""
+    body = body_of(1, 400)
+    writes = [request("POST", f"/conversations/m{place}/messages", body) for place in range(10_000)]
+    reads = [request("GET", f"/conversations/m{place}/window?model=gpt-4o-mini") for place in range(10_000)]
+    for asked in (writes, reads):
+        await load(bench.server.port, asked, count=10_000, connections=32)
+    before = bench.server.resident_bytes()
+    await load(bench.server.port, reads, count=50_000, connections=32)
+    after = bench.server.resident_bytes()
+    name = "a worker's memory after 70,000 requests over 10,000 conversations / after 20,000"
+    return [Figure(name, [after / before], most=1.05, note=f"{after / 1e6:.0f} MB")]
+
+
+async def start_to_ready(bench: Bench) -> list[Figure]:
+    """From the start of the process to the first 200 of /readyz, with the embedded store."""
+    took = []
+    environ = {name: value for name, value in os.environ.items() if name != "SASH_REDIS_URL"}
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory() as folder:
+            port = free_port()
+            command = [sys.executable, "-m", "service", "serve", "--data-dir", folder, "--port", str(port)]
+            started = time.perf_counter()
+            process = subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            wait_until_ready(port)
+            took.append(time.perf_counter() - started)
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+    return [Figure("start to ready with the embedded store, seconds", took, most=2)]
+
+
+CALLS: tuple[Callable[[Bench], Awaitable[list[Figure]]], ...] = (
+    round_trips,
+    stored_bytes,
+    two_workers,
+    flat_memory,
+    start_to_ready,
+)
+
+
+async def _measure(bench: Bench, only: str) -> list[Figure]:
+    await fill(bench.server.port, "c32", 32, 400)
+    return [figure for call in CALLS if only in call.__name__ for figure in await call(bench)]
+
+
+def run(only: str) -> list[Figure]:
+    """The figures of the calls whose name holds ``only``."""
+    with ExitStack() as stack:
+        store = stack.enter_context(EmbeddedStore(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        server = stack.enter_context(serving(store.url))
+        link = stack.enter_context(redis.Redis.from_url(store.url))
+        return uvloop.run(_measure(Bench(server, store.url, link), only))

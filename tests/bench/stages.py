@@ -1,0 +1,213 @@
+"""Where a request's processor time goes, by stage: ``python -m tests.bench.stages [--top N]``.
+
+In one process, warm, sixteen requests at once, as a worker of ``sash serve`` runs them. The kernel's timer of processor time
+interrupts now and then; the innermost function that ``STAGES`` names says whose time it was. Nothing is wrapped and nothing
+slows down. Prints microseconds a request as a table; ``--top`` adds the functions that take most.
+"""
+
+import argparse
+import asyncio
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import cycle, repeat
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Self
+
+import uvloop
+
+from service.api.edge import App
+from service.store.embedded import EmbeddedStore
+from tests.bench import bare
+from tests.bench.inprocess import ask, running, worker
+from tests.bench.load import load, request
+from tests.bench.rig import beside, body_of, markdown
+
+AT_ONCE = 16
+REQUESTS = 32_000
+MESSAGES, SIZE = 32, 400
+_TICK_SECONDS = 0.001  # the kernel rounds it up to its own
+_TURNS = 8
+_LOOP = "server: the loop's tasks and callbacks"
+_ROUTING = "routing, query and answer"
+_EDGE = "key and deadline"
+_ASK = "ask and parse"
+_CHECK = "check and count what is appended"
+_LAW = "law"
+_SPLICE = "splice"
+_SAID = "log and figures"
+STAGES = {
+    "tests.bench": _LOOP,
+    "litestar": _ROUTING,
+    "service.api": _ROUTING,
+    "service.api.drain": _EDGE,
+    "service.api.edge": _EDGE,
+    "service.api.keys": _EDGE,
+    "service.api.large": _EDGE,
+    "service.api.idempotency": _EDGE,
+    "service.store.limits": _EDGE,
+    "service.store.entries:new_id": _EDGE,
+    "service.store": _ASK,
+    "redis": _ASK,
+    "service.api.messages:_prepared": _CHECK,
+    "service.store.entries": _CHECK,
+    "service.core": _LAW,
+    "service.core.messages": _CHECK,
+    "service.core.text": _CHECK,
+    "service.core.counting": _CHECK,
+    "service.core.counting:priming_tokens": _LAW,
+    "service.windows": _LAW,
+    "service.api.windows": _LAW,
+    "service.api.windows:answer": _SPLICE,
+    "service.api.windows:_window_head": _SPLICE,
+    "service.core.render": _SPLICE,
+    "service.operations": _SAID,
+    "service.api.observed": _SAID,
+    "service.api.edge:Edge._done": _SAID,
+    "structlog": _SAID,
+}
+"""Stage by package, module or function (``module:name``); the longest that begins a function's name says it."""
+
+
+@cache
+def _stage(module: str, name: str) -> str | None:
+    place = f"{module}:{name}"
+    found = [known for known in STAGES if place == known or place.startswith((f"{known}.", f"{known}:"))]
+    return STAGES[max(found, key=len)] if found else None
+
+
+class Sampler:
+    """Counts, at each tick of processor time, the stage that it went to, and the function."""
+
+    def __init__(self) -> None:
+        self.stages: Counter[str] = Counter()
+        self.functions: Counter[tuple[str, CodeType]] = Counter()
+
+    def __enter__(self) -> Self:
+        signal.signal(signal.SIGPROF, self._tick)
+        signal.setitimer(signal.ITIMER_PROF, _TICK_SECONDS, _TICK_SECONDS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)
+
+    def _tick(self, _: int, frame: FrameType | None) -> None:
+        while frame is not None:
+            module = frame.f_globals.get("__name__", "")
+            stage = _stage(module, frame.f_code.co_qualname)
+            if stage is not None:
+                self.stages[stage] += 1
+                self.functions[module, frame.f_code] += 1
+                return
+            frame = frame.f_back
+        self.stages[_LOOP] += 1
+
+
+class Spent:
+    """Microseconds of processor time that one of so many requests took, and the sampler's view of them."""
+
+    def __init__(self, seconds: float, requests: int, sampler: Sampler) -> None:
+        self.each_us = seconds / requests * 1e6
+        self.sampler = sampler
+        self._unit = self.each_us / max(1, sampler.stages.total())
+
+    def stage_us(self, name: str) -> float:
+        return self.sampler.stages[name] * self._unit
+
+    def top(self, count: int) -> list[tuple[str, str, str]]:
+        found = self.sampler.functions.most_common(count)
+        return [
+            (f"{module}:{code.co_qualname}", _stage(module, code.co_qualname) or "", f"{ticks * self._unit:.1f}")
+            for (module, code), ticks in found
+        ]
+
+
+async def spent(targets: Iterable[tuple[App, str, str, bytes]], count: int) -> Spent:
+    """Ask for so many, sixteen at once, after a tenth of them to warm up."""
+    asked, sampler = iter(targets), Sampler()
+
+    async def some(number: int) -> None:
+        for _ in range(number):
+            await ask(*next(asked))
+
+    async def all_of(number: int) -> None:
+        await asyncio.gather(*(some(number // AT_ONCE) for _ in range(AT_ONCE)))
+
+    await all_of(count // 10)
+    started = time.process_time()
+    with sampler:
+        await all_of(count)
+    return Spent(time.process_time() - started, count // AT_ONCE * AT_ONCE, sampler)
+
+
+async def turns(app: App, count: int) -> Iterator[tuple[App, str, str, bytes]]:
+    """Appends with their windows, eight to each conversation, so that 32 messages are what a window has on average."""
+    names = [f"t{number}" for number in range(count // _TURNS + AT_ONCE)]
+    begin, turn = body_of(MESSAGES - _TURNS // 2, SIZE), body_of(1, SIZE)
+    for name in names:
+        await ask(app, "POST", f"/conversations/{name}/messages", begin)
+    return (
+        (app, "POST", f"/conversations/{name}/messages?model=gpt-4o-mini", turn)
+        for first in range(0, len(names), AT_ONCE)
+        for _ in range(_TURNS)
+        for name in names[first : first + AT_ONCE]
+    )
+
+
+async def measure(url: str, count: int) -> dict[str, Spent]:
+    """What each kind of request takes."""
+    found = {}
+    async with worker(url) as app:
+        for place in range(AT_ONCE):
+            await ask(app, "POST", f"/conversations/w{place}/messages", body_of(MESSAGES, SIZE, place))
+        windows = [(app, "GET", f"/conversations/w{place}/window?model=gpt-4o-mini", b"") for place in range(AT_ONCE)]
+        found["window of 32"] = await spent(cycle(windows), count)
+        found["append with window"] = await spent(await turns(app, count), count // 2)
+        found["`GET /livez`"] = await spent(repeat((app, "GET", "/livez", b"")), count)
+    async with running(bare.application()) as floor:
+        found["bare handler"] = await spent(repeat((floor, "GET", "/window", b"")), count)
+    return found
+
+
+async def server_us() -> float:
+    """Processor time of a worker for a bare handler over HTTP."""
+    with beside("bare") as server:
+        asked = [request("GET", "/window")]
+        await load(server.port, asked, count=2_000, connections=AT_ONCE)
+        before = server.cpu_seconds()
+        await load(server.port, asked, count=10_000, connections=AT_ONCE)
+        return (server.cpu_seconds() - before) / 10_000 * 1e6
+
+
+def table(found: dict[str, Spent]) -> str:
+    stages = list(dict.fromkeys(STAGES.values()))
+    rows = [(stage, *(f"{each.stage_us(stage):.0f}" for each in found.values())) for stage in stages]
+    whole = ("**together**", *(f"**{each.each_us:.0f}**" for each in found.values()))
+    return markdown(("processor time, µs", *found), [*rows, whole])
+
+
+def run(count: int, top: int = 0) -> str:
+    """The table, and what is said below it."""
+    with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder)) as store:
+        found = uvloop.run(measure(store.url, count))
+    over_http = uvloop.run(server_us())
+    said = f"Over HTTP a worker takes {over_http:.0f} µs for the bare handler: granian's part is in none of these."
+    tops = [markdown((name, "stage", "own µs"), each.top(top), 2) for name, each in found.items() if top]
+    return "\n\n".join([table(found), said, *tops])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.stages", description=__doc__)
+    parser.add_argument("--requests", type=int, default=REQUESTS, help="windows; half as many appends")
+    parser.add_argument("--top", type=int, default=0, help="functions that take most, so many of each kind")
+    options = parser.parse_args()
+    print(run(options.requests, options.top))
+
+
+if __name__ == "__main__":
+    main()
