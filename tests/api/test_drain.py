@@ -73,7 +73,7 @@ def test_a_client_that_reads_nothing_is_cut_at_the_deadline(tmp_path: Path) -> N
         with socket.socket() as mute:
             mute.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             mute.connect(("127.0.0.1", port))
-            mute.sendall(b"GET /conversations/large/messages HTTP/1.1\r\nHost: sash\r\n\r\n")
+            mute.sendall(b"GET /conversations/large/messages HTTP/1.1\r\nHost: localhost\r\n\r\n")
             time.sleep(2.5)
             came = 0
             with contextlib.suppress(ConnectionResetError):

@@ -207,7 +207,7 @@ def scope_of(path: str, method: str = "POST") -> dict[str, Any]:
         "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
-        "headers": [(b"content-type", b"application/json")],
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
         "client": ("127.0.0.1", 1),
         "server": ("sash", 80),
         "state": {},

@@ -61,7 +61,7 @@ async def ask(app: App, method: str, path: str, body: Any = None) -> bytes:
         status = message.get("status", status)
         received.extend(message.get("body", b""))
 
-    headers = [(b"host", b"sash"), (b"content-type", b"application/json")]
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
