@@ -38,7 +38,7 @@ FIGURES_PATHS = frozenset({"/metrics", "/stats"})
 _LEAST_BYTES_A_SECOND = 1000
 _BEHIND_SECONDS = 0.25
 _AT_ONCE_SECONDS = 0.002
-_PAUSE_SECONDS = 1.0
+_PAUSE_SHARE = 0.1  # of the patience with a body
 _STREAMED = "/conversations/import"  # never in memory, and bounded by itself
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
 _SLASH_IN_NAME = b"/models/"  # a model's name may hold one, and clients encode names
@@ -236,7 +236,7 @@ class _Asked:
         self.waiting = True
         began = time.monotonic()
         if self._waits > 1 and self._behind_seconds > _BEHIND_SECONDS:
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(self._patience_seconds * _PAUSE_SHARE)
         looked = time.monotonic()
         message = await self._receive()
         self.waiting = False

@@ -75,6 +75,26 @@ def test_bad_input_over_a_socket(served: Served) -> None:
     assert httpx.get(f"{served.url}/conversations/bad").status_code == 404
 
 
+@pytest.mark.parametrize("size", [1, 100])
+def test_small_chunks_that_come_at_once(served: Served, size: int) -> None:
+    """Two kilobytes in chunks of any size are an append, and an import, like any other."""
+    entry = {"message": {"role": "user", "content": "x" * 2000}}
+    appended = json.dumps({"messages": [entry]}).encode()
+    imported = json.dumps({"id": "chunked"}).encode() + b"\n" + json.dumps(entry).encode()
+    for path, media_type, body in (
+        ("/conversations/chunked/messages", "application/json", appended),
+        ("/conversations/import", "application/x-ndjson", imported),
+    ):
+        chunks = [body[at : at + size] for at in range(0, len(body), size)]
+        headers = {"Content-Type": media_type}
+        started = time.monotonic()
+        answer = httpx.post(f"{served.url}{path}", content=iter(chunks), headers=headers, timeout=20)
+
+        assert answer.status_code == 201, answer.text
+        assert time.monotonic() - started < 5
+        httpx.delete(f"{served.url}/conversations/chunked").raise_for_status()
+
+
 def test_a_restart_loses_nothing(served: Served) -> None:
     """What was acknowledged is there after the service is killed, its store with it, and after it is stopped."""
     talk(served.url, "kept").raise_for_status()
