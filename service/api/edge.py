@@ -13,7 +13,8 @@ from typing import Any
 
 from service.api.browsers import Cors
 from service.api.connections import Connections
-from service.api.errors import PROBLEM_TYPE, render, too_large_body
+from service.api.errors import PROBLEM_TYPE, render
+from service.api.incoming import Incoming
 from service.api.keys import DEFAULT_TENANT, Keys
 from service.api.paths import Paths
 from service.operations.line import begin_line
@@ -35,10 +36,6 @@ OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboa
 FIGURES_PATHS = frozenset({"/metrics", "/stats"})
 """What needs the key of SASH_METRICS_KEY where keys are on: figures of all tenants."""
 
-_LEAST_BYTES_A_SECOND = 1000
-_BEHIND_SECONDS = 0.25
-_AT_ONCE_SECONDS = 0.002
-_PAUSE_SHARE = 0.1  # of the patience with a body
 _STREAMED = "/conversations/import"  # never in memory, and bounded by itself
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
 _SLASH_IN_NAME = b"/models/"  # a model's name may hold one, and clients encode names
@@ -84,7 +81,7 @@ class Edge:
             return
         started = time.perf_counter()
         line = begin_line()
-        asked = _Asked(receive, self._timeout_seconds)
+        asked = Incoming(receive, self._timeout_seconds)
         span = self._tracing.begin(read_traceparent(_header(scope, b"traceparent")))
         answer = _Answer(send, request_id=_request_id(scope), method=scope["method"], span=span)
         if self._cors is not None:
@@ -135,7 +132,7 @@ class Edge:
         if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
             raise NotFound("There is nothing at this path: no id holds a slash.")
 
-    async def _tenant(self, scope: Scope, asked: "_Asked") -> str:
+    async def _tenant(self, scope: Scope, asked: Incoming) -> str:
         """Whose request it is, counted and bounded by what the tenant may send."""
         if scope["path"] in OPEN_PATHS:
             return DEFAULT_TENANT
@@ -208,51 +205,6 @@ def _too_slow(seconds: float, *, waiting: bool) -> Problem:
     return DeadlineExceeded(f"The request was not done in {seconds:g} seconds; try again.")
 
 
-class _Asked:
-    """What comes in: knows whether the application waits for more of the body, and how slowly it comes.
-
-    The body is judged by its bytes over the time that was waited for them, whatever their pieces: each byte makes up for
-    a millisecond. A body that is behind by ``patience_seconds`` is refused. Each look for bytes costs every other request
-    the same, however few came, so a body that is behind, and kept the last two looks waiting, is left alone for a moment.
-    """
-
-    def __init__(self, receive: Receive, patience_seconds: float) -> None:
-        self._receive = receive
-        self.waiting = False
-        self._patience_seconds = patience_seconds
-        self._behind_seconds = 0.0
-        self._waits = 0
-        self._most_bytes: int | None = None
-        self._came_bytes = 0
-
-    def bound(self, most_bytes: int, length: bytes) -> None:
-        """Let no longer body in. Raises TooLarge where its length is known and over that."""
-        self._most_bytes = most_bytes
-        if length.isdigit() and int(length[:20]) > most_bytes:
-            raise too_large_body(most_bytes)
-
-    async def receive(self) -> Message:
-        """The next piece. Raises TooLarge, RequestTimeout."""
-        self.waiting = True
-        began = time.monotonic()
-        if self._waits > 1 and self._behind_seconds > _BEHIND_SECONDS:
-            await asyncio.sleep(self._patience_seconds * _PAUSE_SHARE)
-        looked = time.monotonic()
-        message = await self._receive()
-        self.waiting = False
-        size = len(message.get("body", b""))
-        self._came_bytes += size
-        if self._most_bytes is not None and self._came_bytes > self._most_bytes:
-            raise too_large_body(self._most_bytes)
-        if message.get("more_body"):
-            now = time.monotonic()
-            self._waits = self._waits + 1 if now - looked > _AT_ONCE_SECONDS else 0
-            self._behind_seconds = max(0.0, self._behind_seconds + now - began - size / _LEAST_BYTES_A_SECOND)
-            if self._behind_seconds > self._patience_seconds:
-                raise RequestTimeout(f"The body comes slower than {_LEAST_BYTES_A_SECOND} bytes a second.")
-        return message
-
-
 class _Answer:
     """What is sent: watches the status and size, adds headers that every answer has, drops the body of a HEAD."""
 
@@ -269,8 +221,10 @@ class _Answer:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = [_with_head(name, value) for name, value in message.get("headers", ())]
-            names = {name for name, _ in headers}
+            headers = list(message.get("headers", ()))
+            names = [name for name, _ in headers]
+            if b"allow" in names:
+                headers = [_with_head(name, value) for name, value in headers]
             if b"cache-control" not in names:
                 headers.append(_ASK_AGAIN if b"etag" in names and self.reads else _NO_STORE)
             headers += ((b"x-request-id", self.request_id.encode()), _NO_SNIFFING, *self.more)
