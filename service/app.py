@@ -8,6 +8,7 @@
 """
 
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -31,6 +32,7 @@ from service.api import (
     usage,
     window,
 )
+from service.api.browsers import Cors, loopback_hosts
 from service.api.context import Context
 from service.api.edge import App, Edge
 from service.api.idempotency import Idempotent
@@ -153,12 +155,14 @@ def create_app(settings: Settings) -> App:
                 max_import_bytes=settings.max_import_bytes,
             )
         ),
-        keys=Keys(settings.api_keys, ApiKeys(client), required=settings.require_keys),
+        keys=Keys(settings.api_keys, ApiKeys(client), required=settings.require_keys, metrics_key=settings.metrics_key),
         paths=paths,
         limits=RateLimits(client, settings.rate_limit),
         timeout_seconds=settings.request_timeout_seconds,
         metrics=metrics,
         tracing=tracing,
+        hosts=_hosts(settings),
+        cors=Cors(settings.cors_origins) if settings.cors_origins else None,
     )
 
 
@@ -173,6 +177,13 @@ def read_models(settings: Settings) -> dict[str, Model]:
         raise SettingsError(
             (f"SASH_MODELS_FILE is {str(settings.models_file)!r}, which cannot be used: {reason}",)
         ) from None
+
+
+def _hosts(settings: Settings) -> re.Pattern[bytes] | None:
+    """The hosts that are answered. A key, or an operator who lets everyone in, does what a host's name would."""
+    if settings.loopback and settings.anonymous and not settings.allow_anonymous:
+        return loopback_hosts(settings.host)
+    return None
 
 
 def _summarizer(settings: Settings, conversations: Conversations, histories: Histories) -> Summarizer | None:

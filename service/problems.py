@@ -17,6 +17,7 @@
     ├── PreconditionFailed      412  If-Match names another version
     ├── TooLarge                413
     ├── UnsupportedMediaType    415
+    ├── MisdirectedRequest      421  Host is not a name of this service
     ├── Unprocessable           422  readable, but wrong
     │   ├── OrphanToolResult    422
     │   ├── UnknownModel        422
@@ -142,6 +143,10 @@ class TooLarge(Problem):
 
 class UnsupportedMediaType(Problem):
     slug, title, status = "unsupported-media-type", "The body must be plain JSON", 415
+
+
+class MisdirectedRequest(Problem):
+    slug, title, status = "misdirected-request", "The service does not answer to this host", 421
 
 
 class Unprocessable(Problem):

@@ -38,6 +38,7 @@ _DATABASE = {  # what may follow the host
 _ENDPOINT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,253}")
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # as every id
+_ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?")  # as browsers write it
 _KEY = re.compile(r"[!-+\--~]{1,256}")  # what a header carries and a list can separate: visible ASCII but the comma
 _KUBERNETES_NAME = re.compile(
     r"SASH_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
@@ -89,6 +90,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     api_keys: tuple[ApiKey, ...] = ()
     require_keys: bool = False
     allow_anonymous: bool = False
+    metrics_key: str | None = None
+    cors_origins: tuple[str, ...] = ()
     retention_seconds: int | None = None
     durability: Literal["fast", "durable", "replicated", "assume"] = "durable"
     max_body_bytes: int = 4 * 1024 * 1024
@@ -139,6 +142,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return settings
 
     @property
+    def anonymous(self) -> bool:
+        """Whether requests need no key."""
+        return not (self.api_keys or self.require_keys)
+
+    @property
     def loopback(self) -> bool:
         """Whether only this machine can reach the service."""
         return self.host == "localhost" or (_is_address(self.host) and ipaddress.ip_address(self.host).is_loopback)
@@ -150,7 +158,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         shown = []
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if value and name in {"summarizer_key", "encryption_key"}:
+            if value and name in {"summarizer_key", "encryption_key", "metrics_key"}:
                 value = "***"
             shown.append((name, mask_url(value) if name.endswith("_url") and value else value))
         return shown
@@ -304,6 +312,19 @@ def _api_keys(value: str) -> tuple[ApiKey, ...]:
     return tuple(keys.values())
 
 
+def _metrics_key(value: str) -> str:
+    if not _KEY.fullmatch(value):
+        raise ValueError("a key of at most 256 visible ASCII characters without commas, or @file")
+    return value
+
+
+def _origins(value: str) -> tuple[str, ...]:
+    origins = tuple(origin.strip() for origin in value.split(",") if origin.strip())
+    if origins != ("*",) and not all(_ORIGIN.fullmatch(origin) for origin in origins):
+        raise ValueError("origins like https://chat.example.com with commas between and nothing after the port, or *")
+    return origins
+
+
 def _encryption_keyring(value: str) -> tuple[bytes, ...]:
     """Keys with commas or line ends between; in a file, lines that begin with # are remarks."""
     lines = [line for line in value.splitlines() if not line.lstrip().startswith("#")]
@@ -345,7 +366,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
     """What is wrong between settings that are each right: a line, and the fields that it is about."""
-    if not (settings.loopback or settings.api_keys or settings.require_keys or settings.allow_anonymous):
+    if settings.anonymous and not (settings.loopback or settings.allow_anonymous):
         line = (
             f"SASH_HOST is {settings.host!r}, which others can reach, and nobody needs a key: set SASH_API_KEYS, "
             "or SASH_REQUIRE_KEYS=1 (sash keys create --tenant T makes a key), or SASH_ALLOW_ANONYMOUS=1 to serve everyone"
@@ -384,6 +405,14 @@ VARIABLES = (
     Variable("SASH_API_KEYS", "api_keys", _api_keys, "tenant:key pairs with commas between, or @file", secret=True),
     Variable("SASH_REQUIRE_KEYS", "require_keys", _flag, "1 to ask for a key everywhere, of those that sash keys made"),
     Variable("SASH_ALLOW_ANONYMOUS", "allow_anonymous", _flag, "1 to listen beyond this machine without keys"),
+    Variable(
+        "SASH_METRICS_KEY",
+        "metrics_key",
+        _metrics_key,
+        "opens /metrics and /stats, which no tenant's key does; or @file",
+        secret=True,
+    ),
+    Variable("SASH_CORS_ORIGINS", "cors_origins", _origins, "origins whose pages may ask, with commas between; or *"),
     Variable(
         "SASH_RETENTION_SECONDS",
         "retention_seconds",

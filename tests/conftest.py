@@ -87,7 +87,9 @@ async def lifespan(app: App) -> AsyncIterator[App]:
 def http(app: App, **options: Any) -> httpx.AsyncClient:
     """A client that calls the application in place; an answer that the contract does not promise fails the test."""
     hooks = {"response": [conform]}
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sash", event_hooks=hooks, **options)
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost", event_hooks=hooks, **options
+    )
 
 
 @pytest_asyncio.fixture(scope="session")

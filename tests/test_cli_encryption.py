@@ -87,6 +87,24 @@ def test_the_master_key_is_replaced(store: EmbeddedStore) -> None:
 
 
 @pytest.mark.usefixtures("tenants")
+def test_a_tenant_that_the_list_lost_is_found(store: EmbeddedStore) -> None:
+    """The doctor knows, rewrap does it as every other and says so, and then all is well with the new key alone."""
+    with redis.Redis.from_url(store.url) as server:
+        server.srem("sash:{keys}:tenants", "beta")
+
+    (before,) = doctor(store, ENCRYPTION_KEY=f"{NEW},{OLD}")
+    rewrapped = run("keys", "rewrap", REDIS_URL=store.url, ENCRYPTION_KEY=f"{NEW},{OLD}")
+    (after,) = doctor(store, ENCRYPTION_KEY=NEW)
+
+    assert (before["verdict"], before["change"]) == ("advice", "sash keys rewrap")
+    assert "1 of the tenants are missing" in before["found"]
+    assert rewrapped.stdout.split() == ["acme", "2", "beta", "2"]
+    assert "tenant beta was missing" in rewrapped.stderr
+    assert "tenant acme was missing" not in rewrapped.stderr
+    assert (after["verdict"], after["found"].partition(",")[0]) == ("good", "2 tenants")
+
+
+@pytest.mark.usefixtures("tenants")
 def test_what_cannot_be_opened_is_refused(store: EmbeddedStore) -> None:
     """Without a key, and with the wrong one, commands do nothing and the doctor says what to set."""
     without = run("keys", "rotate", REDIS_URL=store.url)

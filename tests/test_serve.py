@@ -148,7 +148,7 @@ def test_connections_go_to_all_workers(tmp_path: Path) -> None:
         before = [sockets(worker) for worker in workers]
         for _ in range(40):
             client = clients.enter_context(socket.create_connection(("127.0.0.1", port_of(served))))
-            client.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert client.recv(1000)
         assert all(sockets(worker) - had >= 5 for worker, had in zip(workers, before, strict=True))
 
@@ -211,7 +211,7 @@ def test_others_are_served_beside_5000_that_say_nothing(tmp_path: Path, open_fil
     The service is started with the limit of open files that most systems have, 1,024.
     """
     open_files(1_024)
-    kinds = (b"", b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: ", b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+    kinds = (b"", b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: ", b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
     with running(tmp_path) as served, contextlib.ExitStack() as clients:
         open_files(0)
         connections = []

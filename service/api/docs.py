@@ -27,15 +27,16 @@ _POLICY = (
 )
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
+    "Cache-Control": "no-cache",
     "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
 }
 
 
 @get("/openapi.json", operation_id="getOpenapi", sync_to_thread=False)
 def get_openapi(request: Req) -> Response[bytes]:
     """The contract as an OpenAPI 3.1 document."""
-    return Response(document(request.app.state.routes), media_type=JSON)
+    return Response(document(request.app.state.routes), headers={"Cache-Control": "max-age=300"}, media_type=JSON)
 
 
 @get("/docs", operation_id="getDocs", sync_to_thread=False)

@@ -1,24 +1,27 @@
 """One pure ASGI wrapper around the whole application.
 
-What must hold for every answer, those of unknown paths included, is done here and nowhere else: whose request it is, its
-id, its deadline, HEAD as GET without a body, and one log line that tells what happened and nothing that anybody wrote.
+What must hold for every answer, those of unknown paths included, is done here and nowhere else: whom it is for, whose
+request it is, its id, its deadline, HEAD as GET without a body, headers of caches and browsers, and one log line that
+tells what happened and nothing that anybody wrote.
 """
 
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from typing import Any
 
+from service.api.browsers import Cors
 from service.api.connections import reset_when_closed
-from service.api.errors import PROBLEM_TYPE, render, too_large_body
+from service.api.errors import PROBLEM_TYPE, render
+from service.api.incoming import Incoming
 from service.api.keys import DEFAULT_TENANT, Keys
 from service.api.paths import Paths
 from service.operations.line import begin_line
 from service.operations.logging import describe, get_logger
 from service.operations.metrics import Metrics
 from service.operations.tracing import PassOn, Span, Tracing, read_traceparent
-from service.problems import DeadlineExceeded, Internal, Problem, RequestTimeout
+from service.problems import DeadlineExceeded, Internal, MisdirectedRequest, NotFound, Problem, RequestTimeout
 from service.store.entries import new_id
 from service.store.limits import RateLimits
 
@@ -28,13 +31,18 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/metrics", "/dashboard"})
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
 """What needs no key: nothing of a tenant's is behind these."""
+FIGURES_PATHS = frozenset({"/metrics", "/stats"})
+"""What needs the key of SASH_METRICS_KEY where keys are on: figures of all tenants."""
 
-_DRIBBLE_PIECES = 4
-_DRIBBLE_BYTES = 256
-_DRIBBLE_SECONDS = 1.0
 _STREAMED = "/conversations/import"  # never in memory, and bounded by itself
+_ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
+_SLASH_IN_NAME = b"/models/"  # a model's name may hold one, and clients encode names
+_QUIET = OPEN_PATHS | {"/metrics"}  # asked for every few seconds by machines: no log line each
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_NO_STORE = (b"cache-control", b"no-store")
+_ASK_AGAIN = (b"cache-control", b"private, no-cache")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _log = get_logger()
 
@@ -52,7 +60,10 @@ class Edge:
         metrics: Metrics,
         tracing: Tracing | None = None,
         limits: RateLimits | None = None,
+        hosts: re.Pattern[bytes] | None = None,
+        cors: Cors | None = None,
     ) -> None:
+        """``hosts`` are those that are answered, any where it is None; ``cors`` the origins whose pages may ask."""
         self._app = app
         self._metrics = metrics
         self._tracing = tracing or PassOn()
@@ -60,6 +71,8 @@ class Edge:
         self._paths = paths
         self._limits = limits
         self._timeout_seconds = timeout_seconds
+        self._hosts = hosts
+        self._cors = cors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -67,14 +80,20 @@ class Edge:
             return
         started = time.perf_counter()
         line = begin_line()
-        asked = _Asked(receive)
+        asked = Incoming(receive, self._timeout_seconds)
         span = self._tracing.begin(read_traceparent(_header(scope, b"traceparent")))
-        answer = _Answer(send, request_id=_request_id(scope), head=scope["method"] == "HEAD", span=span)
+        answer = _Answer(send, request_id=_request_id(scope), method=scope["method"], span=span)
+        if self._cors is not None:
+            answer.more = self._cors.headers(_header(scope, b"origin"))
         self._metrics.in_progress += 1
         if answer.head:
             scope["method"] = "GET"
         try:
             async with asyncio.timeout(self._timeout_seconds) as deadline:
+                self._check_address(scope)
+                if self._cors is not None and _is_preflight(scope):
+                    await answer.empty(self._cors.preflight)
+                    return
                 scope["sash.tenant"] = await self._tenant(scope, asked)
                 scope["sash.deadline"] = deadline, self._timeout_seconds
                 if scope["method"] == "OPTIONS" and (methods := self._paths.methods(scope["path"])):
@@ -98,9 +117,23 @@ class Edge:
         else:
             await answer.problem(problem, scope["path"])
 
-    async def _tenant(self, scope: Scope, asked: "_Asked") -> str:
+    def _check_address(self, scope: Scope) -> None:
+        """Raise MisdirectedRequest for a Host that is not ours, NotFound for a path with an encoded slash in an id."""
+        if self._hosts is not None and not self._hosts.fullmatch(_header(scope, b"host")):
+            raise MisdirectedRequest(
+                "Without API keys the service answers to localhost and loopback addresses alone: ask it by one of them, "
+                "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS."
+            )
+        raw = scope.get("raw_path") or b""
+        if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
+            raise NotFound("There is nothing at this path: no id holds a slash.")
+
+    async def _tenant(self, scope: Scope, asked: Incoming) -> str:
         """Whose request it is, counted and bounded by what the tenant may send."""
         if scope["path"] in OPEN_PATHS:
+            return DEFAULT_TENANT
+        if scope["path"] in FIGURES_PATHS:
+            self._keys.check_figures(_header(scope, b"authorization"))
             return DEFAULT_TENANT
         caller = await self._keys.caller(_header(scope, b"authorization"))
         if self._limits is not None:
@@ -117,7 +150,7 @@ class Edge:
         if span is not None:
             span.end(operation, answer.status)
             line |= {"trace_id": span.context.trace_id, "span_id": span.context.span_id}
-        if scope["path"] in OPEN_PATHS:
+        if scope["path"] in _QUIET:
             return
         _log.info(
             "request",
@@ -129,6 +162,11 @@ class Edge:
             bytes=answer.size_bytes,
             **line,
         )
+
+
+def _is_preflight(scope: Scope) -> bool:
+    """Whether a browser asks if a page may ask; it sends no key with that."""
+    return scope["method"] == "OPTIONS" and _header(scope, b"access-control-request-method") != b""
 
 
 def _with_head(name: bytes, value: bytes) -> tuple[bytes, bytes]:
@@ -163,54 +201,29 @@ def _too_slow(seconds: float, *, waiting: bool) -> Problem:
     return DeadlineExceeded(f"The request was not done in {seconds:g} seconds; try again.")
 
 
-class _Asked:
-    """What comes in: knows whether the application waits for more of the body.
-
-    A body that comes in crumbs is looked at once a second, because each look costs everybody else the same, whatever came.
-    """
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self.waiting = False
-        self._most_bytes: int | None = None
-        self._came_bytes = 0
-        self._came_pieces = 0
-
-    def bound(self, most_bytes: int, length: bytes) -> None:
-        """Let no longer body in. Raises TooLarge where its length is known and over that."""
-        self._most_bytes = most_bytes
-        if length.isdigit() and int(length[:20]) > most_bytes:
-            raise too_large_body(most_bytes)
-
-    async def receive(self) -> Message:
-        self.waiting = True
-        if self._came_pieces > _DRIBBLE_PIECES and self._came_bytes < self._came_pieces * _DRIBBLE_BYTES:
-            await asyncio.sleep(_DRIBBLE_SECONDS)
-        message = await self._receive()
-        self.waiting = False
-        self._came_bytes += len(message.get("body", b""))
-        self._came_pieces += 1
-        if self._most_bytes is not None and self._came_bytes > self._most_bytes:
-            raise too_large_body(self._most_bytes)
-        return message
-
-
 class _Answer:
-    """What is sent: watches the status and size, adds the request's id, drops the body of a HEAD."""
+    """What is sent: watches the status and size, adds headers that every answer has, drops the body of a HEAD."""
 
-    def __init__(self, send: Send, *, request_id: str, head: bool, span: Span | None) -> None:
+    def __init__(self, send: Send, *, request_id: str, method: str, span: Span | None) -> None:
         self._send = send
         self.span = span
         self.request_id = request_id
-        self.head = head
+        self.head = method == "HEAD"
+        self.reads = self.head or method == "GET"
         self.status = 0
         self.size_bytes = 0
+        self.more: Sequence[tuple[bytes, bytes]] = ()
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = [_with_head(name, value) for name, value in message.get("headers", ())]
-            headers.append((b"x-request-id", self.request_id.encode()))
+            headers = list(message.get("headers", ()))
+            names = [name for name, _ in headers]
+            if b"allow" in names:
+                headers = [_with_head(name, value) for name, value in headers]
+            if b"cache-control" not in names:
+                headers.append(_ASK_AGAIN if b"etag" in names and self.reads else _NO_STORE)
+            headers += ((b"x-request-id", self.request_id.encode()), _NO_SNIFFING, *self.more)
             if self.span is not None:
                 headers.append((b"traceparent", self.span.context.traceparent.encode()))
             message["headers"] = headers
@@ -222,8 +235,11 @@ class _Answer:
 
     async def options(self, methods: frozenset[str]) -> None:
         """Answer OPTIONS: the methods of a path are all that there is to say."""
-        allow = ", ".join(sorted({*methods, "OPTIONS"})).encode()
-        await self.send({"type": "http.response.start", "status": 204, "headers": [(b"allow", allow)]})
+        await self.empty([(b"allow", ", ".join(sorted({*methods, "OPTIONS"})).encode())])
+
+    async def empty(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Answer 204."""
+        await self.send({"type": "http.response.start", "status": 204, "headers": headers})
         await self.send({"type": "http.response.body", "body": b""})
 
     async def problem(self, problem: Problem, instance: str) -> None:

@@ -30,16 +30,21 @@ class Keys:
     """
 
     def __init__(
-        self, configured: tuple[ApiKey, ...], stored: ApiKeys | None = None, *, required: bool = False
+        self,
+        configured: tuple[ApiKey, ...],
+        stored: ApiKeys | None = None,
+        *,
+        required: bool = False,
+        metrics_key: str | None = None,
     ) -> None:
         self._tenants = {sha256(each.key.encode()).digest(): each.tenant for each in configured}
         self._stored = stored
         self._required = required or bool(configured)
+        self._metrics_key = sha256(metrics_key.encode()).digest() if metrics_key else None
 
     async def caller(self, authorization: bytes) -> Caller:
         """Whose key it is. Raises Unauthorized, StoreUnavailable."""
-        scheme, _, key = authorization.partition(b" ")
-        key = key.strip() if scheme.lower() == b"bearer" else b""
+        key = _bearer(authorization)
         tenant = self._configured(key)
         if tenant is None and self._stored is not None and key.startswith(KEY_PREFIX.encode()):
             found = await self._stored.find(key.decode("latin-1"))
@@ -52,6 +57,16 @@ class Keys:
             raise _unauthorized()
         return Caller(DEFAULT_TENANT)
 
+    def check_figures(self, authorization: bytes) -> None:
+        """Raise Unauthorized unless figures of all tenants may be told. No tenant's key opens them."""
+        if self._metrics_key is None:
+            if self._required:
+                raise _unauthorized(
+                    "These are figures of all tenants: set SASH_METRICS_KEY, and send it as a Bearer key."
+                )
+        elif not compare_digest(self._metrics_key, sha256(_bearer(authorization)).digest()):
+            raise _unauthorized("These are figures of all tenants: send SASH_METRICS_KEY as a Bearer key.")
+
     def _configured(self, key: bytes) -> str | None:
         digest, found = sha256(key).digest(), None
         for known, tenant in self._tenants.items():
@@ -60,5 +75,11 @@ class Keys:
         return found
 
 
-def _unauthorized() -> Unauthorized:
-    return Unauthorized("Send an API key: Authorization: Bearer <key>.", headers={"WWW-Authenticate": "Bearer"})
+def _bearer(authorization: bytes) -> bytes:
+    """The key of an Authorization header; nothing where there is none."""
+    scheme, _, key = authorization.partition(b" ")
+    return key.strip() if scheme.lower() == b"bearer" else b""
+
+
+def _unauthorized(detail: str = "Send an API key: Authorization: Bearer <key>.") -> Unauthorized:
+    return Unauthorized(detail, headers={"WWW-Authenticate": "Bearer"})

@@ -24,7 +24,7 @@ def get_metrics(request: Req) -> Response[bytes]:
 async def get_stats(request: Req) -> Response[bytes]:
     """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
     stats = await context_of(request).reporter.statistics.read()
-    return Response(_encoder.encode(stats), headers={"Cache-Control": "no-store"}, media_type=JSON)
+    return Response(_encoder.encode(stats), media_type=JSON)
 
 
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)

@@ -182,14 +182,19 @@ def _wrong(line: Line, field: str, detail: str) -> InvalidEntry:
 
 async def _batches(request: Req, most_bytes: int, longest_line: int) -> AsyncIterator[list[Line]]:
     """The body's lines in batches of bounded size. Raises TooLarge, BadRequest."""
-    rest, number, size = b"", 0, 0
+    rest, number, size = bytearray(), 0, 0
     batch: list[Line] = []
     held = 0
     async for chunk in _stream(request):
         size += len(chunk)
         if size > most_bytes:
             raise TooLarge(f"An import may have {most_bytes} bytes.", members={"limit": most_bytes, "unit": "bytes"})
-        *whole, rest = (rest + chunk).split(b"\n")
+        extend_deadline(request)  # the edge sees to it that they do not come too slowly
+        rest += chunk
+        whole: list[bytes] = []
+        if b"\n" in chunk:  # or small pieces of a long line would copy it once each
+            *whole, last = bytes(rest).split(b"\n")
+            rest = bytearray(last)
         for text in whole:
             number += 1
             _check_length(text, number, longest_line)
@@ -202,7 +207,7 @@ async def _batches(request: Req, most_bytes: int, longest_line: int) -> AsyncIte
                 batch, held = [], 0
         _check_length(rest, number + 1, longest_line)
     if rest.strip():
-        batch.append(Line(number + 1, rest))
+        batch.append(Line(number + 1, bytes(rest)))
     if batch:
         yield batch
 
@@ -215,7 +220,7 @@ async def _stream(request: Req) -> AsyncIterator[bytes]:
         raise BadRequest("The body ended early.") from None
 
 
-def _check_length(text: bytes, number: int, longest: int) -> None:
+def _check_length(text: bytes | bytearray, number: int, longest: int) -> None:
     if len(text) > longest:
         raise TooLarge(
             f"Line {number}: a line may have {longest} bytes.",

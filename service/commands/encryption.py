@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
     from service.store.checks import Finding
     from service.store.client import Client
-    from service.store.datakeys import DataKeys, KeyReport
+    from service.store.datakeys import DataKeys, KeyReport, Rewrapped
 
 
 @click.command()
@@ -45,11 +45,15 @@ def rotate(tenant: str | None) -> None:
 def rewrap() -> None:
     """Wrap every tenant's keys with the first of SASH_ENCRYPTION_KEY, so that the others can be taken away."""
 
-    async def act(client: "Client", settings: "Settings") -> list[tuple[str, int]]:
+    async def act(client: "Client", settings: "Settings") -> "list[Rewrapped]":
         return [done async for done in _data_keys(client, settings).rewrap()]
 
-    for name, changed in with_store(act):
-        click.echo(f"{name}  {changed}")
+    for done in with_store(act):
+        click.echo(f"{done.tenant}  {done.keys}")
+        if done.unlisted:
+            click.echo(
+                f"sash: tenant {done.tenant} was missing in the list of tenants with keys: it is there again", err=True
+            )
     click.echo("sash: every key is wrapped by the first master key now", err=True)
 
 
@@ -67,13 +71,16 @@ def check_encryption(settings: "Settings") -> "Iterator[Finding]":
     url = running_store(settings)
     try:
         reports = asyncio.run(act_on(url, settings, act)) if url is not None else []
-    except StoreUnavailable:  # said before
+    except StoreUnavailable as why:  # that it is away was said before
+        if "+scan" in why.detail:
+            yield Finding("encryption", "problem", why.detail, "ACL SETUSER the store's user with +scan")
         return
     if not masters and not reports:
         return
     keys = sum(report.data_keys for report in reports)
     found = f"{len(reports)} tenants, {keys} data keys" + (f", master key {masters[0]}" if masters else "")
     locked = [report for report in reports if report.locked]
+    unlisted = sum(report.unlisted for report in reports)
     needed = {master for report in reports for master in report.masters}
     if not masters:
         yield Finding("encryption", "problem", f"{found}, and no key is set", "set SASH_ENCRYPTION_KEY")
@@ -83,6 +90,9 @@ def check_encryption(settings: "Settings") -> "Iterator[Finding]":
     elif locked:
         change = f"put the keys of tenant {locked[0].tenant} back from a backup of the store"
         yield Finding("encryption", "problem", f"{found}; keys of {len(locked)} tenants were changed", change)
+    elif unlisted:
+        found += f"; {unlisted} of the tenants are missing in the list of tenants with keys"
+        yield Finding("encryption", "advice", found, "sash keys rewrap")
     elif needed - {masters[0]}:
         yield Finding("encryption", "advice", f"{found}; some are wrapped by an older one", "sash keys rewrap")
     else:

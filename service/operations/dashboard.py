@@ -41,7 +41,7 @@ def dashboard() -> Page:
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
         "Cache-Control": "no-cache",
         "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
     }
     return Page(body, headers)
 

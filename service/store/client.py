@@ -6,7 +6,7 @@ lanes (``lanes.py``) carry the commands. A call goes to one slot, because a conv
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from redis.crc import key_slot
@@ -15,6 +15,7 @@ from redis.exceptions import (
     BusyLoadingError,
     ClusterDownError,
     MovedError,
+    NoPermissionError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -36,6 +37,7 @@ from service.store.single import Single
 T = TypeVar("T")
 
 _RETRY_SECONDS = 0.1
+_SCANNED = 1000  # keys that are gone through in one step, in well under a millisecond
 _WAIT_SHARE = 0.4  # of the deadline: a batch may have to wait behind another, and then for itself
 _TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
 _LATER_ERRORS = (ReadOnlyError, BusyLoadingError, ClusterDownError, TryAgainError)
@@ -152,6 +154,29 @@ class Client:
             StoreFull: the server is at its memory limit.
         """
         return await self._observed("commands", self._commands(words))
+
+    async def scan(self, pattern: str) -> AsyncIterator[bytes]:
+        """Every key like ``pattern``, on every node; some may come twice. It goes through all keys that there are.
+
+        Raises:
+            StoreUnavailable: no answer before the deadline, or a user that may not ask.
+        """
+        for node in await self._deployment.primaries():
+            cursor = b"0"
+            while True:
+                words = ("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED)
+                try:
+                    ((cursor, keys),) = await node.send([words], time.monotonic() + self._timeout_seconds, writes=False)
+                except NoPermissionError:
+                    raise StoreUnavailable(
+                        "The store's user may not look for keys: ACL SETUSER it with +scan."
+                    ) from None
+                except (NodeLost, ResponseError) as error:
+                    raise StoreUnavailable("The store cannot serve now; try again.") from error
+                for key in keys:
+                    yield key
+                if int(cursor) == 0:
+                    break
 
     async def _observed(self, call: str, answer: Coroutine[Any, Any, list[Any]]) -> list[Any]:
         started, failed = time.perf_counter(), True

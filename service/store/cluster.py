@@ -14,6 +14,7 @@ from typing import Any
 
 from redis.asyncio.cluster import ClusterNode, NodesManager
 from redis.cluster import PRIMARY
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 from redis.exceptions import AskError, MovedError, NoPermissionError, RedisClusterException, RedisError
 
 from service.problems import StoreUnavailable
@@ -73,6 +74,14 @@ class Cluster:
             self.refresh()
             raise NodeLost("no node of the cluster serves the slot") from None
         return self._lanes((found.host, int(found.port)))
+
+    async def primaries(self) -> list[Node]:
+        """Those that have all keys between them. Raises StoreUnavailable while some slot has no node."""
+        await asyncio.shield(self.refresh())
+        if len(self._map.slots_cache) < REDIS_CLUSTER_HASH_SLOTS:
+            raise StoreUnavailable("A part of the cluster has no node now; try again.")
+        found = self._map.get_nodes_by_server_type(PRIMARY)
+        return [self._lanes((node.host, int(node.port))) for node in found]
 
     async def redirect(self, error: Exception) -> tuple[Node | None, float]:
         """Who is to be asked next, if not the slot's own node, and after how many seconds.

@@ -3,7 +3,9 @@
 ::
 
     sash:{tenant/keys/data}:wrapped   hash   id -> wrapped data key; ``digest`` -> wrapped key of the digests
-    sash:{keys}:tenants               set    tenants that have keys: put there before their first key is made
+    sash:{keys}:tenants               set    tenants that have keys: put there before their first key is made. A store that
+                                             lost its newest writes may have lost one here, and not its keys, which lie in
+                                             another slot: so operators' commands look for the keys themselves
     sash:{keys}:masters               set    ids of the master keys that wrap them
 
 The newest data key seals; the others open what was sealed before. A process believes what it read for ten seconds, so
@@ -49,13 +51,24 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Wrapped).decode
 
 
+class Rewrapped(msgspec.Struct, frozen=True):
+    """One tenant: how many of its keys were wrapped anew, and whether the list of tenants lacked it."""
+
+    tenant: str
+    keys: int
+    unlisted: bool
+
+
 class KeyReport(msgspec.Struct, frozen=True):
-    """One tenant's keys: how many data keys, the master keys that wrap them, and how many keys do not open."""
+    """One tenant's keys: how many data keys, the master keys that wrap them, how many keys do not open, and whether the list
+    of tenants lacks it.
+    """
 
     tenant: str
     data_keys: int
     masters: tuple[str, ...]
     locked: int
+    unlisted: bool
 
 
 class _Known(msgspec.Struct):
@@ -197,10 +210,11 @@ class DataKeys:
             raise CannotOpen("This tenant's keys are not whole: some were taken from the store.")
         return keys
 
-    async def _note(self, tenant: str) -> None:
-        """Say whose keys there are, and what wraps them, before there are any."""
+    async def _note(self, tenant: str) -> bool:
+        """Say whose keys there are, and what wraps them, before there are any; whether the tenant was not listed."""
         assert self._first is not None  # noqa: S101 - without it nothing is made
-        await self._client.commands([("SADD", _TENANTS, tenant), ("SADD", _MASTERS, self._first.id.hex())])
+        new, _ = await self._client.commands([("SADD", _TENANTS, tenant), ("SADD", _MASTERS, self._first.id.hex())])
+        return bool(new)
 
     def _new(self, tenant: str, name: bytes, created_ms: int) -> bytes:
         assert self._first is not None  # noqa: S101 - without it nothing is made
@@ -233,18 +247,23 @@ class DataKeys:
         return identity.hex()
 
     async def tenants(self) -> list[str]:
-        """Every tenant that has keys. Raises StoreUnavailable."""
-        (found,) = await self._client.commands([("SMEMBERS", _TENANTS)])
-        return sorted(tenant.decode() for tenant in found)
+        """Every tenant that has keys, listed or not. Goes through all keys of the store. Raises StoreUnavailable."""
+        found = {key.decode() async for key in self._client.scan(_key_of("*"))}
+        start, end = _key_of("*").split("*")
+        return sorted({key.removeprefix(start).removesuffix(end) for key in found} | await self._listed())
 
-    async def rewrap(self) -> AsyncIterator[tuple[str, int]]:
-        """Wrap every tenant's keys with the first master key; gives each tenant and how many of its keys were not.
+    async def _listed(self) -> set[str]:
+        (found,) = await self._client.commands([("SMEMBERS", _TENANTS)])
+        return {tenant.decode() for tenant in found}
+
+    async def rewrap(self) -> AsyncIterator[Rewrapped]:
+        """Wrap every tenant's keys with the first master key, and put every tenant on the list; gives what was done.
 
         Raises CannotOpen when a key's own master key is not at hand.
         """
         assert self._first is not None  # noqa: S101 - the command asks for it
         for tenant in await self.tenants():
-            await self._note(tenant)
+            unlisted = await self._note(tenant)
             changed = 0
             for name, value in (await self._stored(tenant)).items():
                 wrapped = _wrapped(value)
@@ -253,20 +272,23 @@ class DataKeys:
                     again = self._first.wrap(key, tenant, name, wrapped.created_ms)
                     await self._client.commands([("HSET", _key_of(tenant), name, _encode(again))])
                     changed += 1
-            yield tenant, changed
+            yield Rewrapped(tenant, changed, unlisted)
         others = [master.id.hex() for master in self._masters.values() if master is not self._first]
         if others:
             await self._client.commands([("SREM", _MASTERS, *others)])
 
     async def reports(self) -> AsyncIterator[KeyReport]:
-        """What is kept for each tenant, and whether it opens. Raises StoreUnavailable."""
-        for tenant in await self.tenants():
+        """What is kept for each tenant, and whether it opens. Nothing without a look at all keys where nothing says that any
+        is encrypted. Raises StoreUnavailable.
+        """
+        listed = await self._listed()
+        for tenant in await self.tenants() if listed or self._masters else ():
             stored = await self._stored(tenant)
             wrapped = {name: _wrapped(value) for name, value in stored.items()}
             opened = self._open(tenant, stored, None)
             locked = len(stored) - len(opened.data) - (opened.digest_key is not None)
             masters = tuple(sorted({each.master.hex() for each in wrapped.values()}))
-            yield KeyReport(tenant, len(stored.keys() - {_DIGEST}), masters, locked)
+            yield KeyReport(tenant, len(stored.keys() - {_DIGEST}), masters, locked, tenant not in listed)
 
 
 def _key_of(tenant: str) -> str:

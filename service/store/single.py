@@ -44,6 +44,10 @@ class Single:
         """Who serves the slot."""
         return self._nodes[0]
 
+    async def primaries(self) -> list[Node]:
+        """The one that has every key."""
+        return self._nodes
+
     async def redirect(self, error: Exception) -> tuple[Node | None, float]:
         """Nobody sends us elsewhere: it is a cluster's node that a plain URL names."""
         raise StoreUnavailable("The store is a cluster: write redis+cluster:// in SASH_REDIS_URL.") from error

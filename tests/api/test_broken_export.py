@@ -25,7 +25,7 @@ def test_a_client_of_http_1_0_is_told_too(served: Served, conversation: str) -> 
     begun(served.url, conversation)
     path = f"/conversations/{conversation}"
     with socket.create_connection(("127.0.0.1", urlsplit(served.url).port or 0), timeout=20) as connection:
-        connection.sendall(f"GET {path}/export HTTP/1.0\r\nHost: x\r\n\r\n".encode())
+        connection.sendall(f"GET {path}/export HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
         assert connection.recv(1000).startswith(b"HTTP/1.0 200")
         httpx.post(f"{served.url}{path}/rewind", json={"to_seq": 1}).raise_for_status()
         with pytest.raises(ConnectionResetError):  # noqa: PT012 - which piece it comes with is chance

@@ -75,7 +75,7 @@ def test_a_client_that_reads_too_slowly_is_cut_at_the_deadline(tmp_path: Path, b
         with socket.socket() as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.connect(("127.0.0.1", port))
-            slow.sendall(b"GET /conversations/large/messages HTTP/1.1\r\nHost: sash\r\n\r\n")
+            slow.sendall(b"GET /conversations/large/messages HTTP/1.1\r\nHost: localhost\r\n\r\n")
             came, end = 0, time.monotonic() + 2.5
             with contextlib.suppress(ConnectionResetError):
                 while time.monotonic() < end:

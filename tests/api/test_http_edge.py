@@ -207,7 +207,7 @@ def scope_of(path: str, method: str = "POST") -> dict[str, Any]:
         "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
-        "headers": [(b"content-type", b"application/json")],
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
         "client": ("127.0.0.1", 1),
         "server": ("sash", 80),
         "state": {},
@@ -243,23 +243,78 @@ async def test_a_body_that_does_not_come(store: EmbeddedStore) -> None:
     assert (status, body["type"]) == (408, "/problems/request-timeout")
 
 
-async def test_a_body_that_comes_in_crumbs(app: App) -> None:
-    """It is whole in the end, and the service has not woken up for every byte of it."""
-    body, taken, looks = b'{"model":"gpt-4o","messages":[' + b" " * 200 + b"]}", 0, 0
+def dribble(body: bytes, bytes_a_second: float, looks: list[float]) -> Callable[[], Any]:
+    """A receive that gives what came since the last look, of a body that comes byte by byte; looks are noted."""
     loop = asyncio.get_running_loop()
-    started = loop.time()
+    started, taken = loop.time(), 0
 
     async def receive() -> Any:
-        """What came since the last look; a byte comes every five milliseconds."""
-        nonlocal taken, looks
-        looks += 1
-        await asyncio.sleep(max(0, started + (taken + 1) * 0.005 - loop.time()))
-        start, taken = taken, min(len(body), int((loop.time() - started) / 0.005) + 1)
+        nonlocal taken
+        looks.append(loop.time())
+        await asyncio.sleep(max(0, started + (taken + 1) / bytes_a_second - loop.time()))
+        start, taken = taken, min(len(body), int((loop.time() - started) * bytes_a_second) + 1)
         return {"type": "http.request", "body": body[start:taken], "more_body": taken < len(body)}
 
-    status, told, _ = await called(app, scope_of("/count"), receive)
+    return receive
+
+
+async def test_a_body_that_comes_in_crumbs(app: App) -> None:
+    """It is whole in the end, and the service has not woken up for every byte of it."""
+    body, looks = b'{"model":"gpt-4o","messages":[' + b" " * 400 + b"]}", list[float]()
+
+    status, told, _ = await called(app, scope_of("/count"), dribble(body, 200, looks))
+
     assert (status, told["tokens"]) == (200, 3), told  # what every request is primed with
-    assert looks < 20
+    assert len(looks) < len(body) / 5
+
+
+@pytest.mark.parametrize("pause_seconds", [0.0, 1.0])
+async def test_a_body_in_small_pieces_is_not_slow(app: App, pause_seconds: float) -> None:
+    """Bytes that are there are read at once, however few there are in a piece, also after a pause."""
+    body = b'{"model":"gpt-4o","messages":[' + b" " * 2000 + b"]}"
+    pieces = [body[at : at + 10] for at in range(0, len(body), 10)]
+    loop = asyncio.get_running_loop()
+    came = 0.0
+
+    async def receive() -> Any:
+        nonlocal came
+        if len(pieces) == 200:
+            await asyncio.sleep(pause_seconds)
+            came = loop.time()
+        return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+
+    status, told, _ = await called(app, scope_of("/count"), receive)
+
+    assert (status, told["tokens"]) == (200, 3), told
+    assert loop.time() - came < 0.5
+
+
+async def imported_slowly(store: EmbeddedStore, bytes_a_second: float, entries: int) -> tuple[int, dict[str, Any]]:
+    """Status and answer of an import that comes so slowly, to a service where a request may last half a second."""
+    settings = Settings(redis_url=store.url, request_timeout_seconds=0.5, store_timeout_seconds=0.5, durability="fast")
+    body = b'{"id":"slow"}\n' + b'{"message":{"role":"user","content":"xyzzy"}}\n' * entries
+    scope = scope_of("/conversations/import")
+    scope["headers"] = [(b"host", b"localhost"), (b"content-type", b"application/x-ndjson")]
+    async with lifespan(create_app(settings)) as app, http(app) as client:
+        status, told, _ = await called(app, scope, dribble(body, bytes_a_second, []))
+        await client.delete("/conversations/slow")
+    return status, told
+
+
+async def test_an_import_may_take_longer_than_a_request(store: EmbeddedStore) -> None:
+    """As long as its bytes come quickly enough: five kilobytes a second for several deadlines."""
+    status, told = await imported_slowly(store, 5000, 160)
+
+    assert (status, told["messages"]["count"]) == (201, 160)
+
+
+async def test_an_import_that_is_too_slow_is_ended(store: EmbeddedStore, server: redis.Redis) -> None:
+    """Below a kilobyte a second it is 408, though bytes go on coming, and nothing is stored."""
+    status, told = await imported_slowly(store, 400, 160)
+
+    assert (status, told["type"]) == (408, "/problems/request-timeout")
+    assert "bytes a second" in told["detail"]
+    assert list(server.scan_iter("*default/slow*")) == []
 
 
 async def test_a_body_that_ends_early(app: App, server: Any) -> None:

@@ -25,10 +25,13 @@ _QUIET_SECONDS = 0.15
 
 def post(headers: bytes, body: bytes, conversation: bytes = b"%(id)s") -> bytes:
     """An append; the conversation's id is put in by the test."""
-    return b"POST /conversations/%s/messages HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s\r\n%s" % (
-        conversation,
-        headers,
-        body,
+    return (
+        b"POST /conversations/%s/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\n%s"
+        % (
+            conversation,
+            headers,
+            body,
+        )
     )
 
 
@@ -98,12 +101,12 @@ CASES: dict[str, Case] = {
     "a header without a colon": Case(post(LENGTH + b"Xab\r\n", BODY), *REFUSED),
     "a header of a megabyte": Case(post(LENGTH + b"X: %s\r\n" % (b"a" * 1_000_000), BODY), [431], CLOSED, 0),
     "5,000 headers": Case(post(LENGTH + b"X: a\r\n" * 5_000, BODY), [431], CLOSED, 0),
-    "bytes in a path": Case(b"GET /conversations/\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", *REFUSED),
-    "half an escape in a path": Case(b"GET /conversations/%%zz HTTP/1.1\r\nHost: x\r\n\r\n", [400], OPEN, 0),
-    "a space in a path": Case(b"GET /conversations/a b HTTP/1.1\r\nHost: x\r\n\r\n", *REFUSED),
-    "a method of another server": Case(b"CONNECT example.org:80 HTTP/1.1\r\nHost: x\r\n\r\n", [404], OPEN, 0),
+    "bytes in a path": Case(b"GET /conversations/\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n", *REFUSED),
+    "half an escape in a path": Case(b"GET /conversations/%%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", [400], OPEN, 0),
+    "a space in a path": Case(b"GET /conversations/a b HTTP/1.1\r\nHost: localhost\r\n\r\n", *REFUSED),
+    "a method of another server": Case(b"CONNECT example.org:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", [404], OPEN, 0),
     "HTTP/0.9": Case(b"GET /livez\r\n\r\n", *REFUSED),
-    "HTTP/3.0": Case(b"GET /livez HTTP/3.0\r\nHost: x\r\n\r\n", *REFUSED),
+    "HTTP/3.0": Case(b"GET /livez HTTP/3.0\r\nHost: localhost\r\n\r\n", *REFUSED),
     "TLS": Case(bytes.fromhex("16030100a5010000a10303") + bytes(150), *REFUSED),
 }
 
@@ -178,7 +181,7 @@ def test_requests_in_a_row(served: Served, fresh: Callable[[], str]) -> None:
     """Pipelined requests are each answered, in their order, and done in it: a later one sees what an earlier one did."""
     conversation = fresh().encode()
     appends = [post(LENGTH, BODY, conversation)] * 20
-    reading = b"GET /conversations/%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % conversation
+    reading = b"GET /conversations/%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % conversation
     there = urlsplit(served.url)
     with socket.create_connection((there.hostname, there.port), timeout=_PATIENCE_SECONDS) as connection:
         connection.sendall(b"".join(appends) + reading)

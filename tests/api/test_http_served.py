@@ -68,11 +68,31 @@ def test_bad_input_over_a_socket(served: Served) -> None:
     assert httpx.post(path, content=b'{"messages":["\xff"]}', headers=headers).status_code == 400
     assert httpx.post(path, content=large, headers=headers, timeout=20).status_code == 413
     assert httpx.post(path, content=iter([large[:100], large[100:]]), headers=headers, timeout=20).status_code == 413
-    head = b"POST /count HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+    head = b"POST /count HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
     for length in (b"99", b"abc", b"-1", b"9" * 30):
         assert b" 500 " not in raw(served.url, head + length + b"\r\n\r\n{")
     assert httpx.get(f"{served.url}/readyz").status_code == 200
     assert httpx.get(f"{served.url}/conversations/bad").status_code == 404
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_small_chunks_that_come_at_once(served: Served, size: int) -> None:
+    """Two kilobytes in chunks of any size are an append, and an import, like any other."""
+    entry = {"message": {"role": "user", "content": "x" * 2000}}
+    appended = json.dumps({"messages": [entry]}).encode()
+    imported = json.dumps({"id": "chunked"}).encode() + b"\n" + json.dumps(entry).encode()
+    for path, media_type, body in (
+        ("/conversations/chunked/messages", "application/json", appended),
+        ("/conversations/import", "application/x-ndjson", imported),
+    ):
+        chunks = [body[at : at + size] for at in range(0, len(body), size)]
+        headers = {"Content-Type": media_type}
+        started = time.monotonic()
+        answer = httpx.post(f"{served.url}{path}", content=iter(chunks), headers=headers, timeout=20)
+
+        assert answer.status_code == 201, answer.text
+        assert time.monotonic() - started < 5
+        httpx.delete(f"{served.url}/conversations/chunked").raise_for_status()
 
 
 def test_a_restart_loses_nothing(served: Served) -> None:

@@ -8,6 +8,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from conftest import http, lifespan
+from dialogue import problem
 
 from service.app import create_app
 from service.settings import ApiKey, Settings
@@ -191,13 +192,45 @@ async def test_a_stopped_replica_adds_what_it_counted(own_store: EmbeddedStore):
         assert (await stats(client))["hour"]["all"]["windows"] == 1
 
 
-async def test_a_key_is_needed_where_keys_are(own_store: EmbeddedStore):
-    """The statistics are the deployment's, with nothing of a tenant's in them, and still not for everybody."""
-    settings = Settings(
-        redis_url=own_store.url, store_connections=1, durability="fast", api_keys=(ApiKey("acme", "k1"),)
-    )
-    async with lifespan(create_app(settings)) as app, http(app) as client:
-        assert (await client.get("/stats")).status_code == 401
-        answer = await client.get("/stats", headers={"Authorization": "Bearer k1"})
+FIGURES = ("/stats", "/metrics")
+KEYED = {"api_keys": (ApiKey("acme", "k1"),)}
+
+
+async def figures(store: EmbeddedStore, authorization: str, **settings: Any) -> list[httpx.Response]:
+    """What is answered to who asks for figures of the deployment."""
+    options = {"redis_url": store.url, "store_connections": 1, "durability": "fast", **settings}
+    headers = {"Authorization": authorization} if authorization else {}
+    async with lifespan(create_app(Settings(**options))) as app, http(app) as client:
+        return [await client.get(path, headers=headers) for path in FIGURES]
+
+
+@pytest.mark.parametrize("authorization", ["", "Bearer k1", "Bearer wrong", "Basic m1", "Bearer "])
+@pytest.mark.parametrize("settings", [{**KEYED, "metrics_key": "m1"}, {"metrics_key": "m1"}], ids=["keyed", "open"])
+async def test_figures_need_the_metrics_key(own_store: EmbeddedStore, settings: Any, authorization: str):
+    """They are of all tenants: no tenant's key opens them, and the answer says which does."""
+    for answer in await figures(own_store, authorization, **settings):
+        assert "SASH_METRICS_KEY" in problem(answer, 401, "unauthorized")["detail"]
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("settings", [KEYED, {"require_keys": True}], ids=["configured", "stored"])
+async def test_without_a_metrics_key_figures_are_closed_where_keys_are_needed(own_store: EmbeddedStore, settings: Any):
+    """Nobody gets them until the setting is there, which the answer names."""
+    for answer in await figures(own_store, "Bearer k1", **settings):
+        assert "set SASH_METRICS_KEY" in problem(answer, 401, "unauthorized")["detail"]
+
+
+async def test_the_metrics_key_opens_figures(own_store: EmbeddedStore):
+    """And nothing of a tenant's: neither in them, nor by this key."""
+    settings = {**KEYED, "metrics_key": "m1"}
+    for answer in await figures(own_store, "Bearer m1", **settings):
         assert answer.status_code == 200
         assert "acme" not in answer.text
+    options = Settings(redis_url=own_store.url, store_connections=1, durability="fast", **settings)
+    async with lifespan(create_app(options)) as app, http(app) as client:
+        assert (await client.get("/conversations", headers={"Authorization": "Bearer m1"})).status_code == 401
+
+
+async def test_figures_are_open_where_no_key_is(own_store: EmbeddedStore):
+    """A service of one's own machine asks for none."""
+    assert [answer.status_code for answer in await figures(own_store, "")] == [200, 200]

@@ -61,7 +61,7 @@ async def ask(app: App, method: str, target: str, body: bytes = b"") -> bytes:
         status = message.get("status", status)
         received.append(message.get("body", b""))
 
-    headers = [(b"host", b"sash")]
+    headers = [(b"host", b"localhost")]
     if body:
         headers += (b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))
     scope = {

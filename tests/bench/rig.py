@@ -156,7 +156,7 @@ def wait_until_ready(port: int) -> None:
     while time.monotonic() < deadline:
         try:
             with socket.create_connection(("127.0.0.1", port), 1) as connection:
-                connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 if connection.recv(64).startswith(b"HTTP/1.1 200"):
                     return
         except OSError:

@@ -58,7 +58,7 @@ def feed(url: str, conversation: str, rounds: int, **options: Any) -> None:
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service that asks for keys."""
-    served = Served(tmp_path_factory.mktemp("dashboard") / "data", SASH_API_KEYS="acme:k1")
+    served = Served(tmp_path_factory.mktemp("dashboard") / "data", SASH_API_KEYS="acme:k1", SASH_METRICS_KEY="m1")
     served.start()
     feed(served.url, "visitor-1", 12, headers={"Authorization": "Bearer k1"})
     yield served
@@ -74,10 +74,10 @@ def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(one_browser: Browser, keyed: Served) -> Iterator[Browser]:
-    """A browser that has the key already; whatever it is led to, its console stays quiet."""
+    """A browser that has the keys already; whatever it is led to, its console stays quiet."""
     one_browser.prefer("light")
     one_browser.open(f"{keyed.url}/dashboard")
-    one_browser.run("sessionStorage.setItem('sash.key', 'k1')")
+    one_browser.run("sessionStorage.setItem('sash.key', 'k1'); sessionStorage.setItem('sash.metrics-key', 'm1')")
     one_browser.open("about:blank")
     one_browser.log()
     yield one_browser
@@ -298,7 +298,10 @@ def test_what_cannot_be_shown_is_explained(browser: Browser, keyed: Served):
 
 @browsed
 def test_it_asks_for_a_key(browser: Browser, keyed: Served):
-    """Without a key a dialog, with a wrong one the dialog again, with the right one the figures; kept for the tab."""
+    """Without a key a dialog, with a wrong one the dialog again, with the right one the figures; kept for the tab.
+
+    A conversation is a tenant's, so its view asks for an API key.
+    """
     browser.open(f"{keyed.url}/dashboard")
     browser.run("sessionStorage.clear()")
     browser.open("about:blank")
@@ -307,11 +310,18 @@ def test_it_asks_for_a_key(browser: Browser, keyed: Served):
     assert browser.text("#verdict h1") == "A key is needed."
     browser.type("#ask-key", "wrong" + ENTER)
     browser.wait(
-        "document.querySelector('#ask').open && document.querySelector('#ask').innerText.includes('opens nothing')"
+        "document.querySelector('#ask').open && document.querySelector('#ask').innerText.includes('opens no figures')"
     )
-    browser.type("#ask-key", "k1" + ENTER)
+    browser.type("#ask-key", "m1" + ENTER)
     browser.wait("document.querySelector('#cards table')")
-    assert browser.run("return [sessionStorage.getItem('sash.key'), localStorage.length]") == ["k1", 0]
+    browser.open(f"{keyed.url}/dashboard#conversation?id=visitor-1")
+    browser.wait("document.querySelector('#ask').open && document.querySelector('#ask').innerText.includes('API key')")
+    browser.type("#ask-key", "k1" + ENTER)
+    browser.wait(DECODED)
+    kept = (
+        "return [sessionStorage.getItem('sash.metrics-key'), sessionStorage.getItem('sash.key'), localStorage.length]"
+    )
+    assert browser.run(kept) == ["m1", "k1", 0]
     assert refused(browser.log()) == []
 
 

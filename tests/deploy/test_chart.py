@@ -24,6 +24,7 @@ PASSWORD = "a-password-for-tests"
 VALUES: dict[str, Any] = {"store": {"url": "redis://valkey:6379/0", "password": PASSWORD}, "apiKeys": "acme:k1"}
 FULL: dict[str, Any] = {
     **VALUES,
+    "metricsKey": "a-metrics-key-of-tests",
     "encryptionKey": "A" * 43 + "=",
     "settings": {"SASH_RETENTION_SECONDS": 2592000, "SASH_REQUEST_TIMEOUT_SECONDS": "2.5", "SASH_LOG_LEVEL": "debug"},
     "workers": 2,
@@ -103,8 +104,12 @@ def test_the_schemas_would_notice() -> None:
         {**VALUES, "replica": 2},
         {"apiKeys": "acme:k1"},
         {"store": {"url": "redis://valkey:6379"}},
+        {**VALUES, "monitoring": {"enabled": True}},
     ],
-    ids=["password-in-url", "no-scheme", "setting-of-the-chart", "fraction", "misspelt", "no-store", "no-keys"],
+    ids=[
+        *("password-in-url", "no-scheme", "setting-of-the-chart", "fraction", "misspelt", "no-store", "no-keys"),
+        "no-metrics-key",
+    ],
 )
 def test_wrong_values_are_refused(values: dict[str, Any]) -> None:
     """A chart that could not run is not rendered: values have a schema, and what has no default is asked for."""
@@ -161,6 +166,7 @@ def test_the_service_starts_with_what_the_chart_sets(values: dict[str, Any]) -> 
     assert [key.tenant for key in settings.api_keys] == ["acme"]
     assert settings.retention_seconds == values.get("settings", {}).get("SASH_RETENTION_SECONDS")
     assert bool(settings.encryption_key) is ("encryptionKey" in values)
+    assert settings.metrics_key == values.get("metricsKey")
 
 
 def test_settings_of_the_chart_are_settings() -> None:
@@ -174,7 +180,7 @@ def test_secrets_are_in_secrets_alone() -> None:
     objects = render(FULL)
     secret = objects.pop("Secret/demo-sash")
     assert PASSWORD in secret["stringData"]["redis-url"]
-    for word in (PASSWORD, "acme:k1", FULL["encryptionKey"]):
+    for word in (PASSWORD, "acme:k1", FULL["metricsKey"], FULL["encryptionKey"]):
         assert word not in yaml.safe_dump(objects)
 
 
@@ -205,6 +211,8 @@ def test_objects_find_each_other() -> None:
     service = objects["Service/demo-sash"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert monitor["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"] == "http"
+    credentials = monitor["endpoints"][0]["authorization"]["credentials"]
+    assert objects[f"Secret/{credentials['name']}"]["stringData"][credentials["key"]] == FULL["metricsKey"]
     assert service["spec"]["ports"][0]["targetPort"] == container(objects)["ports"][0]["name"]
     assert objects["HorizontalPodAutoscaler/demo-sash"]["spec"]["scaleTargetRef"]["name"] == "demo-sash"
 

@@ -17,7 +17,7 @@ from service.settings import Settings
 from service.store.embedded import EmbeddedStore
 
 TEXT = (ROOT / "deploy" / "compose.yaml").read_text()
-DEFAULTS = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", TEXT)
+DEFAULTS = re.sub(r"\$\{\w+:(?:-([^}]*)|\+[^}]*)\}", r"\1", TEXT)
 COMPOSE = yaml.safe_load(DEFAULTS)
 
 
@@ -64,7 +64,20 @@ def test_the_service_takes_its_settings() -> None:
     """The environment that it gives the service is one that the service starts with."""
     given = {name: str(value or "") for name, value in COMPOSE["services"]["sash"]["environment"].items()}
     settings = Settings.read({"SASH_HOST": "0.0.0.0", **given})
-    assert (settings.redis_url, settings.api_keys) == ("redis://valkey:6379/0", ())
+    assert (settings.redis_url, settings.api_keys, settings.metrics_key) == ("redis://valkey:6379/0", (), None)
+
+
+def test_the_metrics_key_is_one_file_for_both() -> None:
+    """Service and Prometheus read it from the same secret, at the path that each is told."""
+    (key,) = re.findall(r"SASH_METRICS_KEY: \$\{SASH_METRICS_KEY_FILE:\+@([^}]+)\}", TEXT)
+    (scraping,) = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    (name,) = COMPOSE["secrets"]
+    assert key == scraping["authorization"]["credentials_file"] == f"/run/secrets/{name}"
+    assert COMPOSE["secrets"][name] == {"file": "/dev/null"}
+    assert {each for each, service in COMPOSE["services"].items() if service.get("secrets") == [name]} == {
+        "sash",
+        "prometheus",
+    }
 
 
 def test_the_store_takes_its_options(tmp_path: Path, store: EmbeddedStore) -> None:

@@ -161,7 +161,7 @@ def test_it_serves_from_a_read_only_root(image: Path, store: EmbeddedStore, work
     sealed = subprocess.run(["unshare", "--mount", "true"], check=False).returncode == 0
     if not sealed:
         pytest.skip("this machine does not let mounts be unshared")
-    keys = {"SASH_API_KEYS": f"acme:{_KEY}", "SASH_WORKERS": workers}
+    keys = {"SASH_API_KEYS": f"acme:{_KEY}", "SASH_METRICS_KEY": "m1", "SASH_WORKERS": workers}
     with (
         running(image, store, read_only=True, **keys) as (url, _),
         httpx.Client(base_url=url, headers={"Authorization": f"Bearer {_KEY}"}) as client,
@@ -170,7 +170,7 @@ def test_it_serves_from_a_read_only_root(image: Path, store: EmbeddedStore, work
         answer = client.post("/conversations/from-an-image/messages", params={"model": "gpt-4o"}, json=body)
         assert answer.status_code == 201
         assert answer.json()["window"]["request"]["messages"] == [{"role": "user", "content": "hello"}]
-        assert client.get("/metrics").status_code == 200
+        assert client.get("/metrics", headers={"Authorization": "Bearer m1"}).status_code == 200
         assert client.delete("/conversations/from-an-image").status_code == 204
 
 

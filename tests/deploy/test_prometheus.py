@@ -30,12 +30,22 @@ def promtool(*arguments: str) -> None:
 
 def test_the_configuration_is_valid() -> None:
     """promtool reads the configuration, and the rules that it names."""
-    promtool("check", "config", "prometheus.yml")
+    promtool("check", "config", "--syntax-only", "prometheus.yml")  # the key's file is where it runs
+    promtool("check", "rules", "rules.yml")
 
 
 def test_alerts_sound_when_they_should() -> None:
     """The rules pass their unit tests."""
     promtool("test", "rules", "rules_test.yml")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service that asks for its metrics key."""
+    process = Served(tmp_path_factory.mktemp("served") / "data", SASH_METRICS_KEY="m1")
+    process.start()
+    yield process
+    process.stop()
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +56,8 @@ def prometheus(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iter
     configuration = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
     configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     configuration["scrape_configs"][0]["static_configs"] = [{"targets": [served.url.removeprefix("http://")]}]
+    (folder / "metrics-key").write_text("m1\n")
+    configuration["scrape_configs"][0]["authorization"]["credentials_file"] = "metrics-key"
     (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration))
     address = f"127.0.0.1:{free_port()}"
     with (folder / "log").open("wb") as log:

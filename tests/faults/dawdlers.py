@@ -24,9 +24,9 @@ _LONGER_SECONDS = 4
 """Than the service lets them, they go on."""
 _BETWEEN_SECONDS = 0.2
 _ROUND_SECONDS = 0.01
-_HEAD = "POST /conversations/slow/messages HTTP/1.1\r\nHost: sash\r\nContent-Type: application/json"
+_HEAD = "POST /conversations/slow/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
 _SEND = f"{_HEAD}\r\nContent-Length: 9999\r\n\r\n".encode()
-_READ = f"GET /conversations/{LARGE}/messages HTTP/1.1\r\nHost: sash\r\nConnection: close\r\n\r\n".encode()
+_READ = f"GET /conversations/{LARGE}/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
 
 
 class _Dawdler:

@@ -43,7 +43,7 @@ class Wire:
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self.port)
         reader, writer = self._streams
-        head = f"{method} {path} HTTP/1.1\r\nHost: sash\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
         if body:
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         writer.write(head.encode() + b"\r\n" + body)

@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 import redis
 
-from service.problems import CannotOpen
+from service.problems import CannotOpen, StoreUnavailable
 from service.store.client import Client
-from service.store.datakeys import DataKeys
+from service.store.datakeys import DataKeys, Rewrapped
 from service.store.embedded import EmbeddedStore
 from service.store.sealing import PLAIN, AnySealer, Kind
 
@@ -20,18 +20,18 @@ MASTERS = "sash:{keys}:masters"
 
 
 @pytest.fixture
-def raw(store: EmbeddedStore) -> Iterator[redis.Redis]:
+def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
     """The server, for what is there in bytes; no tenant has keys before and after."""
-    with redis.Redis.from_url(store.url) as raw:
+    with redis.Redis.from_url(own.url) as raw:
         raw.delete(HASH, TENANTS, MASTERS)
         yield raw
         raw.delete(HASH, TENANTS, MASTERS)
 
 
 @pytest_asyncio.fixture
-async def client(store: EmbeddedStore, raw: redis.Redis) -> AsyncIterator[Client]:  # noqa: ARG001 - it clears up
-    """A client of the tests' store."""
-    client = Client(store.url)
+async def client(own: EmbeddedStore, raw: redis.Redis) -> AsyncIterator[Client]:  # noqa: ARG001 - it clears up
+    """A client of a store in which nobody else has keys."""
+    client = Client(own.url)
     await client.open()
     yield client
     await client.close()
@@ -126,8 +126,8 @@ async def test_a_master_key_is_replaced(client: Client) -> None:
     both = DataKeys(client, [TWO, ONE])
     await both.rotate("acme")
 
-    assert [done async for done in both.rewrap()] == [("acme", 2)]
-    assert [done async for done in both.rewrap()] == [("acme", 0)]
+    assert [done async for done in both.rewrap()] == [Rewrapped("acme", 2, unlisted=False)]
+    assert [done async for done in both.rewrap()] == [Rewrapped("acme", 0, unlisted=False)]
 
     assert await DataKeys(client, [TWO]).reading("acme", "acme/c", opens(value)) == b"text"
     assert await DataKeys(client, [TWO]).refusal() == ""
@@ -136,6 +136,46 @@ async def test_a_master_key_is_replaced(client: Client) -> None:
     assert (report.data_keys, len(report.masters), report.locked) == (2, 1, 0)
     (report,) = [each async for each in DataKeys(client, [ONE]).reports()]
     assert report.locked == 3
+
+
+async def test_a_tenant_that_the_list_lost_is_rewrapped_too(client: Client, raw: redis.Redis) -> None:
+    """Keys are found by themselves: wrapped with the new master, listed again and told, and messages stay readable."""
+    value = await sealed(DataKeys(client, [ONE]))
+    raw.delete(TENANTS)
+    both = DataKeys(client, [TWO, ONE])
+    assert [report.unlisted async for report in both.reports()] == [True]
+
+    assert [done async for done in both.rewrap()] == [Rewrapped("acme", 2, unlisted=True)]
+
+    assert raw.smembers(TENANTS) == {b"acme"}
+    assert [report.unlisted async for report in both.reports()] == [False]
+    assert await DataKeys(client, [TWO]).reading("acme", "acme/c", opens(value)) == b"text"
+
+
+async def test_tenants_are_found_among_many_keys(client: Client, raw: redis.Redis) -> None:
+    """Whatever else is in the store, and however much, the tenants with keys are those that have some."""
+    await sealed(DataKeys(client, [ONE]))
+    others = [f"sash:{{acme/c-{number}}}:log" for number in range(5000)]
+    lookalikes = ["sash:{acme/keys}:wrapped", "sash:{acme/data}:conversation", "other:{b/keys/data}:wrapped"]
+    raw.mset(dict.fromkeys((*others, *lookalikes), "x"))
+    raw.delete(TENANTS)
+    try:
+        assert await DataKeys(client, [ONE]).tenants() == ["acme"]
+    finally:
+        raw.delete(*others, *lookalikes)
+
+
+async def test_a_user_that_may_not_look_is_told(own: EmbeddedStore, raw: redis.Redis) -> None:
+    """A rewrap that cannot see every key does not say that it wrapped them all."""
+    raw.execute_command("ACL", "SETUSER", "blind", "on", ">pw", "~*", "+@all", "-scan")
+    client = Client(own.url.replace("unix://", "unix://blind:pw@"))
+    await client.open()
+    try:
+        with pytest.raises(StoreUnavailable, match=r"\+scan"):
+            [_ async for _ in DataKeys(client, [ONE]).rewrap()]
+    finally:
+        await client.close()
+        raw.execute_command("ACL", "DELUSER", "blind")
 
 
 async def test_a_process_with_the_old_master_goes_on(client: Client) -> None:

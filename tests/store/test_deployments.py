@@ -21,7 +21,7 @@ from service.store.addresses import read_url
 from service.store.checks import check_store
 from service.store.client import Client
 from service.store.conversations import Conversations
-from service.store.datakeys import DataKeys
+from service.store.datakeys import DataKeys, Rewrapped
 from service.store.entries import prepare
 from service.store.layout import keys_of
 from service.store.replies import Tail
@@ -99,7 +99,7 @@ async def test_a_talk_as_the_user_of_the_acl_file(name: str, tmp_path: Path) -> 
             await talk(conversations)
             await conversations.data_keys.rotate("t")
         async with opened(url, (b"n" * 32, b"k" * 32)) as (_, conversations):
-            assert [done async for done in conversations.data_keys.rewrap()] == [("t", 3)]
+            assert [done async for done in conversations.data_keys.rewrap()] == [Rewrapped("t", 3, unlisted=False)]
         async with opened(url) as (_, conversations):
             assert "is not set" in await conversations.data_keys.refusal()
 
@@ -216,7 +216,23 @@ async def test_an_encrypted_talk_on_a_cluster(cluster: Cluster) -> None:
         await conversations.data_keys.rotate("t")
     async with opened(cluster.url, (b"n" * 32, b"k" * 32)) as (_, conversations):
         await talk(conversations)
-        assert [done async for done in conversations.data_keys.rewrap()] == [("t", 3)]
+        assert [done async for done in conversations.data_keys.rewrap()] == [Rewrapped("t", 3, unlisted=False)]
+
+
+async def test_tenants_with_keys_are_found_on_every_node(cluster: Cluster) -> None:
+    """Their keys lie all around the cluster; the list of tenants in one slot may be lost with its node."""
+    tenants = [f"tenant-{number}" for number in range(12)]
+    async with opened(cluster.url, (b"k" * 32,)) as (client, conversations):
+        for tenant in tenants:
+            await conversations.data_keys.sealer(tenant, f"{tenant}/c")
+        await client.commands([("DEL", "sash:{keys}:tenants")])
+
+        found = await conversations.data_keys.tenants()
+
+        await client.commands([("DEL", f"sash:{{{tenant}/keys/data}}:wrapped") for tenant in tenants])
+    assert set(tenants) <= set(found)
+    nodes = {cluster.primary_of(key_slot(f"{tenant}/keys/data".encode())).port for tenant in tenants}
+    assert len(nodes) == 3
 
 
 async def test_a_cluster_behind_a_plain_url_is_said_so(cluster: Cluster) -> None:

@@ -16,6 +16,7 @@ ELSEWHERE = {
     "hscan": "a rewind of a history of many thousand messages",
     "role": "a primary that sentinels named",
     "sadd": "keys for encryption at rest",
+    "scan": "keys for encryption that operators' commands look for",
     "srem": "a master key that is replaced",
 }
 """What the dialogue does not come to."""

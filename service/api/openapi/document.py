@@ -9,7 +9,7 @@ import msgspec
 from litestar.handlers import HTTPRouteHandler
 
 from service import __version__
-from service.api.edge import OPEN_PATHS
+from service.api.edge import FIGURES_PATHS, OPEN_PATHS
 from service.api.openapi.components import Json, named_components, plain, ref, struct_components
 from service.api.openapi.faults import problem_responses, problem_schemas, response_name
 from service.api.openapi.links import all_links, links_of
@@ -89,6 +89,8 @@ def _operation(handler: HTTPRouteHandler, method: str, path: str) -> Json:
     }
     if path in OPEN_PATHS:
         operation["security"] = []
+    elif path in FIGURES_PATHS:
+        operation["security"] = [{"metricsKey": []}]
     if parameters := list(parameters_of(row, method, path)):
         operation["parameters"] = parameters
     if row.body:
@@ -130,8 +132,10 @@ def _schema(shape: type | str) -> Json:
 
 def _errors(row: Operation, method: str, path: str) -> list[int]:
     """Every status that the operation may answer with when something is wrong."""
-    found = {500, 503, *row.errors}
-    if path not in OPEN_PATHS:
+    found = {421, 500, 503, *row.errors}
+    if path in FIGURES_PATHS:
+        found.add(401)
+    elif path not in OPEN_PATHS:
         found |= {401, 429}
     if row.body or row.query or row.conditional or (row.stored and "{" in path):
         found.add(400)
@@ -154,7 +158,12 @@ def _components() -> Json:
                 "type": "http",
                 "scheme": "bearer",
                 "description": "A key belongs to one tenant. A service without keys listens on its own machine alone.",
-            }
+            },
+            "metricsKey": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "SASH_METRICS_KEY opens figures of all tenants; a service without keys needs none.",
+            },
         },
         "parameters": all_parameters(row.query for row in OPERATIONS.values() if row.query),
         "headers": HEADERS,

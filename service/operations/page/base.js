@@ -44,21 +44,34 @@ const say = {
   count: (n, one, many = `${one}s`) => `${say.whole(n)} ${n === 1 ? one : many}`,
 };
 
-const KEYLESS = { title: "A key is needed", detail: "The button “API key” above takes one." };
+/** Figures are of all tenants, so no tenant's key opens them: each view has its own. */
+const KEYS = {
+  deployment: {
+    stored: "sash.metrics-key", name: "Metrics key", title: "The metrics key, please",
+    needed: "These are figures of all tenants: the service's SASH_METRICS_KEY opens them, and no API key.",
+    refused: "That key opens no figures: it is not the service's SASH_METRICS_KEY.",
+  },
+  conversation: {
+    stored: "sash.key", name: "API key", title: "An API key, please",
+    needed: "This deployment answers only with one.",
+    refused: "That key opens nothing here. sash keys create makes one; others are listed in SASH_API_KEYS.",
+  },
+};
+const keyOf = (name) => sessionStorage.getItem(KEYS[name].stored);
 const SILENCE = { title: "Sash does not answer", detail: "Nothing came back: it is stopped, or the way to it is cut." };
 
-/** Asks the service. A refused key opens the dialog; a problem is thrown with its document. */
+/** Asks the service, with the key of the view. A refused key opens the dialog; a problem is thrown with its document. */
 const api = {
-  key: sessionStorage.getItem("sash.key"),
+  view: "deployment",
   async get(path, headers = {}) {
-    const asked = api.key;
+    const { view } = api, asked = keyOf(view);
     const response = await fetch(path, {
       headers: { ...headers, ...(asked ? { Authorization: `Bearer ${asked}` } : {}) }, cache: "no-store",
     }).catch(() => { throw Object.assign(new Error(SILENCE.detail), { problem: SILENCE }); });
-    if (response.status === 401) askForKey(asked !== null);
+    if (response.status === 401 && view === api.view) askForKey(asked !== null);
     if (response.status === 304) return null;
     const body = await response.json().catch(() => ({ title: response.statusText, detail: "The answer is not JSON.", status: response.status }));
-    if (response.status === 401) Object.assign(body, KEYLESS);
+    if (response.status === 401) Object.assign(body, { title: "A key is needed", detail: `The button “${KEYS[view].name}” above takes one.` });
     if (!response.ok) throw Object.assign(new Error(body.detail), { problem: body });
     return body;
   },
@@ -67,9 +80,10 @@ const api = {
 function askForKey(refused) {
   byId("key").hidden = false;
   if (byId("ask").open || (api.declined && !refused)) return;
-  byId("ask-why").textContent = refused
-    ? "That key opens nothing here. sash keys create makes one; others are listed in SASH_API_KEYS."
-    : "This deployment answers only with one. It is kept in this tab alone, until you close it.";
+  const key = KEYS[api.view];
+  byId("ask-title").textContent = key.title;
+  byId("ask-label").textContent = key.name;
+  byId("ask-why").textContent = refused ? key.refused : `${key.needed} It is kept in this tab alone, until you close it.`;
   byId("ask-key").value = "";
   byId("ask").showModal();
 }

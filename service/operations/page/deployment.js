@@ -117,7 +117,7 @@ function fullCard(figures) {
 }
 
 function firstCard() {
-  const line = `curl '${location.origin}/conversations/first/messages?model=gpt-4o-mini' \\\n${api.key ? "  -H 'Authorization: Bearer …' \\\n" : ""}  -H 'Content-Type: application/json' \\\n  -d '{"messages": [{"message": {"role": "user", "content": "Hello"}}]}'`;
+  const line = `curl '${location.origin}/conversations/first/messages?model=gpt-4o-mini' \\\n${keyOf("deployment") ? "  -H 'Authorization: Bearer …' \\\n" : ""}  -H 'Content-Type: application/json' \\\n  -d '{"messages": [{"message": {"role": "user", "content": "Hello"}}]}'`;
   return card("whole", "A first window", h("p", {}, "Append a turn and read its window in one call:"), h("pre", { class: "command", tabindex: "0", role: "region", "aria-label": "A command" }, h("code", {}, line)),
     h("p", { class: "small" }, "Then look at it: ", h("a", { href: "#conversation?id=first&model=gpt-4o-mini" }, "the conversation “first”"), "."));
 }

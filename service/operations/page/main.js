@@ -14,6 +14,10 @@ function route() {
     if (link.hash === `#${which}`) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
   document.title = which === "deployment" ? "Sash" : "Sash: a conversation";
+  if (api.view !== which) api.declined = false;
+  api.view = which;
+  byId("key").textContent = KEYS[which].name;
+  byId("key").hidden = keyOf(which) === null;
   clearInterval(timer);
   byId("main").replaceChildren();
   view = VIEWS[which](byId("main"), parameters);
@@ -30,15 +34,13 @@ function tick() {
 }
 
 byId("ask-form").addEventListener("submit", () => {
-  api.key = byId("ask-key").value.trim();
+  sessionStorage.setItem(KEYS[api.view].stored, byId("ask-key").value.trim());
   api.declined = false;
-  sessionStorage.setItem("sash.key", api.key);
   route();
 });
 byId("ask-cancel").addEventListener("click", () => byId("ask").close());
-byId("ask").addEventListener("close", () => { api.declined = !api.key; });
-byId("key").addEventListener("click", () => { api.declined = false; api.key = null; sessionStorage.removeItem("sash.key"); askForKey(false); });
-byId("key").hidden = api.key === null;
+byId("ask").addEventListener("close", () => { api.declined = !keyOf(api.view); });
+byId("key").addEventListener("click", () => { api.declined = false; sessionStorage.removeItem(KEYS[api.view].stored); askForKey(false); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) view.refresh(); });
 window.addEventListener("hashchange", route);
 setInterval(tick, 1000);
