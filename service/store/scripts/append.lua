@@ -17,8 +17,7 @@ local USER, FUNCTION, SEALED = 2, 5, 1
 local asked = cjson.decode(ARGV[1])
 local entries = asked.entries
 
-local state = redis.call(
-  'HMGET', conversation,
+local state = redis.call('HMGET', conversation,
   'id', 'v', 'life', 'change', 's', 't0', 't1', 'gn', 'g0', 'g1', 'open', 'ttl', 'user', 'pins', 'stale')
 local name, version, life, change, settings, t0, t1, gn, g0, g1, open, ttl, user, pins, stale = unpack(state)
 local exists = name ~= false

@@ -14,8 +14,7 @@
 -- it by plain commands. Records are one string, read at memory speed.
 -- include conversation.lua
 local ENOUGH, SLACK, TOKENS, NEAR, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 4, 131072, 4194304, 4000
-local fields = redis.call(
-  'HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0', 'g1', 'user',
+local fields = redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0', 'g1', 'user',
   'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins')
 local version, life, change = fields[2], fields[3], fields[4]
 local o200k, cl100k, grounded, newest_user, rich, pins = fields[8], fields[9], fields[10], fields[13], fields[18], fields[19]
