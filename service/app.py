@@ -62,6 +62,7 @@ from service.store.keys import ApiKeys
 from service.store.limits import RateLimits
 from service.store.owners import Owners
 from service.store.usage import Calibrations
+from service.windows.stored import Windows
 
 ROUTES = (
     *conversations.HANDLERS,
@@ -98,6 +99,7 @@ def create_app(settings: Settings) -> App:
     stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
     histories = Histories(client, stored)
     claims = Claims(client, data_keys)
+    calibrations = Calibrations(client)
     models = read_models(settings)
     folder = os.environ.get(FOLDER_VARIABLE)
     statistics = Statistics(client, metrics, prices=lambda name: _prices(name, models))
@@ -108,10 +110,11 @@ def create_app(settings: Settings) -> App:
         client=client,
         conversations=stored,
         reader=stored.reader,
+        windows=Windows(stored, calibrations, models),
         histories=histories,
         claims=claims,
         chunks=Chunks(stored.reader),
-        calibrations=Calibrations(client),
+        calibrations=calibrations,
         owners=Owners(client, stored),
         models=models,
         metrics=metrics,

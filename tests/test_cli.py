@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from service import __version__
-from service.api.schemas import WindowQuery
-from service.api.stateless import stateless_window
 from service.cli import main
+from service.core.parameters import WindowQuery
+from service.windows.stateless import window_of_request
 
 SASH = [sys.executable, "-m", "service"]
 CHAT = [
@@ -305,9 +305,9 @@ def test_help_needs_no_tokeniser_no_server_and_no_store() -> None:
 
 def test_the_command_and_the_function_agree(chat: str) -> None:
     """``sash window`` prints the function's bytes."""
-    from service.api.schemas import WindowRequest  # noqa: PLC0415
+    from service.windows.request import WindowRequest  # noqa: PLC0415
 
     entries = [{"id": f"import-{place}", "message": message} for place, message in enumerate(CHAT, 1)]
     wanted = msgspec.convert({"model": "gpt-4o", "messages": entries}, WindowRequest)
     result = sash("window", chat, "--model", "gpt-4o")
-    assert result.stdout_bytes.rstrip(b"\n") == stateless_window(wanted, {})
+    assert result.stdout_bytes.rstrip(b"\n") == window_of_request(wanted, {})[0].body

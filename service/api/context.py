@@ -24,6 +24,7 @@ from service.store.reading import Reader
 from service.store.replies import Shut, State
 from service.store.scripts import no_conversation
 from service.store.usage import Calibrations
+from service.windows.stored import Windows
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -31,6 +32,7 @@ class Context(msgspec.Struct, frozen=True):
     client: Client
     conversations: Conversations
     reader: Reader
+    windows: Windows
     histories: Histories
     claims: Claims
     chunks: Chunks
@@ -49,6 +51,12 @@ def context_of(request: Request[Any, Any, Any]) -> Context:
     """The context of a request's application."""
     context: Context = request.app.state.context
     return context
+
+
+def line_of(request: Request[Any, Any, Any]) -> dict[str, Any]:
+    """The log line of a request: figures that only its work knows are added to it."""
+    line: dict[str, Any] = request.scope["sash.line"]  # type: ignore[typeddict-item]
+    return line
 
 
 def tenant_of(request: Request[Any, Any, Any]) -> str:

@@ -7,8 +7,7 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
-from service.api.body import read_body, worker
-from service.api.budgets import named_model
+from service.api.body import read_body
 from service.api.context import context_of, tenant_of
 from service.api.conversations import JSON
 from service.api.schemas import Count, CountRequest, ModelInfo, SchemaFormat
@@ -21,6 +20,8 @@ from service.core.settings import FunctionDefinition, check_tools
 from service.core.text import count_text
 from service.operations.line import say
 from service.problems import BadRequest, NotFound, UnknownModel
+from service.threads import run_in_thread_if_large
+from service.windows.budgets import named_model
 
 Req = Request[Any, Any, Any]
 _count = msgspec.json.Decoder(CountRequest)
@@ -31,12 +32,12 @@ _UNKNOWN_WINDOW = 100_000_000
 async def count(request: Req) -> Response[bytes]:
     """Predict a request's ``prompt_tokens``; nothing is stored."""
     body = await read_body(request)
-    wanted = await worker(len(body), decode_json, body, _count)
+    wanted = await run_in_thread_if_large(len(body), decode_json, body, _count)
     context = context_of(request)
     models = await context.calibrations.correct(tenant_of(request), context.models, wanted.model)
     model = named_model(wanted.model, models, "#/model")
     started = time.perf_counter()
-    counted = await worker(len(body), count_of, wanted, model)
+    counted = await run_in_thread_if_large(len(body), count_of, wanted, model)
     context.metrics.counted(time.perf_counter() - started)
     say(model=context.metrics.label(counted.model), tokens=counted.tokens + (counted.text or 0))
     return Response(msgspec.json.encode(counted), media_type=JSON)

@@ -80,6 +80,7 @@ class Edge:
             return
         started = time.perf_counter()
         line = begin_line()
+        scope["sash.line"] = line
         asked = Incoming(receive, self._timeout_seconds)
         span = self._tracing.begin(read_traceparent(_header(scope, b"traceparent")))
         answer = _Answer(send, request_id=_request_id(scope), method=scope["method"], span=span)

@@ -11,9 +11,8 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
 from service.api.answer import Answer
-from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body, worker
-from service.api.budgets import likely_budget, limits_of
-from service.api.context import Context, context_of, fresh_id, now_ms, tenant_of
+from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body
+from service.api.context import Context, context_of, fresh_id, line_of, now_ms, tenant_of
 from service.api.conversations import JSON, timestamp
 from service.api.schemas import (
     AppendedMessage,
@@ -21,24 +20,27 @@ from service.api.schemas import (
     EncodingTokens,
     MessagePage,
     StoredMessage,
-    WindowQuery,
 )
-from service.api.windows import stored_window
+from service.api.window import served
 from service.core.counting import reference_tokens
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Document, Grounding, decode_json
+from service.core.parameters import WindowQuery
 from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
-from service.operations.line import say
-from service.problems import InvalidCursor, NotFound, Pointer, Problem, TooLarge
+from service.operations.logging import describe, get_logger
+from service.problems import Internal, InvalidCursor, NotFound, Pointer, Problem, TooLarge, WindowDoesNotFit
 from service.store.entries import check_entries, prepare
 from service.store.messages import NewEntry
-from service.store.replies import Message
+from service.store.replies import Message, Tail
 from service.store.scripts import AppendReply
+from service.threads import run_in_thread_if_large
+from service.windows.budgets import likely_budget, limits_of
 
 Req = Request[Any, Any, Any]
 _append = msgspec.json.Decoder(AppendMessages)
 _AT_ONCE = 32
+_log = get_logger()
 _DEFAULTS = encode_settings(ConversationSettings())
 _DEFAULT_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
@@ -58,10 +60,11 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
     wants_window = bool(request.scope["query_string"])
-    budget, column = likely_budget(query, context.models) if wants_window else (0, 0)
+    if wants_window:
+        likely_budget(query, context.models)  # an unknown model must not come out after the append
     expected = if_match(request)
     body = await read_body(request)
-    appended = await worker(len(body), decode_json, body, _append)
+    appended = await run_in_thread_if_large(len(body), decode_json, body, _append)
     if len(appended.messages) > context.settings.max_entries:
         raise _too_many(context.settings.max_entries)
     for place, entry in enumerate(appended.messages):
@@ -75,44 +78,54 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         if unnamed:
             limits_of(query, settings, context.models)  # what is wrong with these must not come out after the append
     now, counting = now_ms(), time.perf_counter()
-    entries = await worker(len(body), _prepared, appended, template, now)
-    tokenise_seconds = time.perf_counter() - counting
+    entries = await run_in_thread_if_large(len(body), _prepared, appended, template, now)
+    counting_seconds = time.perf_counter() - counting
+    writing: dict[str, Any] = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now}
     if not wants_window:
-        reply = await context.conversations.append(
-            tenant, identity, entries, settings=_DEFAULTS, if_match=expected, now_ms=now
-        )
+        reply = await context.conversations.append(tenant, identity, entries, **writing)
+        _tell(request, context, entries, reply, (started, counting_seconds))
         context.owners.touch(tenant, reply.settings, identity)
-        _tell(context, entries, reply, started, tokenise_seconds)
         return _answer(reply, _appended(identity, entries, reply))
-    reply, tail = await context.conversations.append_and_read(
-        tenant,
-        identity,
-        entries,
-        settings=_DEFAULTS,
-        if_match=expected,
-        now_ms=now,
-        budget=budget,
-        column=column,
-        limit=query.limit or 0,
-    )
-    _tell(context, entries, reply, started, tokenise_seconds)
+    reply, tail = await context.windows.append(tenant, identity, query, entries, **writing)
+    _tell(request, context, entries, reply, (started, counting_seconds))
     context.owners.touch(tenant, reply.settings, identity)
-    told = _appended(identity, entries, reply)
+    window = await _window(request, context, (tenant, identity), query, tail)
+    return _answer(reply, b"".join((_appended(identity, entries, reply)[:-1], window, b"}")))
+
+
+async def _window(
+    request: Req, context: Context, name: tuple[str, str], query: WindowQuery, tail: Tail | Problem
+) -> bytes:
+    """The members of the answer that carry the window, or why there is none: the turn is stored, whatever comes of it."""
+    if isinstance(tail, Problem):
+        return _no_window(request, tail)
+    started = time.perf_counter()
     try:
-        window, _ = await stored_window(context, tenant, identity, tail, query)
+        made, state = await context.windows.of_tail(*name, query, tail)
+        served(request, context, name, made, state, time.perf_counter() - started)
     except Problem as problem:
-        # The turn is kept all the same: who reads the problem must not take it for lost.
-        problem.members["appended"] = msgspec.Raw(told)
-        raise
-    return _answer(reply, b"".join((told[:-1], b',"window":', window, b"}")))
+        if isinstance(problem, WindowDoesNotFit) and not query.explain:
+            context.metrics.does_not_fit(problem.model)
+        return _no_window(request, problem)
+    except Exception as error:  # noqa: BLE001 - an append that was stored is never answered with an error
+        _log.error("window failed", operation="appendMessages", **describe(error))
+        return _no_window(request, Internal("The service could not make the window; the turn is stored."))
+    return b',"window":' + made.body
+
+
+def _no_window(request: Req, problem: Problem) -> bytes:
+    return b',"window":null,"window_error":' + msgspec.json.encode(problem.document(request.url.path))
 
 
 def _tell(
-    context: Context, entries: list[NewEntry], reply: AppendReply, started: float, tokenise_seconds: float
+    request: Req, context: Context, entries: list[NewEntry], reply: AppendReply, times: tuple[float, float]
 ) -> None:
+    """Tell metrics and the log line of an append; ``times`` are when it began, and the seconds spent on counting."""
     new = [(entry, step) for entry, step in zip(entries, reply.entries, strict=True) if not step.duplicate]
-    say(appended=len(new), appended_tokens=sum((e.tokens_parallel if s.parallel else e.tokens)[0] for e, s in new))
-    context.metrics.append(len(new), seconds=time.perf_counter() - started, tokenise_seconds=tokenise_seconds)
+    line = line_of(request)
+    line["appended"] = len(new)
+    line["appended_tokens"] = sum((e.tokens_parallel if s.parallel else e.tokens)[0] for e, s in new)
+    context.metrics.append(len(new), seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
 def _too_many(limit: int) -> TooLarge:

@@ -1,16 +1,12 @@
 """What goes in and comes out, declared once: validation, encoding and the OpenAPI document follow from these."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
 from service.core.messages import Entry, Grounding, Id
-from service.core.settings import ConversationSettings, Name, Reserve, ToolChoice
-
-Tokens = Annotated[int, msgspec.Meta(ge=1, le=100_000_000)]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
-Step = Annotated[float, msgspec.Meta(ge=0.05, le=0.5)]
-Choice = Literal["latest", "all", "none"]
+from service.core.parameters import Name
+from service.core.settings import ConversationSettings, ToolChoice
 
 
 class CreateConversation(
@@ -92,96 +88,6 @@ class MessagePage(msgspec.Struct, frozen=True):
 
     messages: list[StoredMessage]
     next_cursor: str | None
-
-
-class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How a window is wanted."""
-
-    model: Name | None = None
-    reserve: Reserve | None = None
-    max_tokens: Tokens | None = None
-    limit: Limit | None = None
-    overflow: Literal["stop", "skip"] = "stop"
-    grounding: Choice = "latest"
-    grounding_max_tokens: Tokens | None = None
-    grounding_overflow: Literal["trim", "drop", "error"] = "trim"
-    dedupe: Literal["grounding", "messages", "none"] = "grounding"
-    stable: bool = False
-    stable_step: Step = 0.25
-    start: Literal["any", "user"] = "any"
-    summary: Literal["auto", "never", "always"] = "auto"
-    note: bool = False
-    explain: bool = False
-    format: Literal["openai", "responses", "anthropic", "gemini"] = "openai"
-
-
-class WindowRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A history in the body, and how its window is wanted; nothing is stored."""
-
-    messages: list[Entry]
-    system: str | None = None
-    few_shots: list[dict[str, Any]] | None = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: ToolChoice | None = None
-    grounding_template: str | None = None
-    document_separator: str | None = None
-
-
-class WindowTokens(msgspec.Struct, frozen=True):
-    """The prediction of ``prompt_tokens``, and its terms: ``total`` is the sum of the others."""
-
-    total: int
-    priming: int
-    system: int
-    few_shots: int
-    tools: int
-    summary: int
-    messages: int
-    grounding: int
-
-
-class Kept(msgspec.Struct, frozen=True):
-    messages: int
-    first_seq: int | None
-    last_seq: int | None
-
-
-class Dropped(msgspec.Struct, frozen=True):
-    messages: int
-    tokens: int
-    duplicates: int
-    grounding_messages: int
-    grounding_tokens: int
-
-
-class WindowGrounding(msgspec.Struct, frozen=True):
-    documents: int
-    documents_kept: int
-    truncated: bool
-
-
-class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A window but for its request, which is spliced in."""
-
-    conversation_id: str | None
-    version: int | None
-    model: str
-    encoding: str
-    exact: bool
-    context_window: int | None
-    max_input_tokens: int | None
-    reserve: int
-    budget: int
-    format: str
-    tokens: WindowTokens
-    kept: Kept
-    dropped: Dropped
-    grounding: WindowGrounding
-    stop_reason: str
-    summary_used: bool
-    note: int
-    correction: float | None = None
-    explain: list[Any] | None = None
 
 
 class JsonSchema(msgspec.Struct):

@@ -15,7 +15,7 @@ from litestar.exceptions import InternalServerException
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from service.api.body import checked_id, etag, is_known, query_of, refuse_coded, refuse_taken, worker
+from service.api.body import checked_id, etag, is_known, query_of, refuse_coded, refuse_taken
 from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.importing import Imported, Line, prepare_lines, read_head
@@ -28,6 +28,7 @@ from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer
 from service.store.history import make_summary
 from service.store.replies import Message, Page, State
 from service.store.staging import OrphanEntry, StagedTwice, Staging
+from service.threads import run_in_thread_if_large
 
 Req = Request[Any, Any, Any]
 NDJSON = "application/x-ndjson"
@@ -69,7 +70,7 @@ async def _lines(
     yield conversation_body(identity, state) + b"\n"
     page = first
     while page is not None:
-        yield await worker(sum(len(message.body) for message in page.messages), _page_lines, page)
+        yield await run_in_thread_if_large(sum(len(message.body) for message in page.messages), _page_lines, page)
         extend_deadline(request)
         page = await anext(rest, None)
 
@@ -133,7 +134,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
 async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[Line]) -> None:
     if lines:
         size = sum(len(line.text) for line in lines)
-        entries = await worker(size, prepare_lines, lines, staging.length, imported.template, now_ms())
+        entries = await run_in_thread_if_large(size, prepare_lines, lines, staging.length, imported.template, now_ms())
         try:
             await staging.add(entries)
         except StagedTwice as twice:

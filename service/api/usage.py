@@ -12,7 +12,7 @@ from service.api.conversations import JSON
 from service.api.schemas import Calibration
 from service.core import calibration as core
 from service.core.models import Model, published_name
-from service.core.settings import Name
+from service.core.parameters import Name
 from service.operations.logging import get_logger
 from service.problems import Pointer, Unprocessable
 from service.store.history import require_version

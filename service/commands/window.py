@@ -1,5 +1,6 @@
 """``sash window``: the window of a history in a file. No server, nothing stored."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -18,58 +19,49 @@ from service.commands.terminal import (
     tools_of,
     wants_json,
 )
+from service.core.parameters import WindowQuery
 
-_COUNT = click.IntRange(min=1)
 _NOT_SENT = {
     "id", "owner", "metadata", "ttl_seconds", "version", "created_at", "updated_at", "expires_at", "messages", "tokens",
 }  # fmt: skip
 """What a stored conversation has and a window does not depend on."""
 
 
+def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """An option for each parameter of a window, as ``core/parameters.py`` declares it."""
+    for field in reversed(msgspec.structs.fields(WindowQuery)):
+        command = _option(field)(command)
+    return command
+
+
+def _option(field: msgspec.structs.FieldInfo) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    schema = msgspec.json.schema(field.type)
+    schema = {**next((each for each in schema.get("anyOf", ()) if each["type"] != "null"), {}), **schema}
+    flag = f"--{field.encode_name.replace('_', '-')}"
+    text = schema["description"].replace("`", "")
+    if schema.get("type") == "boolean":
+        return click.option(f"{flag}/--no-{flag[2:]}", default=None, help=text)
+    if field.default is not None:
+        text += f" [default: {field.default}]"
+    return click.option(flag, type=_type_of(schema), help=text)
+
+
+def _type_of(schema: dict[str, Any]) -> Any:
+    if "enum" in schema:
+        return click.Choice(schema["enum"])
+    low, high = schema.get("minimum"), schema.get("maximum")
+    match schema.get("type"):
+        case "integer":
+            return click.IntRange(low, high)
+        case "number":
+            return click.FloatRange(low, high)
+        case _:
+            return str
+
+
 @click.command()
 @click.argument("file")
-@click.option("--model", help="Model that the window is for. [default: the one that the file names]")
-@click.option("--reserve", type=click.IntRange(min=0), help="Tokens kept free for the reply. [default: 1024]")
-@click.option("--max-tokens", type=_COUNT, help="A smaller window than the model's.")
-@click.option("--limit", type=_COUNT, help="At most the last N messages.")
-@click.option(
-    "--overflow", type=click.Choice(["stop", "skip"]), help="At what does not fit: stop, or skip it. [default: stop]"
-)
-@click.option(
-    "--grounding",
-    type=click.Choice(["latest", "all", "none"]),
-    help="Documents on which user messages. [default: latest]",
-)
-@click.option("--grounding-max-tokens", type=_COUNT, help="A budget for documents alone.")
-@click.option(
-    "--grounding-overflow",
-    type=click.Choice(["trim", "drop", "error"]),
-    help="With documents that do not fit. [default: trim]",
-)
-@click.option(
-    "--dedupe",
-    type=click.Choice(["grounding", "messages", "none"]),
-    help="What is sent once though it occurs twice. [default: grounding]",
-)
-@click.option(
-    "--stable/--no-stable", default=None, help="Cut in steps, so that the provider's prompt cache stays warm."
-)
-@click.option(
-    "--stable-step", type=click.FloatRange(0.05, 0.5), help="The step, as a part of the budget. [default: 0.25]"
-)
-@click.option("--start", type=click.Choice(["any", "user"]), help="What kept history begins with. [default: any]")
-@click.option(
-    "--summary",
-    type=click.Choice(["auto", "never", "always"]),
-    help="When a summary is used, if there is one. [default: auto]",
-)
-@click.option("--note/--no-note", default=None, help="Say in one system line how many messages were left out.")
-@click.option("--explain/--no-explain", default=None, help="Add a line a message: kept, or why not.")
-@click.option(
-    "--format",
-    type=click.Choice(["openai", "responses", "anthropic", "gemini"]),
-    help="The shape of the request. [default: openai]",
-)
+@window_options
 @click.option("--system", metavar="TEXT", help="System prompt, in place of the file's.")
 @history_options
 def window(
@@ -86,7 +78,7 @@ def window(
     FILE holds a history as JSON: a list of chat messages, an object with "messages" (a POST /window body), or a message
     or entry a line. Prints what POST /window answers, its "request" ready to send.
     """
-    from service.api.stateless import stateless_window  # noqa: PLC0415 - help needs no tokeniser
+    from service.windows.stateless import window_of_request  # noqa: PLC0415 - help needs no tokeniser
 
     with plain_errors():
         source = one_conversation(file, conversation)
@@ -96,7 +88,7 @@ def window(
         wanted = _request(file, source, given)
         if wanted.model is None:
             raise click.UsageError("Name a model: --model gpt-4o-mini.")
-        built = stateless_window(wanted, own_models(models_file))
+        built = window_of_request(wanted, own_models(models_file))[0].body
     if wants_json(as_json):
         print_json(built)
     else:
@@ -105,7 +97,7 @@ def window(
 
 def _request(file: str, source: SourceConversation, given: dict[str, Any]) -> Any:
     """What POST /window takes: the file's settings and parameters, the options winning."""
-    from service.api.schemas import WindowRequest  # noqa: PLC0415
+    from service.windows.request import WindowRequest  # noqa: PLC0415
 
     settings = {name: value for name, value in source.settings.items() if name not in _NOT_SENT}
     if isinstance(settings.get("summary"), dict):  # a conversation's, not the parameter

@@ -42,14 +42,14 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure]
         tools = max(tools, fixed.tools_tokens(model, lines)) if model.rules.joins_leading_system else tools
     return {
         "priming": priming_tokens(model),
-        "system": _messages_tokens(fixed.system, model),
-        "few_shots": _messages_tokens(fixed.few_shots, model),
+        "system": messages_tokens(fixed.system, model),
+        "few_shots": messages_tokens(fixed.few_shots, model),
         "tools": tools,
-        "summary": _messages_tokens(lines, model),
+        "summary": messages_tokens(lines, model),
     }
 
 
-def _messages_tokens(measures: Sequence[Measure], model: Model) -> int:
+def messages_tokens(measures: Sequence[Measure], model: Model) -> int:
     """Tokens of messages in their order: results after several calls are billed as a list."""
     tokens, parallel = 0, False
     for measure in measures:

@@ -8,11 +8,10 @@ import msgspec
 from service.core.counting import measure
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
 from service.core.messages import Id, encode_message, invalid, validate_message
+from service.core.parameters import Name, Reserve
 from service.core.window import Fixed
 from service.problems import BadRequest, InvalidEntry, Pointer
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
-Reserve = Annotated[int, msgspec.Meta(ge=0, le=100_000_000)]
 _TEN_YEARS_SECONDS = 10 * 365 * 24 * 3600
 
 

@@ -13,44 +13,31 @@ history; when that is too short to decide, it answers NeedOlder instead of a win
 """
 
 from collections.abc import Mapping
-from typing import Literal
 
 import msgspec
 
-from service.core.counting import Measure
+from service.core.costs import message_costs
+from service.core.counting import Measure, priming_tokens
 from service.core.documents import Documents
 from service.core.explain import Explained, does_not_fit, dropped, explain
-from service.core.fixed import Fixed, fixed_costs
+from service.core.fixed import Fixed, fixed_costs, messages_tokens
 from service.core.grounding import Grounded
 from service.core.models import Model
 from service.core.notes import longest_note, note_measure
+from service.core.parameters import WindowQuery
 from service.core.records import Summary
 from service.core.stable import cut_seq
-from service.core.units import DEVELOPER
+from service.core.units import DEVELOPER, TOOL, USER
 from service.core.view import History, View, view_history
 from service.core.walk import Bounds, Walk, walk
 
-__all__ = ["Explained", "Fixed", "NeedOlder", "Options", "Window", "build_window"]
+__all__ = ["Explained", "Fixed", "NeedOlder", "Window", "build_window"]
 
+_NOTHING_DROPPED = {"messages": 0, "tokens": 0, "duplicates": 0, "grounding_messages": 0, "grounding_tokens": 0}
 _MORE = 64
 """The least that is asked for when a tail was too short, in messages."""
 _TYPICAL_COST = 16
 """Tokens of a short chat message: room for so many is worth reading at once."""
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a window is wanted; the defaults are the contract's."""
-
-    limit: int | None = None
-    overflow: Literal["stop", "skip"] = "stop"
-    grounding: Literal["latest", "all", "none"] = "latest"
-    dedupe: Literal["grounding", "messages", "none"] = "grounding"
-    stable: bool = False
-    stable_step: float = 0.25
-    start: Literal["any", "user"] = "any"
-    summary: Literal["auto", "never", "always"] = "auto"
-    note: bool = False
-    explain: bool = False
 
 
 class NeedOlder(msgspec.Struct, frozen=True):
@@ -76,13 +63,16 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_window(
-    history: History, *, model: Model, budget: int, fixed: Fixed, options: Options, documents: Documents
+    history: History, *, model: Model, budget: int, fixed: Fixed, options: WindowQuery, documents: Documents
 ) -> Window | NeedOlder:
     """The window of ``budget`` tokens, or NeedOlder.
 
     Raises:
         WindowDoesNotFit: what must be in is over the budget; the problem carries each cost and the shortfall.
     """
+    whole = _whole(history, model, budget, fixed, options)
+    if whole is not None:
+        return whole
     view = view_history(history, model)
     if view is None:
         return _older(history, budget)
@@ -103,6 +93,52 @@ def build_window(
             return frame.window(taken, seqs, summary, history.length - len(seqs) if noted else 0)
 
 
+def _whole(history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery) -> Window | None:
+    """The window of a short chat, which has room for all of it; None where there is more to decide.
+
+    It is what the law below gives, found by one sum: without tool groups, documents, definitions or duplicates to look
+    for, a history that was read from its first message on and fits is kept as it is.
+    """
+    records = history.records
+    if (
+        history.first_seq != 1
+        or not records
+        or (options.limit is not None and options.limit < history.length)
+        or options.dedupe == "messages"
+        or options.summary == "always"
+        or options.explain
+        or history.grounding_messages
+        or fixed.tools
+        or TOOL in records.roles
+        or not records.plain
+        or (options.start == "user" and records.roles[0] != USER)
+    ):
+        return None
+    tokens = {
+        "priming": priming_tokens(model),
+        "system": messages_tokens(fixed.system, model),
+        "few_shots": messages_tokens(fixed.few_shots, model),
+        "tools": 0,
+        "summary": 0,
+        "messages": sum(message_costs(records, model)),
+        "grounding": 0,
+    }
+    total = sum(tokens.values())
+    if total > budget:
+        return None
+    return Window(
+        budget=budget,
+        seqs=list(range(1, history.length + 1)),
+        grounding={},
+        summary=None,
+        note=0,
+        tokens={"total": total, **tokens},
+        dropped=_NOTHING_DROPPED,
+        stop_reason="complete",
+        explain=None,
+    )
+
+
 def _older(history: History, room: int) -> NeedOlder:
     """Ask for as much as may fill the room, and at least as much again as was read: the questions stay few."""
     return NeedOlder(max(1, history.first_seq - max(len(history.records), _MORE, room // _TYPICAL_COST)))
@@ -115,7 +151,7 @@ class _Frame(msgspec.Struct, frozen=True):
     model: Model
     budget: int
     fixed: Fixed
-    options: Options
+    options: WindowQuery
     documents: Documents
     always: dict[str, int]
     """Tokens of what is in every window, by the reason for it."""

@@ -75,9 +75,10 @@ class Metrics:
         self.figures.tokenise.observe(seconds)
         took("tokenise_milliseconds", seconds)
 
-    def window(self, facts: WindowFacts, seconds: float) -> None:
-        """A window was built, in this time from its messages to its JSON."""
-        figures = self._model(facts.model)
+    def window(self, facts: WindowFacts, seconds: float) -> str:
+        """A window was built, in this time from its messages to its JSON; gives the model's label."""
+        label = self.label(facts.model)
+        figures = self.figures.models.get(label) or self._model(facts.model)
         stop = facts.stop_reason if facts.stop_reason in _STOPS else OTHER
         figures.stops[stop] = figures.stops.get(stop, 0) + 1
         figures.duration.observe(seconds)
@@ -91,6 +92,7 @@ class Metrics:
         figures.truncations += facts.truncated
         if self.did is not None:
             self.did("build window", seconds)
+        return label
 
     def follow(
         self,

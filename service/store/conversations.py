@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from service.core.records import RECORD_BYTES
-from service.problems import ConversationExists
+from service.problems import ConversationExists, Internal, Problem
 from service.store import scripts
 from service.store.client import Client
 from service.store.datakeys import DataKeys
@@ -92,15 +92,21 @@ class Conversations:
         budget: int,
         column: int,
         limit: int,
-    ) -> tuple[AppendReply, Tail]:
-        """Append, and read the tail that a window needs, in one round trip."""
+    ) -> tuple[AppendReply, Tail | Problem]:
+        """Append, and read the tail that a window needs, in one round trip; or why the tail could not be read.
+
+        Raises what ``append`` raises, before anything is stored.
+        """
         name = conversation_name(tenant, conversation)
         read = scripts.read_window(keys_of(name), known=(), budget=budget, column=column, limit=limit)
         appended, replies = await self._append(tenant, conversation, entries, (settings, if_match, now_ms), read)
-        reply = read.read(replies[0])
-        if isinstance(reply, Known):
-            raise TypeError("a read without entity tags cannot be answered by one")
-        return appended, await self.reader.tail(tenant, name, reply)
+        try:
+            reply = read.read(replies[0])
+            if isinstance(reply, Known):
+                raise Internal("The store answered as if we had named a state.")
+            return appended, await self.reader.tail(tenant, name, reply)
+        except Problem as problem:
+            return appended, problem
 
     async def _append(
         self,

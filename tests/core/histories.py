@@ -16,11 +16,12 @@ from service.core.documents import Documents, Source
 from service.core.messages import Document, Entry, Grounding, calls_of, parallel_flags
 from service.core.models import Model, find_model
 from service.core.notes import summary_message
+from service.core.parameters import WindowQuery
 from service.core.records import Flags, Record, Records, StoredGrounding, Summary
 from service.core.render import Bodies, render_openai
 from service.core.settings import ConversationSettings, FixedParts, fixed_parts
 from service.core.view import History
-from service.core.window import NeedOlder, Options, Window, build_window
+from service.core.window import NeedOlder, Window, build_window
 from service.problems import WindowDoesNotFit
 from service.store.entries import check_entries, prepare
 from service.store.layout import decode_grounding
@@ -152,7 +153,7 @@ class Ask:
 
     name: str = "gpt-4o-mini"
     budget: int = 1_000_000
-    options: Options = field(default_factory=Options)
+    options: WindowQuery = field(default_factory=WindowQuery)
     limits: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -316,7 +317,7 @@ def limits() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def options(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[Options]:
+def options(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[WindowQuery]:
     """Every way to ask, with ``given`` instead where a test wants less; a stable cut only where a test wants it."""
     ways: dict[str, st.SearchStrategy[Any]] = {
         "limit": st.sampled_from([None, None, 1, 2, 3, 5, 8]),
@@ -327,7 +328,7 @@ def options(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[Options]:
         "summary": st.sampled_from(["auto", "never", "always"]),
         "note": st.booleans(),
     }
-    return st.builds(Options, **(ways | given))
+    return st.builds(WindowQuery, **(ways | given))
 
 
 @st.composite
@@ -335,15 +336,15 @@ def asks(draw: st.DrawFn, found: Talk, *, fits: bool = True, **given: st.SearchS
     """A question to a conversation, its budget tight more often than not; if ``fits``, what must be in does."""
     name, wanted = draw(st.sampled_from(MODELS)), draw(options(**given))
     least = needed(found, name, wanted)
-    most = found.window(Ask(name, 10**9, Options(grounding="all", dedupe="none"))).tokens["total"] + 40
+    most = found.window(Ask(name, 10**9, WindowQuery(grounding="all", dedupe="none"))).tokens["total"] + 40
     spare = draw(st.integers(0 if fits else -3, max(40, most - least)))
     return Ask(name, max(1, least + spare), wanted, draw(limits()))
 
 
-def needed(found: Talk, name: str, wanted: Options | None = None) -> int:
+def needed(found: Talk, name: str, wanted: WindowQuery | None = None) -> int:
     """What must be in costs, as the problem says it."""
     with pytest.raises(WindowDoesNotFit) as caught:
-        found.build(Ask(name, 0, msgspec.structs.replace(wanted or Options(), grounding="none")))
+        found.build(Ask(name, 0, msgspec.structs.replace(wanted or WindowQuery(), grounding="none")))
     return int(caught.value.members["needed"])
 
 

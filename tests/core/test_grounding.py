@@ -22,8 +22,8 @@ from service.core.grounding import (
 )
 from service.core.messages import encode_message
 from service.core.models import find_model
+from service.core.parameters import WindowQuery
 from service.core.text import Encoding, count_text
-from service.core.window import Options
 from service.problems import BadRequest, WindowDoesNotFit
 
 TEMPLATES = (
@@ -221,7 +221,7 @@ def test_drop() -> None:
 def test_error() -> None:
     """``error`` refuses to trim, and its figures add up, documents among them."""
     found = talk(said("user", "hi"), grounded("?", words(50)), system="Be brief.")
-    whole = found.window(Ask(options=Options(limit=1))).tokens["total"]
+    whole = found.window(Ask(options=WindowQuery(limit=1))).tokens["total"]
     assert found.window(Ask(budget=whole, limits={"overflow": "error"})).grounding[2].kept == 1
     with pytest.raises(WindowDoesNotFit) as caught:
         found.window(Ask(budget=whole - 7, limits={"overflow": "error"}))
@@ -233,22 +233,22 @@ def test_error() -> None:
 def test_error_with_all_is_about_the_question_alone() -> None:
     """Older messages whose documents may not be trimmed do not fit, like any other: history ends there."""
     found = talk(said("user", "a"), grounded("b", words(90)), grounded("?", words(50)))
-    window = found.window(Ask(budget=120, options=Options(grounding="all"), limits={"overflow": "error"}))
+    window = found.window(Ask(budget=120, options=WindowQuery(grounding="all"), limits={"overflow": "error"}))
     assert (window.seqs, window.stop_reason) == ([3], "budget")
 
 
 def test_all_sends_pinned_documents_too() -> None:
     """With ``all``, a pinned message has its documents as other messages have, when the walk comes to it."""
     found = talk(grounded("a", "first", is_pinned=True), grounded("b", "second"), said("user", "?"))
-    assert list(found.window(Ask(options=Options(grounding="all"))).grounding) == [1, 2]
+    assert list(found.window(Ask(options=WindowQuery(grounding="all"))).grounding) == [1, 2]
 
 
 def test_a_document_twice() -> None:
     """The same document in two turns is sent with the newer; by id, else by text."""
     found = talk(grounded("a", ("d", "old"), "same"), grounded("b", ("d", "new"), "same", "more"))
-    sent = found.window(Ask(options=Options(grounding="all"))).grounding
+    sent = found.window(Ask(options=WindowQuery(grounding="all"))).grounding
     assert list(sent) == [2]
-    everywhere = found.window(Ask(options=Options(grounding="all", dedupe="none"))).grounding
+    everywhere = found.window(Ask(options=WindowQuery(grounding="all", dedupe="none"))).grounding
     assert list(everywhere) == [1, 2]
 
 
@@ -261,7 +261,7 @@ def test_a_document_twice_in_one_message() -> None:
 def test_one_budget_for_all_documents() -> None:
     """``grounding_max_tokens`` is for all documents of a window together."""
     found = talk(grounded("a", words(30)), grounded("b", words(31)), grounded("c", words(32)))
-    window = found.window(Ask(options=Options(grounding="all"), limits={"max_tokens": 80}))
+    window = found.window(Ask(options=WindowQuery(grounding="all"), limits={"max_tokens": 80}))
     assert list(window.grounding) == [2, 3]
     assert window.tokens["grounding"] <= 80
 

@@ -25,14 +25,15 @@ from histories import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.parameters import WindowQuery
 from service.core.stable import Span, stable_cut
-from service.core.window import Options, Window
+from service.core.window import Window
 
 STEPS = (0.05, 0.1, 0.25, 0.5)
 
 
-def stable(step: float = 0.25, **more: Any) -> Options:
-    return Options(stable=True, stable_step=step, **more)
+def stable(step: float = 0.25, **more: Any) -> WindowQuery:
+    return WindowQuery(stable=True, stable_step=step, **more)
 
 
 def lived(found: Talk, ask: Ask) -> list[Window]:

@@ -4,7 +4,8 @@ import pytest
 from histories import TOOL, Ask, calling, grounded, needed, result, said, talk, words
 
 from service.core.grounding import added_tokens
-from service.core.window import NeedOlder, Options, Window
+from service.core.parameters import WindowQuery
+from service.core.window import NeedOlder, Window
 from service.problems import WindowDoesNotFit
 
 CHAT = [said(role, words(size)) for size in (40, 10, 60, 10) for role in ("user", "assistant")]
@@ -24,7 +25,7 @@ def test_going_on_past_what_does_not_fit() -> None:
     found = talk(
         said("user", "hi"), said("assistant", words(90)), said("user", "ok"), said("user", "?"), system="Be brief."
     )
-    assert found.window(Ask(budget=60, options=Options(overflow="skip"))).seqs == [1, 3, 4]
+    assert found.window(Ask(budget=60, options=WindowQuery(overflow="skip"))).seqs == [1, 3, 4]
 
 
 def test_a_budget_that_is_met_exactly() -> None:
@@ -127,7 +128,7 @@ def test_the_same_text_twice_is_two_messages() -> None:
     """Equal text under different ids is not a duplicate, unless it is asked for."""
     found = talk(said("user", "yes"), said("assistant", "sure?"), said("user", "yes"))
     assert found.window(Ask()).seqs == [1, 2, 3]
-    window = found.window(Ask(options=Options(dedupe="messages")))
+    window = found.window(Ask(options=WindowQuery(dedupe="messages")))
     assert (window.seqs, window.dropped["duplicates"]) == ([2, 3], 1)
 
 
@@ -135,7 +136,7 @@ def test_refusals_are_not_the_same() -> None:
     """Messages without content are not duplicates of each other: what they say is elsewhere."""
     refusals = [{"role": "assistant", "content": None, "refusal": text} for text in ("no", "never")]
     found = talk(said("user", "a"), refusals[0], said("user", "b"), refusals[1], said("user", "c"))
-    assert found.window(Ask(options=Options(dedupe="messages"))).seqs == [1, 2, 3, 4, 5]
+    assert found.window(Ask(options=WindowQuery(dedupe="messages"))).seqs == [1, 2, 3, 4, 5]
 
 
 def test_a_tool_call_says_nothing_again() -> None:
@@ -143,13 +144,13 @@ def test_a_tool_call_says_nothing_again() -> None:
     found = talk(
         said("user", "a"), said("assistant", "wait"), calling("c", content="wait"), result("c"), said("user", "b")
     )
-    assert found.window(Ask(options=Options(dedupe="messages"))).seqs == [1, 2, 3, 4, 5]
+    assert found.window(Ask(options=WindowQuery(dedupe="messages"))).seqs == [1, 2, 3, 4, 5]
 
 
 def test_an_old_tool_call_that_nobody_answered() -> None:
     """A call that was overtaken before its result came is left out: providers answer 400 for it, for ever."""
     found = talk(said("user", "a"), calling("c"), said("user", "never mind"))
-    window = found.window(Ask(options=Options(explain=True)))
+    window = found.window(Ask(options=WindowQuery(explain=True)))
     assert (window.seqs, window.stop_reason) == ([1, 3], "complete")
     assert [line.reason for line in window.explain or []][1] == "a call without its results"
 
@@ -170,7 +171,7 @@ def test_few_shots_with_parallel_calls_are_counted_as_billed() -> None:
 def test_the_note_is_the_message_that_definitions_join() -> None:
     """Where the note is the first system message, tool definitions are counted as joining it."""
     found = talk(*CHAT, said("user", "?"), tools=[TOOL])
-    window = found.window(Ask(budget=150, options=Options(note=True)))
+    window = found.window(Ask(budget=150, options=WindowQuery(note=True)))
     alone = found.window(Ask(budget=150))
     assert window.note > 0
     assert window.tokens["tools"] < alone.tokens["tools"]
@@ -180,7 +181,7 @@ def test_a_note_that_does_not_fit() -> None:
     """A note never costs what must be in: where it does not fit it is left out, and so is the little that would."""
     found = talk(said("user", "hi"), said("user", "?"))
     least = needed(found, "gpt-4o-mini")
-    window = found.window(Ask(budget=least + 2, options=Options(note=True)))
+    window = found.window(Ask(budget=least + 2, options=WindowQuery(note=True)))
     assert (window.seqs, window.note) == ([2], 0)
 
 
@@ -191,7 +192,7 @@ def test_skip_looks_back_over_all_that_fits() -> None:
     found = talk(*[said("user", "ok")] * 2, system="s")
     vars(found)["stored"] = ([record] * 12_000, [small.stored[1][0]] * 12_000, {})
     vars(found)["question"] = 12_000
-    window = found.build(Ask(budget=10**6, options=Options(overflow="skip")))
+    window = found.build(Ask(budget=10**6, options=WindowQuery(overflow="skip")))
     assert isinstance(window, Window)
     assert (len(window.seqs), window.stop_reason) == (12_000, "complete")
 
@@ -203,7 +204,7 @@ def test_skip_gives_up_in_the_end() -> None:
     vars(found)["stored"] = ([small.stored[0][0]] * 12_000, [], {})
     found.stored[0][11_000] = large.stored[0][0]
     vars(found)["question"] = 12_000
-    ask = Ask(budget=62_000, options=Options(overflow="skip"))
+    ask = Ask(budget=62_000, options=WindowQuery(overflow="skip"))
     window = found.build(ask)
     assert isinstance(window, Window)
     assert (window.seqs[0], len(window.seqs), window.stop_reason) == (1_001, 10_999, "budget")

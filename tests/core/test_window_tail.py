@@ -8,7 +8,8 @@ from histories import Ask, Talk, calling, cases, deep, grounded, pinned, quick, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.window import NeedOlder, Options, Window
+from service.core.parameters import WindowQuery
+from service.core.window import NeedOlder, Window
 from service.problems import WindowDoesNotFit
 
 Case = tuple[Talk, Ask]
@@ -80,9 +81,16 @@ LONG = talk(*(said(role, words(10)) for _ in range(200) for role in ("user", "as
 
 
 @pytest.mark.parametrize(
-    "options", [Options(), Options(stable=True), Options(overflow="skip"), Options(start="user"), Options(note=True)]
+    "options",
+    [
+        WindowQuery(),
+        WindowQuery(stable=True),
+        WindowQuery(overflow="skip"),
+        WindowQuery(start="user"),
+        WindowQuery(note=True),
+    ],
 )
-def test_a_short_tail_is_enough(options: Options) -> None:
+def test_a_short_tail_is_enough(options: WindowQuery) -> None:
     """A window of 40 messages is decided by the last 64, however it is asked for, unless messages are skipped."""
     ask = Ask(budget=14 * 40, options=options)
     tail = LONG.build(ask, first_seq=len(LONG.messages) - 63)
@@ -93,7 +101,9 @@ def test_a_short_tail_is_enough(options: Options) -> None:
 
 def test_a_limit_is_decided_by_its_tail() -> None:
     """The last ten messages are decided without any older one."""
-    assert LONG.build(Ask(options=Options(limit=10)), first_seq=391) == LONG.window(Ask(options=Options(limit=10)))
+    assert LONG.build(Ask(options=WindowQuery(limit=10)), first_seq=391) == LONG.window(
+        Ask(options=WindowQuery(limit=10))
+    )
 
 
 def test_asking_for_more_grows() -> None:
@@ -123,7 +133,7 @@ def test_a_tail_that_may_cut_a_legacy_pair_at_the_limit() -> None:
     found = talk(
         said("user", "?"), said("assistant", "x"), said("function", words(60), name="look"), said("user", "and?")
     )
-    ask = Ask(budget=20, options=Options(limit=2))
+    ask = Ask(budget=20, options=WindowQuery(limit=2))
     assert isinstance(found.build(ask, first_seq=3), NeedOlder)
     assert found.window(ask).stop_reason == "budget"
 
@@ -139,7 +149,7 @@ def test_a_pinned_group_before_the_tail() -> None:
     found = talk(
         said("user", "?"), pinned(calling("a", "b")), result("a", "하나"), result("b"), *([said("user", "x")] * 9)
     )
-    ask = Ask(budget=100, options=Options(limit=2))
+    ask = Ask(budget=100, options=WindowQuery(limit=2))
     tail = found.build(ask, first_seq=10)
     assert tail == found.window(ask)
     assert isinstance(tail, Window)
@@ -149,7 +159,7 @@ def test_a_pinned_group_before_the_tail() -> None:
 def test_a_pinned_group_that_nobody_finished() -> None:
     """A pinned call that was overtaken before its result came is in no window, from no tail."""
     found = talk(pinned(calling("a", "b")), result("a"), *([said("user", "x")] * 9))
-    ask = Ask(options=Options(limit=2))
+    ask = Ask(options=WindowQuery(limit=2))
     assert found.window(ask).seqs == [10, 11]
     assert found.build(ask, first_seq=9) == found.window(ask)
 
@@ -170,7 +180,7 @@ def test_a_pinned_question_is_cut_alike_from_every_tail(budget: int) -> None:
     """A stable cut takes a pinned newest question for a pinned message, within the tail and before it."""
     rounds = [m for i in range(40) for m in (calling(f"c{i}"), result(f"c{i}", words(20)))]
     found = talk(*([said("user", words(30))] * 9), grounded("which?", words(90), is_pinned=True), *rounds)
-    ask = Ask(budget=budget, options=Options(stable=True, stable_step=0.05))
+    ask = Ask(budget=budget, options=WindowQuery(stable=True, stable_step=0.05))
     assert found.build(ask, first_seq=25) == found.window(ask)
 
 
@@ -184,7 +194,7 @@ def test_a_pinned_question_is_called_pinned() -> None:
 def test_two_bounds_at_the_beginning_of_a_tail() -> None:
     """Where a summary and a limit both end history just before the tail, which of them is asked, not guessed."""
     found = talk(*([said("user", "x")] * 5), said("assistant", "y"), summary=("They met.", 5))
-    ask = Ask(options=Options(limit=2, summary="always"))
+    ask = Ask(options=WindowQuery(limit=2, summary="always"))
     assert found.window(ask).stop_reason == "limit"
     assert isinstance(found.build(ask, first_seq=6), NeedOlder)
 
@@ -192,7 +202,7 @@ def test_two_bounds_at_the_beginning_of_a_tail() -> None:
 def test_two_bounds_within_a_group_that_a_tail_cuts() -> None:
     """A group that begins before the limit and ends within the summary is beyond the limit, from every tail."""
     found = talk(calling("a"), result("a"), said("user", "x"), said("assistant", "y"), summary=("They met.", 2))
-    ask = Ask(options=Options(limit=3, summary="always"))
+    ask = Ask(options=WindowQuery(limit=3, summary="always"))
     assert found.window(ask).stop_reason == "limit"
     assert found.build(ask, first_seq=2) == found.window(ask)
 
@@ -200,7 +210,7 @@ def test_two_bounds_within_a_group_that_a_tail_cuts() -> None:
 def test_everything_before_the_tail_is_always_in() -> None:
     """A limit leaves nothing out where all that is older is in every window, and the tail knows it."""
     found = talk(said("system", "a"), pinned(said("user", "b")), *([said("user", "x")] * 5))
-    ask = Ask(options=Options(limit=5))
+    ask = Ask(options=WindowQuery(limit=5))
     tail = found.build(ask, first_seq=3)
     assert isinstance(tail, Window)
     assert (tail, tail.stop_reason) == (found.window(ask), "complete")
@@ -209,7 +219,7 @@ def test_everything_before_the_tail_is_always_in() -> None:
 def test_documents_of_what_is_pinned_before_the_tail() -> None:
     """With ``all``, a pinned message within the bounds has its documents, wherever the tail begins."""
     found = talk(grounded("a", "first", is_pinned=True), said("assistant", "b"), said("user", "?"))
-    ask = Ask(options=Options(grounding="all"))
+    ask = Ask(options=WindowQuery(grounding="all"))
     assert list(found.window(ask).grounding) == [1]
     assert isinstance(found.build(ask, first_seq=2), NeedOlder)
 
@@ -219,7 +229,7 @@ def test_a_duplicate_of_what_is_pinned_before_the_tail() -> None:
     found = talk(
         pinned(said("user", "remember")), *([said("assistant", "x")] * 9), said("user", "remember"), said("user", "?")
     )
-    ask = Ask(options=Options(dedupe="messages", limit=5))
+    ask = Ask(options=WindowQuery(dedupe="messages", limit=5))
     tail = found.build(ask, first_seq=8)
     assert isinstance(tail, Window)
     assert (tail, tail.seqs) == (found.window(ask), [1, 10, 12])

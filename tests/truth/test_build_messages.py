@@ -14,10 +14,11 @@ from service.core.counting import count_request, measure, reference_tokens
 from service.core.documents import Documents
 from service.core.messages import Entry
 from service.core.models import Model, find_model, unknown_model
+from service.core.parameters import WindowQuery
 from service.core.records import Records
 from service.core.settings import ConversationSettings, fixed_parts
 from service.core.view import History
-from service.core.window import Options, Window, build_window
+from service.core.window import Window, build_window
 from service.problems import UnknownModel, WindowDoesNotFit
 from service.store.entries import prepare
 
@@ -58,7 +59,7 @@ def kept(case: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], Window]
         model=model,
         budget=case["max_tokens"] or min(model.max_input_tokens, model.context_window - 1024),
         fixed=parts.fixed,
-        options=Options(),
+        options=WindowQuery(),
         documents=Documents({}, parts.template),
     )
     assert isinstance(window, Window)

@@ -39,6 +39,7 @@ OBJECTS: Mapping[str, str] = {
     "parameters": "Parameters",
     "metadata": "Metadata",
     "window": "Window",
+    "window_error": "ProblemObject",
     "AnthropicRequest.messages": "ProviderObject",
     "AnthropicRequest.tools": "ProviderObject",
     "AnthropicRequest.tool_choice": "ProviderObject",
@@ -155,6 +156,9 @@ def named_components() -> dict[str, Json]:
         "Parameters": open_object("A JSON Schema."),
         "Metadata": open_object("The client's own; kept and given back."),
         "ProviderObject": open_object("An object of the provider's request."),
+        "ProblemObject": open_object(
+            "A problem as RFC 9457 has it: `type`, `title`, `status`, `detail`, and its figures."
+        ),
         "OpenAPIDocument": open_object("An OpenAPI 3.1 document."),
         "Window": union("format", _WINDOWS, "A window, by the form of its request."),
     }

@@ -14,8 +14,6 @@ from service.problems import (
     OrphanToolResult,
     PreconditionFailed,
     Problem,
-    StorePermissionDenied,
-    StoreUnavailable,
     TooLarge,
     TooManyPinned,
     TooManyRequests,
@@ -30,10 +28,6 @@ _NEAR: Json = {
     "type": "array",
     "items": {"type": "string"},
     "description": "Models whose names look alike, nearest first.",
-}
-_APPENDED: Json = {
-    **ref("AppendedMessages"),
-    "description": "What was appended before its window could not be made: it is kept.",
 }
 _LINE: Json = {**_NUMBER, "description": "The line of an import, from 1."}
 MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
@@ -61,13 +55,9 @@ MEMBERS: Mapping[type[Problem], Mapping[str, Json]] = {
         "needed": {**_NUMBER, "description": "The tokens that it cannot do without."},
         "shortfall": {**_NUMBER, "description": "The tokens by which it is over."},
         "costs": ref("Costs"),
-        "appended": _APPENDED,
     },
-    FormatCannotCarry: {"appended": _APPENDED},
     TooManyPinned: {"limit": {**_NUMBER, "description": "How many a conversation may have."}},
     ConversationDamaged: {"part": {"type": "string", "description": "The key that is missing or too short."}},
-    StoreUnavailable: {"appended": _APPENDED},
-    StorePermissionDenied: {"appended": _APPENDED},
     Internal: {
         "key": {"type": "string", "description": "The id of the data key that what is stored needs, and lacks."}
     },

@@ -2,24 +2,6 @@
 
 from collections.abc import Mapping
 
-_WINDOW: dict[str, str] = {
-    "model": "The model that will read the window; the conversation's when left out.",
-    "reserve": "Tokens kept free for the reply; the conversation's when left out, else 1024.",
-    "max_tokens": "A smaller window than the model's, in tokens; with it an unknown model is no error.",
-    "limit": "At most so many of the newest messages.",
-    "overflow": "At the first message that does not fit: `stop`, or `skip` it and go on with smaller, older ones.",
-    "grounding": "Documents on the newest user message (`latest`), on `all`, each document once, or on `none`.",
-    "grounding_max_tokens": "A budget for documents alone, in tokens.",
-    "grounding_overflow": "Documents that do not fit: `trim` to what does, `drop` all, or answer with an `error`.",
-    "dedupe": "What appears once, at its newest place: documents (`grounding`), besides `messages`, or `none`.",
-    "stable": "Leave history out in steps, so that the provider's prompt cache stays warm.",
-    "stable_step": "The size of a step, as a share of the budget.",
-    "start": "`user`: the kept history begins with a user message.",
-    "summary": "When the summary stands in for what it covers: when that is left out (`auto`), `never`, `always`.",
-    "note": "One system line in place of what was left out: how many messages.",
-    "explain": "Adds a line for each message considered: kept or not, and why.",
-    "format": "The provider whose SDK takes `request`.",
-}
 _SETTINGS: dict[str, str] = {
     "owner": "Whose conversation it is; conversations are listed and erased by it.",
     "model": "The model of windows that name none.",
@@ -44,8 +26,6 @@ _WINDOW_ANSWER: dict[str, str] = {
     "correction": "The factor by which estimates were corrected from bills.",
 }
 MEANINGS: Mapping[str, Mapping[str, str]] = {
-    "WindowQuery": _WINDOW,
-    "WindowRequest": _WINDOW | {name: _SETTINGS[name] for name in ("system", "few_shots", "tools", "tool_choice")},
     "PageQuery": {
         "order": "Oldest first (`asc`), or newest first.",
         "limit": "Messages a page.",

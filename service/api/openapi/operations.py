@@ -24,13 +24,13 @@ from service.api.schemas import (
     MessagePage,
     ModelInfo,
     StoredMessage,
-    WindowQuery,
-    WindowRequest,
 )
 from service.api.transfer import NDJSON, ImportQuery
 from service.api.usage import Reported, Usage
+from service.core.parameters import WindowQuery
 from service.core.settings import ConversationSettings
 from service.operations.summary import Stats
+from service.windows.request import WindowRequest
 
 JSON = "application/json"
 TAGS: Mapping[str, str] = {

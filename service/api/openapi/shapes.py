@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from service.api.schemas import AppendedMessage, ModelInfo, WindowHead
+from service.api.schemas import AppendedMessage, ModelInfo
 from service.core.window import Explained
+from service.windows.answer import WindowHead
 
 
 class Alive(msgspec.Struct):
@@ -41,14 +42,15 @@ class ModelList(msgspec.Struct):
 
 
 class AppendedMessages(msgspec.Struct):
-    """What was appended; with a window when one was asked for."""
+    """What was appended; with a window when one was asked for, or with why it could not be made."""
 
     conversation_id: str
     version: int
     first_seq: int
     last_seq: int
     messages: list[AppendedMessage]
-    window: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    window: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+    window_error: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class OpenAIRequest(msgspec.Struct):

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from service.api.schemas import WindowQuery, WindowRequest
 from service.core.costs import column_of
 from service.core.models import Model, find_model, unknown_model
+from service.core.parameters import WindowQuery
 from service.core.settings import ConversationSettings
 from service.problems import Pointer, UnknownModel, Unprocessable
+from service.windows.request import WindowRequest
 
 _DEFAULT_RESERVE = 1024
 

@@ -1,14 +1,10 @@
-"""A window of a history in the body: the stored way, without a store."""
+"""A window of a history in a request: the stored way, without a store."""
 
 import time
 from collections.abc import Mapping
 
 import msgspec
 
-from service.api.budgets import limits_of
-from service.api.observed import Observed
-from service.api.schemas import WindowRequest
-from service.api.windows import answer, build, documents_of
 from service.core.costs import column_of, reference_costs
 from service.core.messages import calls_of, parallel_flags
 from service.core.models import Model
@@ -22,15 +18,17 @@ from service.problems import EntryConflict, Internal, Pointer
 from service.store.entries import check_entries, prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
+from service.windows.answer import Made, make
+from service.windows.budgets import limits_of
+from service.windows.request import WindowRequest
+from service.windows.stored import build, documents_of
 
 
-def stateless_window(wanted: WindowRequest, models: Mapping[str, Model]) -> bytes:
-    """The window of the messages in the body, as JSON; what the same messages stored would give."""
-    return observed_window(wanted, models)[0]
+def window_of_request(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple[Made, float]:
+    """The window of the messages in the request, as the same messages stored would give; and seconds spent on counting.
 
-
-def observed_window(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple[bytes, Observed, float]:
-    """The same, what may be told of it, and how many seconds it took to count the messages."""
+    Raises BadRequest, Unprocessable, EntryConflict, UnknownModel, WindowDoesNotFit, FormatCannotCarry.
+    """
     settings = ConversationSettings(
         model=wanted.model,
         reserve=wanted.reserve,
@@ -47,24 +45,30 @@ def observed_window(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple
     check_entries(wanted.messages)
     pointers = [f"/messages/{index}/message" for index in range(len(wanted.messages))]
     flags = parallel_flags([calls_of(entry.message) for entry in wanted.messages], pointers)
-    counting = time.perf_counter()
+    started = time.perf_counter()
     entries = prepare(wanted.messages, parts.template, now_ms=0)
-    counting = time.perf_counter() - counting
+    counting_seconds = time.perf_counter() - started
     kept = _once(entries, flags)
     history = _history(kept, column_of(limits.model))
-    grounding: dict[int, StoredGrounding] = {
-        seq: decode_grounding(entry.grounding) for seq, (entry, _) in enumerate(kept, 1) if entry.grounding
-    }
-    if wanted.grounding == "none":
-        grounding = {}
-    elif wanted.grounding == "latest":
-        grounding = {seq: stored for seq, stored in grounding.items() if seq == history.question}
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
-    documents = documents_of(wanted, parts, history, bodies, grounding)
+    documents = documents_of(wanted, parts, history, bodies, _grounding(wanted, kept, history))
     window = build(history, limits, parts, wanted, documents)
     if not isinstance(window, Window):
         raise Internal("A whole history was too short.")
-    return *answer(wanted, limits, parts, history, window, bodies, documents, (None, None)), counting
+    return make(wanted, limits, parts, history, window, bodies, documents), counting_seconds
+
+
+def _grounding(
+    wanted: WindowRequest, kept: list[tuple[NewEntry, Record]], history: History
+) -> dict[int, StoredGrounding]:
+    """Documents that the window may send, by seq."""
+    if wanted.grounding == "none":
+        return {}
+    return {
+        seq: decode_grounding(entry.grounding)
+        for seq, (entry, _) in enumerate(kept, 1)
+        if entry.grounding and (wanted.grounding == "all" or seq == history.question)
+    }
 
 
 def _once(entries: list[NewEntry], flags: list[bool]) -> list[tuple[NewEntry, Record]]:

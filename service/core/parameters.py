@@ -1,0 +1,75 @@
+"""How a window is wanted: every parameter once, with its type, bounds, default and meaning.
+
+Query, body, command line, OpenAPI document and the law itself take this declaration; a parameter more is a field more, and
+what the law does about it.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Name = Annotated[str, Meta(min_length=1, max_length=256)]
+Reserve = Annotated[int, Meta(ge=0, le=100_000_000)]
+Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]
+Limit = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Step = Annotated[float, Meta(ge=0.05, le=0.5)]
+
+
+class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a window is wanted."""
+
+    model: Annotated[
+        Name | None, Meta(description="The model that will read the window; the conversation's when left out.")
+    ] = None
+    reserve: Annotated[
+        Reserve | None,
+        Meta(description="Tokens kept free for the reply; the conversation's when left out, else 1024."),
+    ] = None
+    max_tokens: Annotated[
+        Tokens | None,
+        Meta(description="A smaller window than the model's, in tokens; with it an unknown model is no error."),
+    ] = None
+    limit: Annotated[Limit | None, Meta(description="At most so many of the newest messages.")] = None
+    overflow: Annotated[
+        Literal["stop", "skip"],
+        Meta(
+            description="At the first message that does not fit: `stop`, or `skip` it and go on with smaller, older ones."
+        ),
+    ] = "stop"
+    grounding: Annotated[
+        Literal["latest", "all", "none"],
+        Meta(
+            description="Documents on the newest user message (`latest`), on `all`, each document once, or on `none`."
+        ),
+    ] = "latest"
+    grounding_max_tokens: Annotated[Tokens | None, Meta(description="A budget for documents alone, in tokens.")] = None
+    grounding_overflow: Annotated[
+        Literal["trim", "drop", "error"],
+        Meta(description="Documents that do not fit: `trim` to what does, `drop` all, or answer with an `error`."),
+    ] = "trim"
+    dedupe: Annotated[
+        Literal["grounding", "messages", "none"],
+        Meta(
+            description="What appears once, at its newest place: documents (`grounding`), besides `messages`, or `none`."
+        ),
+    ] = "grounding"
+    stable: Annotated[
+        bool, Meta(description="Leave history out in steps, so that the provider's prompt cache stays warm.")
+    ] = False
+    stable_step: Annotated[Step, Meta(description="The size of a step, as a share of the budget.")] = 0.25
+    start: Annotated[
+        Literal["any", "user"], Meta(description="`user`: the kept history begins with a user message.")
+    ] = "any"
+    summary: Annotated[
+        Literal["auto", "never", "always"],
+        Meta(
+            description="When the summary stands in for what it covers: when that is left out (`auto`), `never`, `always`."
+        ),
+    ] = "auto"
+    note: Annotated[bool, Meta(description="One system line in place of what was left out: how many messages.")] = False
+    explain: Annotated[bool, Meta(description="Adds a line for each message considered: kept or not, and why.")] = False
+    format: Annotated[
+        Literal["openai", "responses", "anthropic", "gemini"],
+        Meta(description="The provider whose SDK takes `request`."),
+    ] = "openai"

@@ -1,0 +1,81 @@
+"""A window that was served, as metrics and the request's log line tell it: figures, nothing that anybody wrote."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable
+from typing import Any
+
+from service.core.costs import reference_cost
+from service.operations.followups import Beginning
+from service.operations.metrics import Metrics, WindowFacts
+from service.windows.answer import Made
+
+
+def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, Any], *, key: Hashable = None) -> None:
+    """Count a window, and compare it with the one before it of the conversation that ``key`` stands for.
+
+    ``line`` is the request's log line, which gets the window's figures.
+    """
+    if made.query.explain:
+        return  # somebody looks at a window; nobody sends it
+    head, window = made.head, made.window
+    saved, trimmed = _documents(made) if made.history.grounding_messages else (0, 0)
+    facts = WindowFacts(
+        model=head.model,
+        tokens=head.tokens.total,
+        budget=head.budget,
+        kept_messages=head.kept.messages,
+        dropped_messages=head.dropped.messages,
+        dropped_tokens=head.dropped.tokens,
+        documents_saved_tokens=saved,
+        documents_trimmed_tokens=trimmed,
+        truncated=head.grounding.truncated,
+        stop_reason=head.stop_reason,
+        stable=made.query.stable,
+    )
+    label = metrics.window(facts, seconds)
+    if key is not None and window.seqs:
+        metrics.follow(facts, key, window.seqs, _beginning(made), lambda first, last: _tokens_of(made, first, last))
+    line["model"] = label
+    line["window_tokens"] = head.tokens.total
+    line["budget"] = head.budget
+    line["kept"] = head.kept.messages
+    line["dropped"] = head.dropped.messages
+
+
+def _documents(made: Made) -> tuple[int, int]:
+    """Tokens of documents that the window's messages have and the window has not: saved, and lost."""
+    history, window, head = made.history, made.window, made.head
+    lost = _left(made, history.question) if head.grounding.truncated else 0
+    if not head.dropped.messages:  # all of the history is here: its totals say it, no message need be asked
+        return max(0, head.dropped.grounding_tokens - lost), lost
+    rich = {history.first_seq + index for index in history.records.rich()} | history.outside.keys()
+    wholes = (history.record(seq).grounding for seq in rich.intersection(window.seqs))
+    whole = sum(tokens[history.column] for tokens in wholes if tokens is not None)
+    return max(0, whole - sum(chosen.tokens for chosen in window.grounding.values()) - lost), lost
+
+
+def _left(made: Made, seq: int) -> int:
+    """What a message's documents have beside what is sent of them, in tokens."""
+    whole, chosen = made.history.record(seq).grounding, made.window.grounding.get(seq)
+    return max(0, whole[made.history.column] - (chosen.tokens if chosen else 0)) if whole is not None else 0
+
+
+def _beginning(made: Made) -> Beginning:
+    window, head = made.window, made.head
+    return Beginning(
+        fixed=hash((id(made.parts), head.format, head.summary_used, head.note, made.query.grounding)),
+        count=len(window.seqs),
+        first_seq=window.seqs[0],
+        last_seq=window.seqs[-1],
+        question=made.history.question,
+        tokens=head.tokens.total - head.tokens.priming,
+        documents=head.tokens.grounding,
+        documents_from=min(window.grounding) if window.grounding else 0,
+    )
+
+
+def _tokens_of(made: Made, first_seq: int, last_seq: int) -> int:
+    """Tokens of the window's messages from ``first_seq`` to ``last_seq``, without documents."""
+    history, seqs = made.history, made.window.seqs
+    wanted = seqs[bisect_left(seqs, first_seq) : bisect_right(seqs, last_seq)]
+    return sum(reference_cost(history.record(seq), history.column) for seq in wanted)

@@ -1,0 +1,158 @@
+"""A window as JSON: its figures encoded, the stored bodies spliced in behind them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from service.core.counting import is_estimate
+from service.core.documents import Documents
+from service.core.models import Model
+from service.core.parameters import WindowQuery
+from service.core.records import StoredGrounding
+from service.core.render import Bodies, render_openai, render_other
+from service.core.settings import FixedParts
+from service.core.view import History
+from service.core.window import Window
+from service.windows.budgets import Limits
+
+_UNKNOWN_WINDOW = 100_000_000
+_encode = msgspec.json.Encoder().encode
+
+
+class WindowTokens(msgspec.Struct, frozen=True):
+    """The prediction of ``prompt_tokens``, and its terms: ``total`` is the sum of the others."""
+
+    total: int
+    priming: int
+    system: int
+    few_shots: int
+    tools: int
+    summary: int
+    messages: int
+    grounding: int
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """The messages that are sent; null where there is none."""
+
+    messages: int
+    first_seq: int | None
+    last_seq: int | None
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """What the history has and the window has not, in messages and in tokens of the encoding."""
+
+    messages: int
+    tokens: int
+    duplicates: int
+    grounding_messages: int
+    grounding_tokens: int
+
+
+class WindowGrounding(msgspec.Struct, frozen=True):
+    """Documents of the messages that are sent: how many there are, how many are sent, whether something was left out."""
+
+    documents: int
+    documents_kept: int
+    truncated: bool
+
+
+class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A window but for its request, which is spliced in."""
+
+    conversation_id: str | None
+    version: int | None
+    model: str
+    encoding: str
+    exact: bool
+    context_window: int | None
+    max_input_tokens: int | None
+    reserve: int
+    budget: int
+    format: str
+    tokens: WindowTokens
+    kept: Kept
+    dropped: Dropped
+    grounding: WindowGrounding
+    stop_reason: str
+    summary_used: bool
+    note: int
+    correction: float | None = None
+    explain: list[Any] | None = None
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A window that was made: its JSON, and what it was made of."""
+
+    body: bytes
+    query: WindowQuery
+    limits: Limits
+    parts: FixedParts
+    history: History
+    window: Window
+    head: WindowHead
+
+
+_NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False)
+
+
+def make(
+    query: WindowQuery,
+    limits: Limits,
+    parts: FixedParts,
+    history: History,
+    window: Window,
+    bodies: Bodies,
+    documents: Documents,
+    identity: tuple[str | None, int | None] = (None, None),
+) -> Made:
+    """The window's JSON; ``identity`` is the conversation's id and version, if it has them. Raises FormatCannotCarry."""
+    model, seqs = limits.model, window.seqs
+    known = model.context_window < _UNKNOWN_WINDOW
+    head = WindowHead(
+        conversation_id=identity[0],
+        version=identity[1],
+        model=model.id,
+        encoding=model.encoding,
+        exact=model.exact and not _any_estimate(history, window, model),
+        context_window=model.context_window if known else None,
+        max_input_tokens=model.max_input_tokens if known else None,
+        reserve=limits.reserve,
+        budget=limits.budget,
+        format=query.format,
+        tokens=WindowTokens(**window.tokens),
+        kept=Kept(len(seqs), seqs[0], seqs[-1]) if seqs else Kept(0, None, None),
+        dropped=Dropped(**window.dropped),
+        grounding=_documents_of(window, history, documents) if documents.sources else _NO_DOCUMENTS,
+        stop_reason=window.stop_reason,
+        correction=model.correction,
+        summary_used=window.summary is not None,
+        note=window.note,
+        explain=window.explain,
+    )
+    before, after = _encode(head)[:-1] + b',"request":', b"}"
+    grounding: Mapping[int, StoredGrounding] = {seq: source.grounding for seq, source in documents.sources.items()}
+    if query.format == "openai":
+        body = render_openai(parts, window, bodies, grounding, before=before, after=after)
+    else:
+        body = before + render_other(query.format, parts, window, bodies, grounding) + after
+    return Made(body, query, limits, parts, history, window, head)
+
+
+def _documents_of(window: Window, history: History, documents: Documents) -> WindowGrounding:
+    sources, sent = documents.sources, set(window.seqs) | {history.question}
+    given = sum(len(source.grounding.documents) for seq, source in sources.items() if seq in sent)
+    kept = sum(chosen.kept for chosen in window.grounding.values())
+    cut = any(chosen.cut for chosen in window.grounding.values())
+    return WindowGrounding(given, kept, kept < given or cut)
+
+
+def _any_estimate(history: History, window: Window, model: Model) -> bool:
+    first = history.first_seq
+    rich = [first + index for index in history.records.rich()]
+    if not (rich or history.outside):
+        return False
+    sent = set(window.seqs)
+    return any(is_estimate(history.record(seq).measure, model) for seq in (*rich, *history.outside) if seq in sent)

@@ -1,0 +1,96 @@
+"""A conversation's tail, growing as a window asks for more."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from service.core.records import Records, StoredGrounding
+from service.core.render import Bodies
+from service.core.runs import runs
+from service.core.view import History
+from service.store.messages import STEP_BYTES
+from service.store.reading import Reader
+from service.store.replies import Tail
+
+
+class GrowingTail:
+    """What was read of one state of a conversation. Reading more raises HistoryEdited when that state is gone."""
+
+    def __init__(self, reader: Reader, tenant: str, conversation: str, tail: Tail) -> None:
+        self._reader = reader
+        self._tenant = tenant
+        self._id = conversation
+        self.state = tail.state
+        self.first_seq = tail.first_seq
+        self.records = tail.records
+        self._bodies_seq = tail.bodies_seq
+        self._bodies = tail.bodies
+        self.outside = {message.seq: message for message in tail.outside}
+        self._apart = {message.seq: message.body for message in tail.outside if message.body}
+        self._documents = tail.documents
+
+    async def read_older(self, first_seq: int) -> None:
+        """Put records from ``first_seq`` on before the tail."""
+        older = await self._reader.records(self._tenant, self._id, first_seq, self.first_seq - 1, state=self.state)
+        self.records = older.before(self.records)
+        self.first_seq = first_seq
+        self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
+
+    async def bodies(self, seqs: Sequence[int]) -> Bodies:
+        """The bodies that were read, with those of ``seqs``, ascending, among them."""
+        if not seqs or seqs[0] >= self._bodies_seq:
+            return Bodies(self._bodies_seq, self._bodies, self._apart)
+        oldest = self.oldest(seqs)
+        if oldest < self._bodies_seq:
+            records = self.records[oldest - self.first_seq : self._bodies_seq - self.first_seq]
+            if sum(records.sizes()) <= STEP_BYTES:
+                self._bodies = [*await self._read([(oldest, records)]), *self._bodies]
+                self._bodies_seq = oldest
+        missing = [seq for seq in seqs[: bisect_left(seqs, self._bodies_seq)] if seq not in self._apart]
+        if missing:
+            # Among them may be more than fits in memory, which no window wants: only what this one does is read.
+            found = await self._read([*self._stretches(missing)])
+            self._apart.update(zip(missing, found, strict=True))
+        return Bodies(self._bodies_seq, self._bodies, self._apart)
+
+    def _stretches(self, seqs: Sequence[int]) -> Iterator[tuple[int, Records]]:
+        """Records of ``seqs``, neighbours together."""
+        before = bisect_left(seqs, self.first_seq)
+        for first, last in runs(seqs, 0, before):
+            yield first, Records.of([self.outside[seq].record for seq in range(first, last + 1)])
+        for first, last in runs(seqs, before):
+            yield first, self.records[first - self.first_seq : last - self.first_seq + 1]
+
+    async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
+        return await self._reader.bodies(self._tenant, self._id, stretches, state=self.state)
+
+    def oldest(self, seqs: Sequence[int]) -> int:
+        """The first of ``seqs`` that is of the tail; the seq after the newest message when none is."""
+        index = bisect_left(seqs, self.first_seq)
+        return seqs[index] if index < len(seqs) else self.state.length + 1
+
+    async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
+        """Documents that the window may send: the newest question's, or all of the tail's."""
+        if mode == "none" or not self.state.grounding_messages:
+            return {}
+        if mode == "latest":
+            return {self.state.question: self._documents} if self._documents else {}
+        records = {self.first_seq + i: self.records[i] for i in self.records.rich()}
+        records |= {seq: message.record for seq, message in self.outside.items()}
+        grounded = {seq: record for seq, record in records.items() if record.grounding is not None}
+        return await self._reader.grounding(self._tenant, self._id, grounded, state=self.state)
+
+    def history(self, column: int) -> History:
+        """The tail as the law sees it; ``column`` is the encoding's place."""
+        state = self.state
+        return History(
+            first_seq=self.first_seq,
+            records=self.records,
+            outside={seq: message.record for seq, message in self.outside.items()},
+            length=state.length,
+            column=column,
+            tokens=state.tokens[column],
+            grounding_messages=state.grounding_messages,
+            grounding_tokens=state.grounding_tokens[column],
+            question=state.question,
+            summary=state.summary,
+        )
