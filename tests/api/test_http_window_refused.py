@@ -26,22 +26,20 @@ async def test_a_window_that_cannot_be_asked_for_stores_nothing(
 
 
 async def test_a_window_that_does_not_fit_says_what_was_stored(client: httpx.AsyncClient, conversation: str) -> None:
-    """A turn whose window does not fit is kept, once however often it is sent, and the problem says so with figures."""
+    """A turn whose window does not fit is stored, once however often it is sent; the answer says why it has no window."""
     entry = user("word " * 50, id="long")
-    bodies = []
-    for _ in range(2):
-        answer = await client.post(
-            f"/conversations/{conversation}/messages?model=gpt-4o&max_tokens=20", json={"messages": [entry]}
-        )
-        bodies.append(problem(answer, 422, "window-does-not-fit"))
+    path = f"/conversations/{conversation}/messages?model=gpt-4o&max_tokens=20"
 
-    first, second = bodies
-    assert first["needed"] - first["budget"] == first["shortfall"] > 0
-    assert first["budget"] == 20
-    assert sum(first["costs"].values()) == first["needed"]
-    assert (first["appended"]["version"], first["appended"]["messages"][0]["id"]) == (1, "long")
-    assert [body["appended"]["messages"][0]["duplicate"] for body in bodies] == [False, True]
-    assert second["appended"]["last_seq"] == 1
+    answers = [await client.post(path, json={"messages": [entry]}) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [201, 200]
+    for answer, duplicate in zip(answers, (False, True), strict=True):
+        body = answer.json()
+        why = body["window_error"]
+        assert (body["window"], body["version"], body["messages"][0]["duplicate"]) == (None, 1, duplicate)
+        assert (why["type"], why["status"], why["budget"]) == ("/problems/window-does-not-fit", 422, 20)
+        assert why["needed"] - why["budget"] == why["shortfall"] > 0
+        assert sum(why["costs"].values()) == why["needed"]
 
 
 async def test_an_unknown_model_with_its_own_budget(client: httpx.AsyncClient, conversation: str) -> None:

@@ -104,7 +104,7 @@ PAGE: Final[Json] = {
             "pinned": False,
         },
     ],
-    "next_cursor": "YTM",
+    "next_cursor": "YTM6bkIzcFhKdzBtMnZTZFk2cQ",
 }
 SUMMARY: Final[Json] = {"text": "A visitor asked for talks about Gradle.", "through_seq": 1}
 SUMMARIZED: Final[Json] = {

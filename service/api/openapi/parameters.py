@@ -29,7 +29,7 @@ HEADERS: Final[dict[str, Json]] = {
     "Link": {
         "description": 'The next page, while there is one: `<…>; rel="next"` (RFC 8288).',
         "schema": {"type": "string"},
-        "example": '</conversations/c-1/messages?order=asc&limit=100&cursor=YTEwMQ>; rel="next"',
+        "example": '</conversations/c-1/messages?order=asc&limit=100&cursor=YTEwMTpuQjNwWEp3MG0ydlNkWTZx>; rel="next"',
     },
     "RetryAfter": {"description": "Try again after so many seconds.", "schema": {"type": "integer"}, "example": 1},
     "RequestId": {"description": "The request's id, as the log has it.", "schema": {"type": "string"}},
@@ -97,10 +97,12 @@ def _query_parameters(query: type) -> Json:
 
 
 def _query_parameter(owner: str, field: str, schema: Json, required: Sequence[str]) -> Json:
+    said = schema.get("description", "")
     schema = property_schema(schema, owner, field)
+    schema.pop("description", None)
     if isinstance(schema.get("type"), list):
         schema["type"] = schema["type"][0]  # a parameter that is not there is left out
-    description = MEANINGS.get(owner, {}).get(field) or schema.pop("description", "")
+    description = MEANINGS.get(owner, {}).get(field) or said
     parameter: Json = {"name": field, "in": "query", "schema": schema}
     if field in required:
         parameter["required"] = True
