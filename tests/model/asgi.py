@@ -1,5 +1,6 @@
 """The smallest HTTP client: it calls an application in place, on the loop of whoever awaits it."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -59,10 +60,12 @@ async def ask(app: App, request: Request, headers: Mapping[str, str]) -> Answer:
     start: dict[str, Any] = {}
     parts: list[bytes] = []
     asked = False
+    answered = asyncio.Event()
 
     async def receive() -> dict[str, Any]:
         nonlocal asked
         if asked:
+            await answered.wait()  # a client that went away would be told half a stream
             return {"type": "http.disconnect"}
         asked = True
         return {"type": "http.request", "body": request.body, "more_body": False}
@@ -72,6 +75,8 @@ async def ask(app: App, request: Request, headers: Mapping[str, str]) -> Answer:
             start.update(message)
         else:
             parts.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                answered.set()
 
     await app(scope, receive, send)
     told = {name.decode().lower(): value.decode() for name, value in start["headers"]}

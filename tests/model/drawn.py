@@ -118,7 +118,10 @@ def _message(shape: str, history: list[dict[str, Any]], text: str, words: Words)
         case "named user":
             return {"role": "user", "content": text, "name": "ann", "x_field": {"kept": words.mark()}}
         case "parts":
-            image = {"type": "image_url", "image_url": {"url": f"https://example.org/{words.mark()}.png", "detail": "low"}}
+            image = {
+                "type": "image_url",
+                "image_url": {"url": f"https://example.org/{words.mark()}.png", "detail": "low"},
+            }
             return {"role": "user", "content": [{"type": "text", "text": text}, image]}
         case "refusal":
             return {"role": "assistant", "content": None, "refusal": text}
@@ -155,7 +158,10 @@ _FIELDS: dict[str, tuple[Callable[[Words], Any], ...]] = {
     "few_shots": (_shots,),
     "tools": (_tools,),
     "tool_choice": (lambda _: "auto", lambda _: "none"),
-    "grounding_template": (lambda words: f"{{content}}\n\n{words.mark()}:\n{{documents}}", lambda _: "Q {content} {documents}"),
+    "grounding_template": (
+        lambda words: f"{{content}}\n\n{words.mark()}:\n{{documents}}",
+        lambda _: "Q {content} {documents}",
+    ),
     "document_separator": (lambda _: "\n", lambda _: ""),
     "reserve": (lambda _: 0, lambda _: 500),
     "metadata": (lambda words: {"channel": words.mark(), "deep": {"a": 1, "b": [2]}}, lambda _: {"deep": {"a": 7}}),
@@ -232,7 +238,16 @@ QUERIES = _queries()
 
 def body_of(query: dict[str, Any], settings: dict[str, Any], entries: list[dict[str, Any]]) -> dict[str, Any]:
     """The body of ``POST /window`` that asks for the window of a conversation with these settings and entries."""
-    fixed = ("system", "few_shots", "tools", "tool_choice", "grounding_template", "document_separator", "model", "reserve")
+    fixed = (
+        "system",
+        "few_shots",
+        "tools",
+        "tool_choice",
+        "grounding_template",
+        "document_separator",
+        "model",
+        "reserve",
+    )
     body = {name: settings[name] for name in fixed if name in settings}
     said = {name: {"true": True, "false": False}.get(value, value) for name, value in query.items()}
     return {**body, **said, "messages": entries}

@@ -58,7 +58,9 @@ class Entry:
 
     def __post_init__(self) -> None:
         grounding = None if self.documents is None else {"documents": self.documents}
-        self.said = self.said or json.dumps([self.message, grounding, self.pinned, self.metadata or None], sort_keys=True)
+        self.said = self.said or json.dumps(
+            [self.message, grounding, self.pinned, self.metadata or None], sort_keys=True
+        )
         self.marks = marks_of([self.message, self.documents, self.metadata])
 
     def envelope(self) -> dict[str, Any]:
@@ -136,6 +138,8 @@ class Talk:
     changed: bool = True
     edits: int = 0
     left_ms: int = 0
+    retold: bool = False
+    """Whether documents were stored under another template than the present one."""
 
     def __post_init__(self) -> None:
         self.settings_marks = marks_of(self.settings)
@@ -359,7 +363,9 @@ class World:
 
     def _change(self, op: Op, _: list[str]) -> None:
         talk = self.talks[op.name]
+        template = _template(talk.settings)
         talk.settings = merged(talk.settings, op.given["patch"])
+        talk.retold |= _template(talk.settings) != template and any(entry.documents for entry in talk.entries)
         talk.settings_marks = marks_of(talk.settings)
         talk.change()
 
@@ -397,7 +403,7 @@ class World:
         talk = self.talks[op.name]
         last = op.given.get("at_seq", talk.length)
         kept = talk.summary if talk.summary and talk.summary[1] <= last else None
-        self.talks[op.target] = Talk(dict(talk.settings), talk.entries[:last], kept)
+        self.talks[op.target] = Talk(dict(talk.settings), talk.entries[:last], kept, retold=talk.retold)
 
     def _import(self, op: Op, _: list[str]) -> None:
         head, *lines = op.given["lines"]
@@ -439,6 +445,10 @@ def merged(target: Any, changes: Any) -> Any:
         else:
             found[name] = merged(found.get(name), value)
     return found
+
+
+def _template(settings: dict[str, Any]) -> tuple[Any, Any]:
+    return settings.get("grounding_template"), settings.get("document_separator")
 
 
 def _wrong_lines(lines: list[dict[str, Any]]) -> set[str]:
