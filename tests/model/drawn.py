@@ -1,11 +1,9 @@
-"""What is said: entries, settings, questions. Each is named by a number, which is all that has to be drawn."""
+"""What is said: entries, settings, questions. Each is named by a number, and numbers come out of a step's seed."""
 
 import random
 from collections.abc import Callable
 from itertools import count
 from typing import Any
-
-from hypothesis import strategies as st
 
 from model.world import waiting
 
@@ -17,7 +15,7 @@ some seconds after the others."""
 _SHAPES = (
     "user",
     "assistant",
-    "user",
+    "next",
     "call",
     "result",
     "user with documents",
@@ -36,21 +34,40 @@ _SHAPES = (
 )
 _SIZES = (1, 8, 60, 0)
 _FILLINGS = ("word ", "é 날 ", "<|endoftext|> ", 'a "quote"\n')
-_IDS = 12
-_NAMED = 7
+_IDS = 20
+_NAMED = 6
 _EXTRAS = 8
 
 
-def numbers(limit: int) -> st.SearchStrategy[int]:
-    """A number below ``limit``, each as likely as the others."""
-    return st.sampled_from(range(limit))
+Kind = Callable[[random.Random], Any]
+"""What a rule is given, out of a step's chance."""
+
+
+def numbers(limit: int) -> Kind:
+    """A number below ``limit``."""
+    return lambda chance: chance.randrange(limit)
+
+
+def one_of(*values: Any) -> Kind:
+    return lambda chance: chance.choice(values)
+
+
+def maybe(kind: Kind) -> Kind:
+    """That, or nothing, as often."""
+    return lambda chance: kind(chance) if chance.random() < 0.5 else None
+
+
+def lists(kind: Kind, shortest: int, longest: int) -> Kind:
+    return lambda chance: [kind(chance) for _ in range(chance.randint(shortest, longest))]
 
 
 ENTRY = numbers(len(_SHAPES) * len(_SIZES) * _IDS * _EXTRAS)
-"""An entry; 0 is the plainest."""
-ENTRIES = st.lists(ENTRY, min_size=1, max_size=4)
+ENTRIES = lists(ENTRY, 1, 4)
+TURNS = lists(ENTRY, 5, 9)
 SETTINGS = numbers(400)
 QUERY = numbers(1200)
+ANY = numbers(64)
+FLAG = maybe(lambda _: True)
 
 
 class Words:
@@ -83,8 +100,10 @@ def _entry(number: int, history: list[dict[str, Any]], words: Words) -> dict[str
     rest, shape = divmod(number, len(_SHAPES))
     rest, identity = divmod(rest, _IDS)
     extras, size = divmod(rest, len(_SIZES))
+    if _SHAPES[shape] == "orphan" and extras:
+        shape = 0
     entry: dict[str, Any] = {"message": _message(_SHAPES[shape], history, words.text(_SIZES[size], extras % 4), words)}
-    if identity < _NAMED:
+    if identity >= _IDS - _NAMED:
         entry["id"] = f"e-{identity}"
     if extras in (1, 6):
         entry["pinned"] = True
@@ -102,6 +121,10 @@ def _documents(extras: int, words: Words) -> list[dict[str, Any]]:
 
 def _message(shape: str, history: list[dict[str, Any]], text: str, words: Words) -> dict[str, Any]:
     open_calls = waiting(history)
+    if shape == "next":
+        shape = "result" if open_calls else "assistant"
+    elif "result" in shape and shape != "legacy result" and not open_calls:
+        shape = "user"
     match shape:
         case "call" | "calls" | "custom call":
             number = 3 if shape == "calls" else 1
@@ -199,7 +222,8 @@ def patch_of(number: int, words: Words) -> dict[str, Any]:
 
 
 _PARAMETERS: dict[str, tuple[Any, ...]] = {
-    "model": ("gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4", "gpt-5", "claude-sonnet-4-5", "nobody-knows"),
+    "model": ("gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4", "gpt-5", "gpt-4o", "claude-sonnet-4-5")
+    + ("gpt-4o-mini", "gpt-4", "gpt-5", "claude-sonnet-4-5", "nobody-knows"),
     "reserve": (0, 1024, 100_000),
     "max_tokens": (40, 80, 120, 200, 300, 500, 900, 2000, 20_000),
     "limit": (1, 2, 3, 5, 9, 30),

@@ -3,54 +3,63 @@
 import asyncio
 import itertools
 import json
+import random
 import re
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from api.conformity import find_operation
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
-
 from model.asgi import Answer, Request, ask
 from model.behind import Behind, Snapshot
 from model.drawn import (
+    ANY,
     ENTRIES,
+    ENTRY,
+    FLAG,
     OWNERS,
     QUERIES,
     QUERY,
     SETTINGS,
     SPENT_ON,
+    TURNS,
+    Kind,
     Words,
     body_of,
     entries_of,
+    lists,
+    maybe,
     numbers,
+    one_of,
     patch_of,
     settings_of,
 )
 from model.world import (
     MARK,
     REDACTED,
-    SETTINGS as SETTINGS_NAMES,
     Kept,
     Name,
     Op,
     Talk,
     World,
-    entry_of,
     marks_of,
-    waiting,
 )
+from model.world import (
+    SETTINGS as SETTINGS_NAMES,
+)
+
 from service.api.edge import App
 
+SEEDS = st.integers(0, 2**32 - 1)
 TENANTS = {"acme": "key-of-acme-0123456789", "beta": "key-of-beta-0123456789"}
-PLACES = st.sampled_from([("acme", 0), ("acme", 1), ("acme", 2), ("acme", 0), ("acme", 1), ("beta", 0), ("beta", 1)])
-"""Conversations; the first is named most."""
+PLACES = one_of(*[("acme", 0)] * 6, *[("acme", 1)] * 3, ("acme", 2), ("beta", 0), ("beta", 0), ("beta", 1))
+"""Conversations; the first is named most, so that it grows."""
 HOW = numbers(96)
 """By which application, with or without a key, under which condition: see ``_asked``."""
-ANY = numbers(64)
 
 OWN_HEADERS = {"x-request-id", "traceparent", "idempotency-replayed", "date"}
 BEFORE_STORING = {"unknown-model", "unprocessable"}
@@ -60,6 +69,49 @@ PASSING = {"conflict", "store-unavailable", "deadline-exceeded"}
 _EXPIRES = re.compile(rb'"expires_at":(?:null|"[^"]*")')
 _MANY = (30, 70, 100)
 _HOUR_MS = 3_600_000
+_SLOW_MS = 10_000
+"""Longer than an example takes."""
+
+
+AT_ONCE = (
+    ("rewind", "rewind"),
+    ("rewind", "erase"),
+    ("append", "rewind"),
+    ("erase", "append"),
+    ("redact", "rewind"),
+    ("append", "append"),
+    ("create", "append"),
+    ("erase", "erase"),
+    ("create", "create"),
+    ("redact", "erase"),
+    ("change", "change"),
+    ("change", "erase"),
+    ("summarize", "rewind"),
+    ("redact", "redact"),
+    ("import", "create"),
+    ("erase", "create"),
+    ("summarize", "erase"),
+    ("fork", "rewind"),
+    ("fork", "erase"),
+    ("append", "change"),
+)
+"""Operations that are asked for at the same time."""
+
+
+def step(**kinds: Kind) -> Callable[[Callable[..., None]], Any]:
+    """A rule whose arguments all come out of one number: a step costs one draw, and each value is as likely as it reads."""
+
+    def decorate(function: Callable[..., None]) -> Any:
+        def run(self: "Machine", seed: int) -> None:
+            chance = random.Random(seed)
+            given = {name: kind(chance) for name, kind in kinds.items()}
+            self.transcript.append(f"-- {function.__name__} {given}")
+            function(self, **given)
+
+        run.__name__, run.__qualname__, run.__doc__ = function.__name__, function.__qualname__, function.__doc__
+        return rule(seed=SEEDS)(run)
+
+    return decorate
 
 
 class Service(NamedTuple):
@@ -98,7 +150,7 @@ class Machine(RuleBasedStateMachine):
         self.bodies: dict[tuple[str, str, str], bytes] = {}
         self.cursors: dict[Name, list[tuple[str, str, int, int]]] = {}
         self.sent: list[tuple[Name, list[dict[str, Any]]]] = []
-        self.files: list[tuple[str, list[dict[str, Any]]]] = []
+        self.files: list[list[dict[str, Any]]] = []
         self.snapshots: list[tuple[Snapshot, World]] = []
         self.transcript: list[str] = []
 
@@ -180,6 +232,7 @@ class Machine(RuleBasedStateMachine):
         assert answer.status == 200, self._told("no export", answer)
         head, *lines = [json.loads(line) for line in answer.body.splitlines()]
         wrong = _wrong_head(talk, name, head) or self._wrong_lines(talk, lines) or _wrong_totals(head, lines)
+        wrong = wrong or _wrong_expiry(talk, head)
         assert not wrong, self._told(f"{name}: {wrong}", answer)
         grown = head["version"] > talk.version if talk.changed else head["version"] == talk.version
         assert grown, self._told(f"{name}: version {talk.version} before", answer)
@@ -222,7 +275,7 @@ class Machine(RuleBasedStateMachine):
 
     def do(self, via: int, op: Op) -> Answer:
         """Ask for a change: it is done, or refused for a reason that stands and nothing has changed."""
-        problems = self.world.problems(op)
+        problems, excuses = self.world.problems(op), self.world.excuses(op)
         answer = self.ask(via, op.name[0], op.request(), if_match=op.if_match, idempotency_key=op.key)
         if op.key:
             self.world.kept[op.name[0], op.key] = Kept(op)
@@ -230,7 +283,7 @@ class Machine(RuleBasedStateMachine):
             assert not problems, self._told(f"should be refused for {problems}", answer)
             self._done(via, op, answer)
         else:
-            assert answer.slug in problems or self._refused_early(via, op, answer), self._told(
+            assert answer.slug in problems | excuses or self._refused_early(via, op, answer), self._told(
                 f"expected {problems or 'success'} of {op.kind}", answer
             )
             self._check_shown(answer, set())
@@ -346,12 +399,17 @@ class Machine(RuleBasedStateMachine):
 
     # ---- rules: appending
 
-    @rule(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=st.none() | QUERY)
+    @step(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=maybe(QUERY))
     def append(self, place: Any, how: int, which: int, entries: list[int], query: int | None) -> None:
         """Entries of every kind; some under ids that were used before, some that answer nothing."""
         self._append(place, how, which, entries, {} if query is None else QUERIES[query])
 
-    @rule(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=QUERY)
+    @step(place=PLACES, how=HOW, which=ANY, entries=TURNS)
+    def append_turns(self, place: Any, how: int, which: int, entries: list[int]) -> None:
+        """A longer stretch of a conversation."""
+        self._append(place, how, which, entries, {})
+
+    @step(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=QUERY)
     def append_and_read(self, place: Any, how: int, which: int, entries: list[int], query: int) -> None:
         """A turn: append and window in one."""
         self._append(place, how, which, entries, QUERIES[query])
@@ -365,7 +423,7 @@ class Machine(RuleBasedStateMachine):
         self.sent.append((name, entries))
         self.do(how % 2, self.conditioned("append", name, how, which, given={"entries": entries}, query=query))
 
-    @rule(place=st.none() | PLACES, how=HOW, which=ANY, more=st.lists(numbers(64), max_size=1), query=st.none() | QUERY)
+    @step(place=maybe(PLACES), how=HOW, which=ANY, more=lists(ENTRY, 0, 1), query=maybe(QUERY))
     def append_again(self, place: Any, how: int, which: int, more: list[int], query: int | None) -> None:
         """A retry, or the same entries elsewhere; alone or with others behind them."""
         if not self.sent:
@@ -381,7 +439,7 @@ class Machine(RuleBasedStateMachine):
         asked = {} if query is None else QUERIES[query]
         self.do(how % 2, self.conditioned("append", name, how, which, given={"entries": entries}, query=asked))
 
-    @rule(place=PLACES, via=numbers(2), which=numbers(len(_MANY) * 4), query=QUERY)
+    @step(place=PLACES, via=numbers(2), which=numbers(len(_MANY) * 4), query=QUERY)
     def append_many(self, place: Any, via: int, which: int, query: int) -> None:
         """More than a read brings at once."""
         if which >= len(_MANY):
@@ -392,12 +450,12 @@ class Machine(RuleBasedStateMachine):
 
     # ---- rules: reading
 
-    @rule(place=PLACES, via=numbers(2), query=QUERY)
+    @step(place=PLACES, via=numbers(2), query=QUERY)
     def window(self, place: Any, via: int, query: int) -> None:
         """The window, from both applications."""
         self.check_windows(via, self.name(place), QUERIES[query])
 
-    @rule(place=PLACES, via=numbers(2), queries=st.lists(QUERY, min_size=2, max_size=3), entries=ENTRIES)
+    @step(place=PLACES, via=numbers(2), queries=lists(QUERY, 2, 3), entries=ENTRIES)
     def windows_around_an_append(self, place: Any, via: int, queries: list[int], entries: list[int]) -> None:
         """The same window before and after a turn, which one of the applications hears of from the store alone."""
         query = QUERIES[queries[0]]
@@ -405,7 +463,7 @@ class Machine(RuleBasedStateMachine):
         self._append(place, via + 32, 0, entries, QUERIES[queries[1]] if len(queries) > 2 else query)
         self.check_windows(via, self.name(place), query)
 
-    @rule(place=PLACES, via=numbers(2), what=numbers(6), which=ANY, query=QUERY)
+    @step(place=PLACES, via=numbers(2), what=numbers(6), which=ANY, query=QUERY)
     def conditional_read(self, place: Any, via: int, what: int, which: int, query: int) -> None:
         """Under a tag that it knows, a client gets 304 where the tag stands, and the present state where it does not."""
         name = self.name(place)
@@ -431,7 +489,7 @@ class Machine(RuleBasedStateMachine):
             assert answer.status == 200, self._told(f"{tag} is an older state", answer)
             assert _EXPIRES.sub(b"", answer.body) == _EXPIRES.sub(b"", fresh.body), self._told("the two differ", answer)
 
-    @rule(place=PLACES, via=numbers(2), limit=numbers(7), order=st.sampled_from(["asc", "desc"]), stop=numbers(4))
+    @step(place=PLACES, via=numbers(2), limit=numbers(7), order=one_of("asc", "desc"), stop=numbers(4))
     def pages(self, place: Any, via: int, limit: int, order: str, stop: int) -> None:
         """The history page by page, each page from the other application; some readers stop half-way."""
         name, limit = self.name(place), limit + 1
@@ -464,7 +522,7 @@ class Machine(RuleBasedStateMachine):
             same = (message["id"], message["message"], message["pinned"]) == (entry.id, entry.message, entry.pinned)
             assert same, self._told(f"should be {entry}", answer)
 
-    @rule(place=PLACES, via=numbers(2), which=ANY, limit=numbers(7))
+    @step(place=PLACES, via=numbers(2), which=ANY, limit=numbers(7))
     def old_cursor(self, place: Any, via: int, which: int, limit: int) -> None:
         """A cursor goes on where it was given; one of another life leads nowhere."""
         name, limit = self.name(place), limit + 1
@@ -480,7 +538,7 @@ class Machine(RuleBasedStateMachine):
         else:
             self._check_page(talk, answer, _from(talk, order, min(following, talk.length), limit))
 
-    @rule(place=PLACES, via=numbers(2), which=ANY)
+    @step(place=PLACES, via=numbers(2), which=ANY)
     def message(self, place: Any, via: int, which: int) -> None:
         """One entry, or none where there is none."""
         name = self.name(place)
@@ -492,7 +550,7 @@ class Machine(RuleBasedStateMachine):
         else:
             assert answer.json["message"] == talk.entries[seq - 1].message, self._told("another message", answer)
 
-    @rule(tenant=st.sampled_from(sorted(TENANTS)), owner=st.sampled_from(OWNERS), via=numbers(2), limit=numbers(4))
+    @step(tenant=one_of(*TENANTS), owner=one_of(*OWNERS), via=numbers(2), limit=numbers(4))
     def listing(self, tenant: str, owner: str, via: int, limit: int) -> None:
         """An owner's conversations: each once, all of them, none of anybody else's."""
         for each in (via, 1 - via):  # what they still hold back of activity would move lines between two pages
@@ -516,53 +574,24 @@ class Machine(RuleBasedStateMachine):
 
     # ---- rules: conversations
 
-    @rule(place=PLACES, how=HOW, which=ANY, settings=SETTINGS)
+    @step(place=PLACES, how=HOW, which=ANY, settings=SETTINGS)
     def create(self, place: Any, how: int, which: int, settings: int) -> None:
         """A conversation without messages, with or without settings."""
         given = {"settings": self.settings(settings)}
         self.do(how % 2, Op("create", self.name(place), given, key=self.conditioned("", ("", ""), how, which).key))
 
-    @rule(place=PLACES, how=HOW, which=ANY, settings=SETTINGS)
+    @step(place=PLACES, how=HOW, which=ANY, settings=SETTINGS)
     def change(self, place: Any, how: int, which: int, settings: int) -> None:
         """Settings are set and taken away."""
         patch = self._owned(patch_of(settings, self.words))
         self.do(how % 2, self.conditioned("change", self.name(place), how, which, given={"patch": patch}))
 
-    @rule(place=PLACES, how=HOW, which=ANY, owner=st.none() | st.none() | st.sampled_from(OWNERS))
-    def erase(self, place: Any, how: int, which: int, owner: str | None) -> None:
-        """A conversation goes, or all of an owner's."""
-        name = self.name(place)
-        if owner is None:
-            self.do(how % 2, self.conditioned("erase", name, how, which))
-        else:
-            op = self.conditioned("forget", name, how & ~14, which, given={"owner": self.owner(owner)})
-            self.do(how % 2, op)
-
-    @rule(place=PLACES, via=numbers(2), settings=SETTINGS, entries=ENTRIES, steps=numbers(8), query=QUERY)
-    def begin_anew(self, place: Any, via: int, settings: int, entries: list[int], steps: int, query: int) -> None:
-        """Under the same name, by the same number of steps, another life: whoever read the old one asks again."""
-        name = self.name(place)
-        self.check_windows(via, name, QUERIES[query])
-        had = self.world.talks.get(name)
-        if had is not None:
-            self.do(via, Op("erase", name))
-        if steps % 2:
-            self.do(via, Op("create", name, {"settings": self.settings(settings)}))
-        last = had.version if had is not None and had.version < 12 else 1
-        while steps // 2 and (self.world.talks[name].version if name in self.world.talks else 0) < last:
-            self._append(place, via + 32, 0, entries, {})
-            if name not in self.world.talks:
-                break
-            if steps // 2 == 1 or self.world.talks[name].version == 0:
-                break
-        self.check_windows(1 - via, name, QUERIES[query])
-
-    @rule(place=PLACES, how=HOW, which=ANY, kind=st.sampled_from(["rewind", "redact", "summarize", "unsummarize"]))
+    @step(place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize", "unsummarize"))
     def edit(self, place: Any, how: int, which: int, kind: str) -> None:
         """What was said is forgotten, redacted or summed up."""
         self._edit(place, how, which, kind)
 
-    @rule(place=PLACES, how=HOW, which=ANY, kind=st.sampled_from(["rewind", "redact", "summarize"]), query=QUERY)
+    @step(place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize"), query=QUERY)
     def edit_between_windows(self, place: Any, how: int, which: int, kind: str, query: int) -> None:
         """The same between two reads of the same window."""
         self.check_windows(how % 2, self.name(place), QUERIES[query])
@@ -573,7 +602,7 @@ class Machine(RuleBasedStateMachine):
         name = self.name(place)
         talk = self.world.talks.get(name)
         length = talk.length if talk else 3
-        seq = max(0, length + 1 - which % (length + 2))
+        seq = length + 1 if which == 62 else length - which % (length + 1)
         given: dict[str, dict[str, Any]] = {
             "rewind": {"to_seq": seq},
             "redact": {"seq": seq},
@@ -582,49 +611,30 @@ class Machine(RuleBasedStateMachine):
         }
         self.do(how % 2, self.conditioned(kind, name, how, which, given=given[kind]))
 
-    @rule(place=PLACES, other=PLACES, how=HOW, which=ANY, query=st.none() | QUERY)
+    @step(place=PLACES, other=PLACES, how=HOW, which=ANY, query=maybe(QUERY))
     def fork(self, place: Any, other: Any, how: int, which: int, query: int | None) -> None:
         """A copy of all or of the beginning, which then goes its own way."""
-        name, target = self.name(place), self.name(other)
-        target = (name[0], target[1])
+        name = self.name(place)
+        free = [each for each in (self.name((name[0], n)) for n in (2, 1, 0)) if each not in self.world.talks]
+        target = free[0] if free and which % 4 else (name[0], self.name(other)[1])
         talk = self.world.talks.get(name)
         given: dict[str, Any] = {"id": target[1]}
         if which % 3:
-            given["at_seq"] = max(0, (talk.length if talk else 3) + 1 - which // 3 % 8)
+            given["at_seq"] = max(0, (talk.length if talk else 3) + (which == 62) - which // 3 % 8)
         self.do(how % 2, self.conditioned("fork", name, how, which, given=given))
         if query is not None:
             self.check_windows(how % 2, target, QUERIES[query])
 
-    @rule(place=PLACES, via=numbers(2))
-    def export(self, place: Any, via: int) -> None:
-        """A file is written, to be read back some time."""
-        answer = self.get(via, self.name(place), "/export")
-        if answer.ok:
-            self.files.append((self.name(place)[1], [json.loads(line) for line in answer.body.splitlines()]))
-
-    @rule(place=PLACES, how=HOW, which=ANY, edit=numbers(9), erase=st.booleans())
-    def import_(self, place: Any, how: int, which: int, edit: int, erase: bool) -> None:  # noqa: FBT001 - drawn
+    @step(place=PLACES, how=HOW, which=ANY, edit=numbers(9), anew=numbers(3))
+    def import_(self, place: Any, how: int, which: int, edit: int, anew: int) -> None:
         """A file that was written before comes back, as it was or edited by hand, under any name."""
         if not self.files:
             return
         name = self.name(place)
-        if erase and name in self.world.talks:
+        if anew == 0 and name in self.world.talks:
             self.do(how % 2, Op("erase", name))
-        lines = self._edited(self.files[-1 - which % len(self.files)][1], edit, which)
+        lines = self._edited(self.files[-1 - which % len(self.files)], edit, which)
         self.do(how % 2, Op("import", name, {"lines": lines}, key=self.conditioned("", ("", ""), how, which).key))
-
-    @rule(place=PLACES, via=numbers(2), which=ANY, edit=numbers(9), query=QUERY)
-    def moved(self, place: Any, via: int, which: int, edit: int, query: int) -> None:
-        """One application exports, erases and imports an edited file; the other read before, and reads again."""
-        name = self.name(place)
-        self.check_windows(1 - via, name, QUERIES[query])
-        if name not in self.world.talks:
-            return
-        answer = self.get(via, name, "/export")
-        lines = [json.loads(line) for line in answer.body.splitlines()]
-        self.do(via, Op("erase", name))
-        self.do(via, Op("import", name, {"lines": self._edited(lines, edit, which)}))
-        self.check_windows(1 - via, name, QUERIES[query])
 
     def _edited(self, lines: list[dict[str, Any]], edit: int, which: int) -> list[dict[str, Any]]:
         """A file as somebody leaves it who edits it by hand."""
@@ -665,7 +675,7 @@ class Machine(RuleBasedStateMachine):
         if "metadata" in line:
             line["metadata"] = {"note": self.words.mark()}
 
-    @rule(place=PLACES, how=HOW, which=ANY)
+    @step(place=PLACES, how=HOW, which=ANY)
     def usage(self, place: Any, how: int, which: int) -> None:
         """What a provider billed."""
         given = {"model": ("gpt-4o", SPENT_ON)[which % 2], "prompt_tokens": 100 + which, "window_tokens": 100}
@@ -673,7 +683,7 @@ class Machine(RuleBasedStateMachine):
 
     # ---- rules: keys
 
-    @rule(via=numbers(2), which=ANY)
+    @step(via=numbers(2), which=ANY)
     def replay(self, via: int, which: int) -> None:
         """A request comes again under its key, maybe in another life of what it spoke of."""
         if not self.world.kept:
@@ -697,7 +707,7 @@ class Machine(RuleBasedStateMachine):
         for name in {op.name, op.target}:
             self.check(1 - via, name)
 
-    @rule(place=PLACES, via=numbers(2), which=ANY)
+    @step(place=PLACES, via=numbers(2), which=ANY)
     def key_of_another(self, place: Any, via: int, which: int) -> None:
         """A key that came with another request is refused, whatever became of that."""
         keys = [key for tenant, key in self.world.kept if tenant == self.name(place)[0]]
@@ -715,10 +725,7 @@ class Machine(RuleBasedStateMachine):
 
     # ---- rules: the store
 
-    @rule(place=PLACES, via=numbers(2), over=st.booleans())
-    def time_passes(self, place: Any, via: int, over: bool) -> None:  # noqa: FBT001 - drawn
-        """Half of what a conversation has left, or all of it."""
-        name = self.name(place)
+    def _pass_time(self, name: Name, *, over: bool = False) -> None:
         talk = self.world.talks.get(name)
         if talk is not None and talk.left_ms and not over and talk.left_ms < 20_000:
             return  # too little to be halved, with the time that tests take
@@ -731,31 +738,26 @@ class Machine(RuleBasedStateMachine):
                 self.world.expire(name)
                 left = self.service.behind.keys_of("/".join(name))
                 assert not left, self._told(f"its time is over, and there are {left}")
+
+    @step(place=PLACES, via=numbers(2), after=FLAG, entries=ENTRIES, query=QUERY)
+    def time_passes(self, place: Any, via: int, after: bool, entries: list[int], query: int) -> None:  # noqa: FBT001
+        """Half of what a conversation has left; or the same before and after a turn, which begins its time anew."""
+        name = self.name(place)
+        self._pass_time(name)
+        if after:
+            self._append(place, via + 32, 0, entries, {})
+            self._pass_time(name)
         self.check(via, name)
+        self.check_windows(1 - via, name, QUERIES[query])
 
-    @rule(lose=st.booleans(), which=ANY, via=numbers(2), query=QUERY)
-    def writes_are_lost(self, lose: bool, which: int, via: int, query: int) -> None:  # noqa: FBT001 - drawn
-        """The store comes back as it was at some time before, or empty, under running services."""
-        if not lose:
-            if len(self.snapshots) < 3:
-                self.snapshots.append((self.service.behind.remember(), self.world.copy()))
-            return
-        snapshot, world = (
-            ([], World()) if which % 4 == 0 or not self.snapshots else self.snapshots[which % len(self.snapshots)]
-        )
-        gone = {name: talk.marks() for name, talk in self.world.talks.items()}
-        self.service.behind.restore(snapshot)
-        self.transcript.append("the store lost its newest writes")
-        digests = self.world.digests
-        self.world = world.copy()
-        self.world.digests = digests
-        for name in sorted({*gone, *self.world.talks}):
-            self.check(via, name)
-            self.check_windows(1 - via, name, QUERIES[query])
-
-    @rule()
-    def look_behind(self) -> None:
-        """What was erased is in no key of the store."""
+    @step(place=PLACES, via=numbers(2))
+    def look_around(self, place: Any, via: int) -> None:
+        """A file is written and the store is copied, for later; and what was erased is in no key of it."""
+        answer = self.get(via, self.name(place), "/export")
+        if answer.ok:
+            self.files.append([json.loads(line) for line in answer.body.splitlines()])
+        if len(self.snapshots) < 3:
+            self.snapshots.append((self.service.behind.remember(), self.world.copy()))
         if self.service.encrypted:
             return
         erased = {mark for marks in self.world.erased.values() for mark in marks}
@@ -764,28 +766,63 @@ class Machine(RuleBasedStateMachine):
             back = set(MARK.findall(value)) & (erased - there)
             assert not back, self._told(f"erased, and still in {key!r}: {back}")
 
+    # ---- rules: ends
+
+    @step(place=PLACES, how=HOW, which=ANY, kind=numbers(11), query=QUERY)
+    def end(self, place: Any, how: int, which: int, kind: int, query: int) -> None:
+        """A life ends now and then: erased alone or with all of an owner's, expired, or lost by the store."""
+        name, via = self.name(place), how % 2
+        self.check_windows(1 - via, name, QUERIES[query])
+        match kind:
+            case 0 | 1:
+                self.do(via, self.conditioned("erase", name, how, which))
+            case 2 | 3:
+                owner = self.owner(OWNERS[which % 2])
+                self.do(via, self.conditioned("forget", name, how & ~14, which, given={"owner": owner}))
+            case 4 | 5:
+                self._pass_time(name, over=True)
+                self.check(via, name)
+            case 6:
+                self._lose(via, which, query)
+
+    def _lose(self, via: int, which: int, query: int) -> None:
+        """The store comes back as it was at some time before, or empty, under running services."""
+        if which % 4 == 0 or not self.snapshots:
+            snapshot, world = [], World()
+        else:
+            snapshot, world = self.snapshots[which % len(self.snapshots)]
+        before = set(self.world.talks)
+        self.service.behind.restore(snapshot)
+        self.transcript.append("the store lost its newest writes")
+        digests = self.world.digests
+        self.world = world.copy()
+        self.world.digests = digests
+        for name in sorted({*before, *self.world.talks}):
+            self.check(via, name)
+            self.check_windows(1 - via, name, QUERIES[query])
+
+    @step(place=PLACES, via=numbers(2), which=ANY, birth=numbers(5), settings=SETTINGS, query=QUERY)
+    def begin_anew(self, place: Any, via: int, which: int, birth: int, settings: int, query: int) -> None:
+        """One application erases and begins another life of the name; the other read before, and reads again."""
+        name = self.name(place)
+        self.check_windows(1 - via, name, QUERIES[query])
+        had = self.world.talks.get(name)
+        lines = [json.loads(line) for line in self.get(via, name, "/export").body.splitlines()] if had else []
+        if had:
+            self.do(via, Op("erase", name))
+        if birth in (0, 1):
+            self.do(via, Op("create", name, {"settings": self.settings(settings)}))
+        elif birth in (2, 3) and had:
+            self.do(via, Op("import", name, {"lines": self._edited(lines, which % 9, which)}))
+        for n in range(min(4, had.version if had else 1) - (birth == 0)):  # as far as the life before
+            self.do(via, Op("append", name, {"entries": entries_of([1 + n % 2], [], self.words)}))
+        self.check_windows(1 - via, name, QUERIES[query])
+
     # ---- rules: at once
 
-    @rule(
+    @step(
         place=PLACES,
-        kinds=st.sampled_from(
-            [("rewind", "rewind"), ("rewind", "erase"), ("append", "rewind"), ("erase", "append"), ("redact", "rewind")]
-            + [
-                ("append", "append"),
-                ("create", "append"),
-                ("erase", "erase"),
-                ("create", "create"),
-                ("redact", "erase"),
-            ]
-            + [
-                ("change", "change"),
-                ("change", "erase"),
-                ("summarize", "rewind"),
-                ("redact", "redact"),
-                ("import", "create"),
-            ]
-            + [("erase", "create"), ("summarize", "erase"), ("fork", "rewind"), ("fork", "erase"), ("append", "change")]
-        ),
+        kinds=one_of(*AT_ONCE),
         which=ANY,
         other=ANY,
         entries=ENTRIES,
@@ -944,6 +981,13 @@ def _wrong_head(talk: Talk, name: Name, head: dict[str, Any]) -> str:
     if (head["expires_at"] is None) != ("ttl_seconds" not in talk.settings):
         return "expiry and ttl do not agree"
     return ""
+
+
+def _wrong_expiry(talk: Talk, head: dict[str, Any]) -> str:
+    if head["expires_at"] is None:
+        return ""
+    left_ms = (datetime.fromisoformat(head["expires_at"]) - datetime.now(UTC)) / timedelta(milliseconds=1)
+    return "" if -_SLOW_MS < left_ms - talk.left_ms < _SLOW_MS else f"it has {talk.left_ms} ms left, not {left_ms}"
 
 
 def _wrong_totals(head: dict[str, Any], lines: list[dict[str, Any]]) -> str:

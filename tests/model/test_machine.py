@@ -15,10 +15,10 @@ import uvloop
 from conftest import lifespan
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from store.servers import Cluster, binaries, server
-
 from model.behind import Behind
 from model.machine import TENANTS, Machine, Service, Steps
+from store.servers import Cluster, binaries, server
+
 from service.app import create_app
 from service.settings import ApiKey, Settings
 from service.store.embedded import EmbeddedStore
@@ -26,7 +26,7 @@ from service.store.embedded import EmbeddedStore
 STORE = os.environ.get("MODEL_STORE", "embedded")
 SEED = int(os.environ.get("MODEL_SEED") or random.SystemRandom().randrange(10**9))
 STEPS = int(os.environ.get("MODEL_STEPS") or 0)
-LENGTH = 50
+LENGTH = 100
 MASTERS = (b"model".ljust(32),)
 
 
@@ -87,7 +87,7 @@ def service(request: pytest.FixtureRequest, store_url: str) -> Iterator[Service]
 
 
 def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
-    """So many steps of the machine, in examples of fifty; the seed is told, so that a failure can be had again."""
+    """So many steps of the machine, in examples of a hundred; the seed is told, so that a failure can be had again."""
 
     class Here(Machine):
         pass

@@ -295,6 +295,11 @@ class World:
         fresh = any(not duplicate for _, duplicate in steps)
         return {"precondition-failed"} if fresh and self._moved(op, talk) else set()
 
+    def excuses(self, op: Op) -> set[str]:
+        """Problems of an operation that would change nothing: it may be told of them, and it may succeed."""
+        talk = self.talks.get(op.name)
+        return {"precondition-failed"} if op.kind == "append" and self._moved(op, talk) else set()
+
     @staticmethod
     def _moved(op: Op, talk: Talk | None) -> bool:
         return bool(op.if_match) and (talk is None or op.if_match not in ("*", talk.tag))
