@@ -1,5 +1,6 @@
 """What is said: entries, settings, questions. Each is named by a number, and numbers come out of a step's seed."""
 
+import json
 import random
 from collections.abc import Callable
 from itertools import count
@@ -119,7 +120,9 @@ def _documents(extras: int, words: Words) -> list[dict[str, Any]]:
     return [{"id": f"d-{place}", "text": text} if extras % 2 else {"text": text} for place, text in enumerate(texts)]
 
 
-def _message(shape: str, history: list[dict[str, Any]], text: str, words: Words) -> dict[str, Any]:
+def _message(  # noqa: C901 - a case for each shape
+    shape: str, history: list[dict[str, Any]], text: str, words: Words
+) -> dict[str, Any]:
     open_calls = waiting(history)
     if shape == "next":
         shape = "result" if open_calls else "assistant"
@@ -132,7 +135,8 @@ def _message(shape: str, history: list[dict[str, Any]], text: str, words: Words)
             return {"role": "assistant", "content": None if number == 1 else text, "tool_calls": calls}
         case "result" | "last result" | "orphan":
             call = "call-x" if shape == "orphan" or not open_calls else open_calls[-(shape == "last result")]
-            return {"role": "tool", "tool_call_id": call, "content": text}
+            told = text if len(text) % 2 else json.dumps({"note": text, "days": [1, 2]})  # text and JSON cost otherwise
+            return {"role": "tool", "tool_call_id": call, "content": told}
         case "legacy call":
             call = {"name": "look", "arguments": f'{{"at": "{words.mark()}"}}'}
             return {"role": "assistant", "content": None, "function_call": call}
@@ -222,8 +226,7 @@ def patch_of(number: int, words: Words) -> dict[str, Any]:
 
 
 _PARAMETERS: dict[str, tuple[Any, ...]] = {
-    "model": ("gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4", "gpt-5", "gpt-4o", "claude-sonnet-4-5")
-    + ("gpt-4o-mini", "gpt-4", "gpt-5", "claude-sonnet-4-5", "nobody-knows"),
+    "model": ("gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4", "gpt-5", "claude-sonnet-4-5") * 2 + ("nobody-knows",),
     "reserve": (0, 1024, 100_000),
     "max_tokens": (40, 80, 120, 200, 300, 500, 900, 2000, 20_000),
     "limit": (1, 2, 3, 5, 9, 30),

@@ -1,6 +1,7 @@
 """A client that does anything in any order, on few names, and a model that says what must come of it."""
 
 import asyncio
+import contextlib
 import itertools
 import json
 import random
@@ -175,7 +176,8 @@ class Machine(RuleBasedStateMachine):
         self.transcript.append(f"{line} → {answer.status} {answer.headers.get('etag', '')} {answer.body[:400]!r}")
         assert answer.status < 500 or answer.slug in PASSING, self._told("a server error", answer)
         operation = find_operation(request.method, request.path.partition("?")[0])
-        assert operation and str(answer.status) in operation["responses"], self._told("not in the contract", answer)
+        promised = operation["responses"] if operation else {}
+        assert str(answer.status) in promised, self._told("not in the contract", answer)
         return answer
 
     def _told(self, what: str, answer: Answer | None = None) -> str:
@@ -432,10 +434,8 @@ class Machine(RuleBasedStateMachine):
         name = self.name(place) if place and which % 3 == 0 else name
         talk = self.world.talks.get(name) or Talk({})
         history = [*talk.messages, *(entry["message"] for entry in entries)]
-        try:
+        with contextlib.suppress(ValueError):  # a result whose call is gone
             entries = [*entries, *entries_of(more, history, self.words)]
-        except ValueError:
-            pass  # a result whose call is gone
         asked = {} if query is None else QUERIES[query]
         self.do(how % 2, self.conditioned("append", name, how, which, given={"entries": entries}, query=asked))
 
@@ -556,7 +556,7 @@ class Machine(RuleBasedStateMachine):
         for each in (via, 1 - via):  # what they still hold back of activity would move lines between two pages
             self.ask(each, tenant, Request("GET", f"/conversations?owner={self.owner(owner)}"))
         owned = self.world.owned(tenant, self.owner(owner))
-        allowed = set().union(*(self.world.talks[name].marks() for name in owned))
+        allowed: set[bytes] = set().union(*(self.world.talks[name].marks() for name in owned))
         path = f"/conversations?owner={self.owner(owner)}&limit={limit + 1}"
         found: list[dict[str, Any]] = []
         cursor: Any = ""

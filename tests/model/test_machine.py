@@ -1,5 +1,6 @@
 """Anything in any order: the model, two applications, one store."""
 
+import faulthandler
 import logging
 import os
 import random
@@ -7,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import structlog
@@ -19,6 +19,7 @@ from model.behind import Behind
 from model.machine import TENANTS, Machine, Service, Steps
 from store.servers import Cluster, binaries, server
 
+from service.api.edge import App
 from service.app import create_app
 from service.settings import ApiKey, Settings
 from service.store.embedded import EmbeddedStore
@@ -27,6 +28,7 @@ STORE = os.environ.get("MODEL_STORE", "embedded")
 SEED = int(os.environ.get("MODEL_SEED") or random.SystemRandom().randrange(10**9))
 STEPS = int(os.environ.get("MODEL_STEPS") or 0)
 LENGTH = 100
+"""Steps of an example: long enough for a history of a hundred messages and for three lives of a name."""
 MASTERS = (b"model".ljust(32),)
 
 
@@ -74,11 +76,11 @@ def service(request: pytest.FixtureRequest, store_url: str) -> Iterator[Service]
     behind = Behind(store_url, TENANTS)
     stack = AsyncExitStack()
 
-    async def open_both() -> tuple[Any, Any]:
-        return tuple([await stack.enter_async_context(lifespan(create_app(wanted))) for _ in range(2)])  # type: ignore[return-value]
+    async def opened() -> App:
+        return await stack.enter_async_context(lifespan(create_app(wanted)))
 
     try:
-        apps = loop.run_until_complete(open_both())
+        apps = loop.run_until_complete(opened()), loop.run_until_complete(opened())
         yield Service(apps, loop, behind, encrypted=bool(keys))
     finally:
         loop.run_until_complete(stack.aclose())
@@ -102,6 +104,7 @@ def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
         print_blob=False,
         suppress_health_check=list(HealthCheck),
     )
+    faulthandler.cancel_dump_traceback_later()  # what ends it is the number of steps, or of minutes spent on shrinking
     started = time.monotonic()
     try:
         run_state_machine_as_test(Here, settings=wanted)
@@ -116,8 +119,8 @@ def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
 
 
 def test_the_model(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    """A few hundred steps, in every run."""
-    run(service, STEPS or 600, lambda line: _say(capsys, line))
+    """Some steps in every run."""
+    run(service, STEPS or 1500, lambda line: _say(capsys, line))
 
 
 @pytest.mark.nightly
