@@ -1,0 +1,96 @@
+"""The store behind the service's back: time that passes, writes that are lost, what is left over."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import redis
+
+from service.store.layout import PREFIX
+
+Snapshot = list[tuple[bytes, int, bytes]]
+"""Keys with what is left of their time in milliseconds, 0 for ever, and their values as the server dumps them."""
+_FOR_GOOD = b"/keys/"
+"""Keys of encryption at rest: a store that loses these loses everything, which is another story."""
+
+
+class Behind:
+    """A plain client of the store, on one server or a cluster."""
+
+    def __init__(self, url: str, tenants: Iterable[str]) -> None:
+        self._tenants = tuple(tenants)
+        if "+cluster" in url:
+            host, _, port = url.partition("://")[2].partition(",")[0].partition(":")
+            self.client: Any = redis.RedisCluster(host=host, port=int(port))
+        else:
+            self.client = redis.Redis.from_url(url, socket_timeout=5)
+
+    def close(self) -> None:
+        self.client.close()
+
+    def keys(self) -> list[bytes]:
+        """Every key of the tenants but those of encryption."""
+        found = [key for tenant in self._tenants for key in self._scan(f"{PREFIX}{{{tenant}/*")]
+        return sorted(key for key in found if _FOR_GOOD not in key)
+
+    def _scan(self, pattern: str) -> Iterable[bytes]:
+        return self.client.scan_iter(pattern, count=1000)
+
+    def keys_of(self, name: str) -> list[bytes]:
+        """Every key of the conversation ``tenant/conversation``."""
+        return sorted(self._scan(f"{PREFIX}{{{name}}}:*"))
+
+    def pass_time(self, name: str, milliseconds: int) -> None:
+        """Take so much off the time that each key of a conversation has left, all at once."""
+        keys = self.keys_of(name)
+        left = self._each("pttl", keys)
+        with self.client.pipeline(transaction=True) as pipe:
+            for key, rest in zip(keys, left, strict=True):
+                if rest > 0:
+                    pipe.pexpire(key, max(0, rest - milliseconds))
+            pipe.execute()
+
+    def remember(self) -> Snapshot:
+        """All that the tenants have."""
+        keys = self.keys()
+        pairs = zip(keys, self._each("pttl", keys), self._each("dump", keys), strict=True)
+        return [(key, max(0, left), value) for key, left, value in pairs if value is not None]
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Make the store what it was: as one does that lost its newest writes."""
+        self.clear()
+        with self.client.pipeline(transaction=False) as pipe:
+            for key, left, value in snapshot:
+                pipe.restore(key, left, value)
+            pipe.execute()
+
+    def clear(self) -> None:
+        """Take away all that the tenants have."""
+        self._each("unlink", self.keys())
+
+    def values(self) -> dict[bytes, bytes]:
+        """Every key with all that is in it, joined: to be searched for what must not be there."""
+        keys = self.keys()
+        kinds = self._each("type", keys)
+        with self.client.pipeline(transaction=False) as pipe:
+            for key, kind in zip(keys, kinds, strict=True):
+                match kind:
+                    case b"list":
+                        pipe.lrange(key, 0, -1)
+                    case b"hash":
+                        pipe.hgetall(key)
+                    case b"zset":
+                        pipe.zrange(key, 0, -1)
+                    case _:
+                        pipe.get(key)
+            return {key: repr(value).encode() for key, value in zip(keys, pipe.execute(), strict=True)}
+
+    def unending(self) -> list[bytes]:
+        """Keys that never expire, but for owners' lists, which are hints and may outlive what they speak of."""
+        keys = [key for key in self.keys() if b"/owner/" not in key]
+        return [key for key, left in zip(keys, self._each("pttl", keys), strict=True) if left == -1]
+
+    def _each(self, command: str, keys: Sequence[bytes]) -> list[Any]:
+        with self.client.pipeline(transaction=False) as pipe:
+            for key in keys:
+                getattr(pipe, command)(key)
+            return list(pipe.execute())

@@ -1,0 +1,280 @@
+"""What is said: entries, settings, questions. Each is named by a number, and numbers come out of a step's seed."""
+
+import json
+import random
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from model.world import waiting
+
+OWNERS = ("ann", "bob")
+SPENT_ON = "claude-opus-4-1"
+"""The estimated model that bills are reported of; no window is asked for it, because each process may learn of a bill
+some seconds after the others."""
+
+_SHAPES = (
+    "user",
+    "assistant",
+    "next",
+    "call",
+    "result",
+    "user with documents",
+    "calls",
+    "result",
+    "last result",
+    "system",
+    "named user",
+    "parts",
+    "refusal",
+    "custom call",
+    "legacy call",
+    "legacy result",
+    "developer",
+    "orphan",
+)
+_SIZES = (1, 8, 60, 0)
+_FILLINGS = ("word ", "é 날 ", "<|endoftext|> ", 'a "quote"\n')
+_IDS = 20
+_NAMED = 6
+_EXTRAS = 8
+
+
+Kind = Callable[[random.Random], Any]
+"""What a rule is given, out of a step's chance."""
+
+
+def numbers(limit: int) -> Kind:
+    """A number below ``limit``."""
+    return lambda chance: chance.randrange(limit)
+
+
+def one_of(*values: Any) -> Kind:
+    return lambda chance: chance.choice(values)
+
+
+def maybe(kind: Kind) -> Kind:
+    """That, or nothing, as often."""
+    return lambda chance: kind(chance) if chance.random() < 0.5 else None
+
+
+def lists(kind: Kind, shortest: int, longest: int) -> Kind:
+    return lambda chance: [kind(chance) for _ in range(chance.randint(shortest, longest))]
+
+
+ENTRY = numbers(len(_SHAPES) * len(_SIZES) * _IDS * _EXTRAS)
+ENTRIES = lists(ENTRY, 1, 4)
+TURNS = lists(ENTRY, 5, 9)
+SETTINGS = numbers(400)
+QUERY = numbers(1200)
+ANY = numbers(64)
+FLAG = maybe(lambda _: True)
+
+
+class Words:
+    """Marker words, each once."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def mark(self) -> str:
+        return f"mk{next(self._numbers)}z"
+
+    def text(self, size: int, filling: int = 0) -> str:
+        """A marked text of about ``size`` words."""
+        return f"{self.mark()} {_FILLINGS[filling] * size}".strip()
+
+
+def entries_of(drawn: list[int], history: list[dict[str, Any]], words: Words) -> list[dict[str, Any]]:
+    """Entries that follow a history of messages: results answer the calls that wait."""
+    said = list(history)
+    found = []
+    for number in drawn:
+        entry = _entry(number, said, words)
+        found.append(entry)
+        if entry["message"]["role"] != "tool" or entry["message"]["tool_call_id"] in waiting(said):
+            said.append(entry["message"])
+    return found
+
+
+def _entry(number: int, history: list[dict[str, Any]], words: Words) -> dict[str, Any]:
+    rest, shape = divmod(number, len(_SHAPES))
+    rest, identity = divmod(rest, _IDS)
+    extras, size = divmod(rest, len(_SIZES))
+    if _SHAPES[shape] == "orphan" and extras:
+        shape = 0
+    entry: dict[str, Any] = {"message": _message(_SHAPES[shape], history, words.text(_SIZES[size], extras % 4), words)}
+    if identity >= _IDS - _NAMED:
+        entry["id"] = f"e-{identity}"
+    if extras in (1, 6):
+        entry["pinned"] = True
+    if extras in (2, 6):
+        entry["metadata"] = {"note": words.mark(), "n": 1.5}
+    if _SHAPES[shape] == "user with documents":
+        entry["grounding"] = {"documents": _documents(extras, words)}
+    return entry
+
+
+def _documents(extras: int, words: Words) -> list[dict[str, Any]]:
+    texts = [words.text(size) for size in ((5,), (40, 3), (3, 3, 3))[extras % 3]]
+    return [{"id": f"d-{place}", "text": text} if extras % 2 else {"text": text} for place, text in enumerate(texts)]
+
+
+def _message(  # noqa: C901 - a case for each shape
+    shape: str, history: list[dict[str, Any]], text: str, words: Words
+) -> dict[str, Any]:
+    open_calls = waiting(history)
+    if shape == "next":
+        shape = "result" if open_calls else "assistant"
+    elif "result" in shape and shape != "legacy result" and not open_calls:
+        shape = "user"
+    match shape:
+        case "call" | "calls" | "custom call":
+            number = 3 if shape == "calls" else 1
+            calls = [_call(f"call-{len(history)}-{n}", words, custom=shape == "custom call") for n in range(number)]
+            return {"role": "assistant", "content": None if number == 1 else text, "tool_calls": calls}
+        case "result" | "last result" | "orphan":
+            call = "call-x" if shape == "orphan" or not open_calls else open_calls[-(shape == "last result")]
+            told = text if len(text) % 2 else json.dumps({"note": text, "days": [1, 2]})  # text and JSON cost otherwise
+            return {"role": "tool", "tool_call_id": call, "content": told}
+        case "legacy call":
+            call = {"name": "look", "arguments": f'{{"at": "{words.mark()}"}}'}
+            return {"role": "assistant", "content": None, "function_call": call}
+        case "legacy result":
+            return {"role": "function", "name": "look", "content": text}
+        case "named user":
+            return {"role": "user", "content": text, "name": "ann", "x_field": {"kept": words.mark()}}
+        case "parts":
+            image = {
+                "type": "image_url",
+                "image_url": {"url": f"https://example.org/{words.mark()}.png", "detail": "low"},
+            }
+            return {"role": "user", "content": [{"type": "text", "text": text}, image]}
+        case "refusal":
+            return {"role": "assistant", "content": None, "refusal": text}
+        case "user with documents":
+            return {"role": "user", "content": text}
+    return {"role": shape, "content": text}
+
+
+def _call(identity: str, words: Words, *, custom: bool) -> dict[str, Any]:
+    if custom:
+        return {"id": identity, "type": "custom", "custom": {"name": "write", "input": words.mark()}}
+    arguments = f'{{"at": "{words.mark()}"}}'
+    return {"id": identity, "type": "function", "function": {"name": "look", "arguments": arguments}}
+
+
+def _system(words: Words) -> str:
+    return words.text(6)
+
+
+def _shots(words: Words) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": words.text(2)}, {"role": "assistant", "content": "pong"}]
+
+
+def _tools(words: Words) -> list[dict[str, Any]]:
+    parameters = {"type": "object", "properties": {"day": {"type": "integer"}}}
+    return [{"type": "function", "function": {"name": "look", "description": words.mark(), "parameters": parameters}}]
+
+
+_FIELDS: dict[str, tuple[Callable[[Words], Any], ...]] = {
+    "model": (lambda _: "gpt-4o", lambda _: "gpt-4", lambda _: "claude-sonnet-4-5"),
+    "owner": (lambda _: "ann", lambda _: "bob", lambda _: "ann"),
+    "ttl_seconds": (lambda _: 100, lambda _: 5000, lambda _: 100_000),
+    "system": (_system,),
+    "few_shots": (_shots,),
+    "tools": (_tools,),
+    "tool_choice": (lambda _: "auto", lambda _: "none"),
+    "grounding_template": (
+        lambda words: f"{{content}}\n\n{words.mark()}:\n{{documents}}",
+        lambda _: "Q {content} {documents}",
+    ),
+    "document_separator": (lambda _: "\n", lambda _: ""),
+    "reserve": (lambda _: 0, lambda _: 500),
+    "metadata": (lambda words: {"channel": words.mark(), "deep": {"a": 1, "b": [2]}}, lambda _: {"deep": {"a": 7}}),
+}
+_SETTINGS_DRAWN = sorted(
+    (
+        tuple((name, chance.randrange(9)) for name in _FIELDS if chance.random() < share)
+        for chance in [random.Random(11)]
+        for share in (0.05, 0.15, 0.3, 0.5)
+        for _ in range(100)
+    ),
+    key=len,
+)
+
+
+def settings_of(number: int, words: Words) -> dict[str, Any]:
+    """Settings of a conversation; those of 0 are empty."""
+    found = {}
+    for name, choice in _SETTINGS_DRAWN[number]:
+        ways = _FIELDS[name]
+        found[name] = ways[choice % len(ways)](words)
+    return found
+
+
+def patch_of(number: int, words: Words) -> dict[str, Any]:
+    """Changes of settings: some are set, some taken away."""
+    chance = random.Random(number)
+    patch = settings_of(number, words)
+    for name in _FIELDS:
+        if chance.random() < 0.15:
+            patch[name] = None
+    if "metadata" in patch and isinstance(patch["metadata"], dict) and chance.random() < 0.5:
+        patch["metadata"] = {"deep": {"a": None, "c": words.mark()}}
+    return patch
+
+
+_PARAMETERS: dict[str, tuple[Any, ...]] = {
+    "model": ("gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4", "gpt-5", "claude-sonnet-4-5") * 2 + ("nobody-knows",),
+    "reserve": (0, 1024, 100_000),
+    "max_tokens": (40, 80, 120, 200, 300, 500, 900, 2000, 20_000),
+    "limit": (1, 2, 3, 5, 9, 30),
+    "overflow": ("stop", "skip"),
+    "grounding": ("latest", "all", "none"),
+    "grounding_max_tokens": (5, 40, 200),
+    "grounding_overflow": ("trim", "drop", "error"),
+    "dedupe": ("grounding", "messages", "none"),
+    "stable": ("true", "false"),
+    "stable_step": (0.05, 0.1, 0.5),
+    "start": ("any", "user"),
+    "summary": ("auto", "never", "always"),
+    "note": ("true", "false"),
+    "explain": ("true", "false"),
+    "format": ("openai", "responses", "anthropic", "gemini"),
+}
+_LIKELY = {"model": 0.93, "max_tokens": 0.6, "reserve": 0.08, "format": 0.15, "limit": 0.12}
+
+
+def _queries() -> list[dict[str, Any]]:
+    chance = random.Random(13)
+    made = [
+        {
+            name: chance.choice(values)
+            for name, values in _PARAMETERS.items()
+            if chance.random() < _LIKELY.get(name, share)
+        }
+        for share in (0.0, 0.1, 0.25, 0.5)
+        for _ in range(300)
+    ]
+    return sorted(made, key=len)
+
+
+QUERIES = _queries()
+
+
+def body_of(query: dict[str, Any], settings: dict[str, Any], entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """The body of ``POST /window`` that asks for the window of a conversation with these settings and entries."""
+    fixed = (
+        "system",
+        "few_shots",
+        "tools",
+        "tool_choice",
+        "grounding_template",
+        "document_separator",
+        "model",
+        "reserve",
+    )
+    body = {name: settings[name] for name in fixed if name in settings}
+    said = {name: {"true": True, "false": False}.get(value, value) for name, value in query.items()}
+    return {**body, **said, "messages": entries}

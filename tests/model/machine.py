@@ -1,0 +1,1011 @@
+"""A client that does anything in any order, on few names, and a model that says what must come of it."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import random
+import re
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from api.conformity import find_operation
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+from model.asgi import Answer, Request, ask
+from model.behind import Behind, Snapshot
+from model.drawn import (
+    ANY,
+    ENTRIES,
+    ENTRY,
+    FLAG,
+    OWNERS,
+    QUERIES,
+    QUERY,
+    SETTINGS,
+    SPENT_ON,
+    TURNS,
+    Kind,
+    Words,
+    body_of,
+    entries_of,
+    lists,
+    maybe,
+    numbers,
+    one_of,
+    patch_of,
+    settings_of,
+)
+from model.world import (
+    MARK,
+    REDACTED,
+    Kept,
+    Name,
+    Op,
+    Talk,
+    World,
+    marks_of,
+)
+from model.world import (
+    SETTINGS as SETTINGS_NAMES,
+)
+
+from service.api.edge import App
+
+SEEDS = st.integers(0, 2**32 - 1)
+TENANTS = {"acme": "key-of-acme-0123456789", "beta": "key-of-beta-0123456789"}
+PLACES = one_of(*[("acme", 0)] * 6, *[("acme", 1)] * 3, ("acme", 2), ("beta", 0), ("beta", 0), ("beta", 1))
+"""Conversations; the first is named most, so that it grows."""
+HOW = numbers(96)
+"""By which application, with or without a key, under which condition: see ``_asked``."""
+
+OWN_HEADERS = {"x-request-id", "traceparent", "idempotency-replayed", "date"}
+BEFORE_STORING = {"unknown-model", "unprocessable"}
+"""Problems of a window's parameters alone: an append may be refused for them before it stores anything."""
+PASSING = {"conflict", "store-unavailable", "deadline-exceeded"}
+"""What two operations at once may do to each other: nothing was done, and it may be tried again."""
+_EXPIRES = re.compile(rb'"expires_at":(?:null|"[^"]*")')
+_MANY = (30, 70, 100)
+_HOUR_MS = 3_600_000
+_SLOW_MS = 10_000
+"""Longer than an example takes."""
+
+
+AT_ONCE = (
+    ("rewind", "rewind"),
+    ("rewind", "erase"),
+    ("append", "rewind"),
+    ("erase", "append"),
+    ("redact", "rewind"),
+    ("append", "append"),
+    ("create", "append"),
+    ("erase", "erase"),
+    ("create", "create"),
+    ("redact", "erase"),
+    ("change", "change"),
+    ("change", "erase"),
+    ("summarize", "rewind"),
+    ("redact", "redact"),
+    ("import", "create"),
+    ("erase", "create"),
+    ("summarize", "erase"),
+    ("fork", "rewind"),
+    ("fork", "erase"),
+    ("append", "change"),
+)
+"""Operations that are asked for at the same time."""
+
+
+def step(**kinds: Kind) -> Callable[[Callable[..., None]], Any]:
+    """A rule whose arguments all come out of one number: a step costs one draw, and each value is as likely as it reads."""
+
+    def decorate(function: Callable[..., None]) -> Any:
+        def run(self: "Machine", seed: int) -> None:
+            chance = random.Random(seed)
+            given = {name: kind(chance) for name, kind in kinds.items()}
+            self.transcript.append(f"-- {function.__name__} {given}")
+            function(self, **given)
+
+        run.__name__, run.__qualname__, run.__doc__ = function.__name__, function.__qualname__, function.__doc__
+        return rule(seed=SEEDS)(run)
+
+    return decorate
+
+
+class Service(NamedTuple):
+    """Two applications on one store, the loop that they run on, and the way behind their back."""
+
+    apps: tuple[App, App]
+    loop: asyncio.AbstractEventLoop
+    behind: Behind
+    encrypted: bool = False
+
+
+class Steps:
+    """How much was done, of all examples together."""
+
+    def __init__(self) -> None:
+        self.examples = 0
+        self.steps = 0
+        self.requests = 0
+
+
+class Machine(RuleBasedStateMachine):
+    """Everything that clients do to a few conversations of two tenants, through two applications."""
+
+    service: Service
+    done: Steps
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done.examples += 1
+        self.number = self.done.examples
+        self.world = World()
+        self.words = Words()
+        self.keys = itertools.count(1)
+        self.tags: dict[Name, list[str]] = {}
+        self.meanings: dict[tuple[Name, str], str] = {}
+        self.bodies: dict[tuple[str, str, str], bytes] = {}
+        self.cursors: dict[Name, list[tuple[str, str, int, int]]] = {}
+        self.sent: list[tuple[Name, list[dict[str, Any]]]] = []
+        self.files: list[list[dict[str, Any]]] = []
+        self.snapshots: list[tuple[Snapshot, World]] = []
+        self.transcript: list[str] = []
+
+    # ---- asking
+
+    def ask(self, via: int, tenant: str, request: Request, **headers: str) -> Answer:
+        """One request; whatever it is, the service must be able to answer it, and as the contract has it."""
+        return self._run(self._asked_of(via, tenant, request, headers))
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.service.loop.run_until_complete(work)
+
+    async def _asked_of(self, via: int, tenant: str, request: Request, headers: Mapping[str, str]) -> Answer:
+        given = {name.replace("_", "-"): value for name, value in headers.items() if value}
+        self.done.requests += 1
+        line = f"{'AB'[via]} {tenant} {request.method} {request.path} {given or ''} {request.body[:600]!r}"
+        try:
+            answer = await ask(self.service.apps[via], request, {"authorization": f"Bearer {TENANTS[tenant]}", **given})
+        except BaseException:
+            self.transcript.append(f"{line} → raised")
+            raise
+        self.transcript.append(f"{line} → {answer.status} {answer.headers.get('etag', '')} {answer.body[:400]!r}")
+        assert answer.status < 500 or answer.slug in PASSING, self._told("a server error", answer)
+        operation = find_operation(request.method, request.path.partition("?")[0])
+        promised = operation["responses"] if operation else {}
+        assert str(answer.status) in promised, self._told("not in the contract", answer)
+        return answer
+
+    def _told(self, what: str, answer: Answer | None = None) -> str:
+        said = f"{what}: {answer.status} {answer.body[:1500]!r}" if answer else what
+        return "\n".join([said, "What was said, newest last:", *self.transcript[-12:]])
+
+    def get(self, via: int, name: Name, path: str = "", tag: str = "") -> Answer:
+        """A read of one conversation: it shows nothing that is not there, and its tag names one state."""
+        path = f"/conversations/{name[1]}{path}"
+        answer = self.ask(via, name[0], Request("GET", path), if_none_match=tag)
+        talk = self.world.talks.get(name)
+        if answer.status in (200, 304):
+            assert talk is not None, self._told(f"{name} is not there", answer)
+            self._note_tag(name, talk, answer)
+        if answer.status == 200:
+            self._check_shown(answer, talk.marks() if talk else set())
+            self._check_same(name[0], path, answer)
+        elif answer.status == 404 and talk is not None:
+            assert "/messages/" in path, self._told(f"{name} is gone", answer)
+        else:
+            self._check_shown(answer, set())
+        return answer
+
+    def _check_shown(self, answer: Answer, allowed: set[bytes]) -> None:
+        shown = set(MARK.findall(answer.body))
+        assert shown <= allowed, self._told(f"shown though not there: {shown - allowed}", answer)
+
+    def _note_tag(self, name: Name, talk: Talk, answer: Answer) -> None:
+        """The tag names the state that the model has, and has never named another."""
+        tag, printed = answer.headers["etag"], talk.print()
+        known = self.meanings.setdefault((name, tag), printed)
+        assert known == printed, self._told(f"{tag} of {name} named another state before", answer)
+        assert talk.tag in ("", tag), self._told(f"{name} was {talk.tag} and nothing changed", answer)
+        talk.tag = tag
+        tags = self.tags.setdefault(name, [])
+        if tag not in tags:
+            tags.append(tag)
+
+    def _check_same(self, tenant: str, path: str, answer: Answer) -> None:
+        """One tag of one path names one body."""
+        body = _EXPIRES.sub(b"", answer.body)
+        known = self.bodies.setdefault((tenant, path, answer.headers["etag"]), body)
+        assert known == body, self._told(f"under this tag it was {known!r}", answer)
+
+    # ---- what is there
+
+    def check(self, via: int, name: Name) -> None:
+        """A conversation is what the model says, as an export shows it."""
+        answer = self.get(via, name, "/export")
+        talk = self.world.talks.get(name)
+        if talk is None:
+            assert answer.status == 404, self._told(f"{name} should not be there", answer)
+            return
+        assert answer.status == 200, self._told("no export", answer)
+        head, *lines = [json.loads(line) for line in answer.body.splitlines()]
+        wrong = _wrong_head(talk, name, head) or self._wrong_lines(talk, lines) or _wrong_totals(head, lines)
+        wrong = wrong or _wrong_expiry(talk, head)
+        assert not wrong, self._told(f"{name}: {wrong}", answer)
+        grown = head["version"] > talk.version if talk.changed else head["version"] == talk.version
+        assert grown, self._told(f"{name}: version {talk.version} before", answer)
+        talk.version, talk.changed = head["version"], False
+
+    def _wrong_lines(self, talk: Talk, lines: list[dict[str, Any]]) -> str:
+        if len(lines) != talk.length:
+            return f"{talk.length} entries are there"
+        for seq, (line, entry) in enumerate(zip(lines, talk.entries, strict=True), 1):
+            shown = [line["seq"], line["id"], json.dumps(line["message"]), line["pinned"], line.get("redacted", False)]
+            if shown != [seq, entry.id, json.dumps(entry.message), entry.pinned, entry.redacted]:
+                return f"entry {seq} is {entry}"
+            if (line.get("grounding") or {}).get("documents") != (entry.documents or None):
+                return f"documents of {seq} are {entry.documents}"
+            if line.get("metadata") != (entry.metadata or None):
+                return f"metadata of {seq} is {entry.metadata}"
+            entry.created_at = entry.created_at or line["created_at"]
+            if line["created_at"] != entry.created_at:
+                return f"entry {seq} was made at {entry.created_at}"
+            if not entry.redacted and self.world.digests.setdefault(line["digest"], entry.said) != entry.said:
+                return f"the digest of {seq} is another entry's"
+        return ""
+
+    # ---- changing
+
+    def conditioned(self, kind: str, name: Name, how: int, which: int, **fields: Any) -> Op:
+        """An operation under a condition, or a key, or neither."""
+        condition, keyed = how // 2 % 8, how // 16
+        tags = self.tags.get(name, [])
+        talk = self.world.talks.get(name)
+        if_match = ""
+        if condition == 5 and talk is not None and talk.tag:
+            if_match = talk.tag
+        elif condition == 6 and tags:
+            if_match = tags[which % len(tags)]
+        elif condition == 7:
+            if_match = ("*", '"nope"', '"1-abc-def"')[which % 3]
+        key = f"key-{self.number}-{next(self.keys)}" if keyed == 0 else ""
+        return Op(kind, name, if_match=if_match, key=key, **fields)
+
+    def do(self, via: int, op: Op) -> Answer:
+        """Ask for a change: it is done, or refused for a reason that stands and nothing has changed."""
+        problems, excuses = self.world.problems(op), self.world.excuses(op)
+        answer = self.ask(via, op.name[0], op.request(), if_match=op.if_match, idempotency_key=op.key)
+        if op.key:
+            self.world.kept[op.name[0], op.key] = Kept(op)
+        if answer.ok:
+            assert not problems, self._told(f"should be refused for {problems}", answer)
+            self._done(via, op, answer)
+        else:
+            assert answer.slug in problems | excuses or self._refused_early(via, op, answer), self._told(
+                f"expected {problems or 'success'} of {op.kind}", answer
+            )
+            self._check_shown(answer, set())
+            self.check(1 - via, op.name)
+        return answer
+
+    def _refused_early(self, via: int, op: Op, answer: Answer) -> bool:
+        """Whether an append was refused for its window's parameters, before it was stored."""
+        if op.kind != "append" or not op.query or answer.slug not in BEFORE_STORING or "appended" in answer.json:
+            return False
+        talk = self.world.talks.get(op.name) or Talk({})
+        return self._given(via, op.name[0], op.query, talk).slug == answer.slug
+
+    def _done(self, via: int, op: Op, answer: Answer) -> None:
+        """What was answered is what was done, and both applications see it."""
+        ids = self._check_appended(op, answer) if op.kind == "append" else []
+        before = set(self.world.talks)
+        self.world.apply(op, ids)
+        talk = self.world.talks.get(op.target)
+        if talk is not None and "etag" in answer.headers:
+            self._note_tag(op.target, talk, answer)
+        if op.kind in ("create", "change", "rewind", "summarize", "fork", "import"):
+            assert talk is not None
+            wrong = _wrong_head(talk, op.target, answer.json)
+            assert not wrong, self._told(f"answered {wrong}", answer)
+        if talk is not None:
+            self._check_shown(answer, talk.marks())
+        if op.kind == "append":
+            assert talk is not None
+            self._check_its_window(via, op, talk, answer)
+        touched = before | {op.target} if op.kind == "forget" else {op.name, op.target}
+        for name in sorted(touched):
+            if op.kind != "forget" or name[0] == op.name[0]:
+                self.check(1 - via, name)
+        if op.key:
+            talk = self.world.talks.get(op.target)
+            life, edits = (talk.life, talk.edits) if talk else (0, 0)
+            self.world.kept[op.name[0], op.key] = Kept(op, answer, life, edits)
+
+    def _check_appended(self, op: Op, answer: Answer) -> list[str]:
+        """The answer names each entry's place; gives their ids."""
+        steps, _ = self.world.plan(op)
+        told = answer.json
+        shown = [(message["seq"], message["duplicate"]) for message in told["messages"]]
+        assert shown == steps, self._told(f"should be {steps}", answer)
+        assert answer.status == (200 if all(duplicate for _, duplicate in steps) else 201), self._told("status", answer)
+        seqs = [seq for seq, _ in steps]
+        assert (told["first_seq"], told["last_seq"]) == (min(seqs), max(seqs)), self._told("seqs", answer)
+        ids = [message["id"] for message in told["messages"]]
+        for sent, identity in zip(op.given["entries"], ids, strict=True):
+            assert sent.get("id", identity) == identity, self._told("ids", answer)
+        return ids
+
+    def _check_its_window(self, via: int, op: Op, talk: Talk, answer: Answer) -> None:
+        """The window of an append is that of the history which it made; where there is none it says why."""
+        told = answer.json
+        if not op.query:
+            assert "window" not in told, self._told("a window that nobody asked for", answer)
+            return
+        expected = self._given(via, op.name[0], op.query, talk)
+        if expected.ok:
+            assert told["window"] is not None, self._told("no window", answer)
+            window = answer.body.split(b',"window":', 1)[1][:-1]
+            self._check_window(talk, op.name, window, expected.body, told["version"])
+        elif talk.summary is None:
+            assert told["window"] is None, self._told(f"should not fit: {expected.body!r}", answer)
+            assert told["window_error"]["type"] == expected.json["type"], self._told("another problem", answer)
+
+    # ---- windows
+
+    def _given(self, via: int, tenant: str, query: dict[str, Any], talk: Talk) -> Answer:
+        """The window of the model's history, which is in the body."""
+        body = body_of(query, talk.settings, [entry.envelope() for entry in talk.entries])
+        return self.ask(via, tenant, Request("POST", "/window", json.dumps(body).encode()))
+
+    def _check_window(self, talk: Talk, name: Name, stored: bytes, given: bytes, version: int) -> None:
+        """A stored conversation's window is that of the same history in a body, byte for byte."""
+        one, other = json.loads(stored), json.loads(given)
+        assert (one["conversation_id"], one["version"]) == (name[1], version), self._told("of another state")
+        assert one["tokens"]["total"] <= one["budget"], self._told("over budget")
+        if one["summary_used"]:
+            text = json.dumps(one["request"])
+            assert talk.summary is not None, self._told("a summary from nowhere")
+            assert marks_of(talk.summary) <= marks_of(text), self._told("not the summary")
+            return
+        for window in (one, other):
+            del window["conversation_id"], window["version"]
+            if talk.retold:
+                del window["dropped"]["grounding_tokens"]  # measured when they came, under the template of that time
+        # How far back a stored history is looked at is told by what was read of it: what it tells must be the same.
+        told, rest = one.pop("explain", None) or [], other.pop("explain", None) or []
+        assert [line for line in rest if line in told or line["kept"]] == told, self._told(
+            f"explained {told}, not {rest}"
+        )
+        assert one == other, self._told(f"a window unlike that of its history: {_differences(one, other)}")
+        assert _request_of(stored) == _request_of(given), self._told("a request written otherwise")
+
+    def check_windows(self, via: int, name: Name, query: dict[str, Any]) -> None:
+        """Both applications give the window of the model's history."""
+        path = f"/window?{urlencode(query)}" if query else "/window"
+        one, other = self.get(via, name, path), self.get(1 - via, name, path)
+        same = one.status == other.status and (not one.ok or one.body == other.body)
+        assert same, self._told(f"the two differ: {other.body!r}", one)
+        talk = self.world.talks.get(name)
+        if talk is None:
+            assert one.slug in ("not-found", *BEFORE_STORING), self._told("not there", one)
+            return
+        given = self._given(via, name[0], query, talk)
+        if one.ok and given.ok:
+            self._check_window(talk, name, one.body, given.body, talk.version)
+        elif talk.summary is None or query.get("summary") == "never":
+            assert one.slug == given.slug, self._told(f"the same in a body is {given.body!r}", one)
+
+    # ---- rules: appending
+
+    @step(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=maybe(QUERY))
+    def append(self, place: Any, how: int, which: int, entries: list[int], query: int | None) -> None:
+        """Entries of every kind; some under ids that were used before, some that answer nothing."""
+        self._append(place, how, which, entries, {} if query is None else QUERIES[query])
+
+    @step(place=PLACES, how=HOW, which=ANY, entries=TURNS)
+    def append_turns(self, place: Any, how: int, which: int, entries: list[int]) -> None:
+        """A longer stretch of a conversation."""
+        self._append(place, how, which, entries, {})
+
+    @step(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=QUERY)
+    def append_and_read(self, place: Any, how: int, which: int, entries: list[int], query: int) -> None:
+        """A turn: append and window in one."""
+        self._append(place, how, which, entries, QUERIES[query])
+
+    def _append(self, place: Any, how: int, which: int, drawn: list[int], query: dict[str, Any]) -> None:
+        name = self.name(place)
+        talk = self.world.talks.get(name) or Talk({})
+        entries = entries_of(drawn, talk.messages, self.words)
+        if which == 1:
+            entries = [*entries, entries[0]]
+        self.sent.append((name, entries))
+        self.do(how % 2, self.conditioned("append", name, how, which, given={"entries": entries}, query=query))
+
+    @step(place=maybe(PLACES), how=HOW, which=ANY, more=lists(ENTRY, 0, 1), query=maybe(QUERY))
+    def append_again(self, place: Any, how: int, which: int, more: list[int], query: int | None) -> None:
+        """A retry, or the same entries elsewhere; alone or with others behind them."""
+        if not self.sent:
+            return
+        name, entries = self.sent[-1 - which % min(8, len(self.sent))]
+        name = self.name(place) if place and which % 3 == 0 else name
+        talk = self.world.talks.get(name) or Talk({})
+        history = [*talk.messages, *(entry["message"] for entry in entries)]
+        with contextlib.suppress(ValueError):  # a result whose call is gone
+            entries = [*entries, *entries_of(more, history, self.words)]
+        asked = {} if query is None else QUERIES[query]
+        self.do(how % 2, self.conditioned("append", name, how, which, given={"entries": entries}, query=asked))
+
+    @step(place=PLACES, via=numbers(2), which=numbers(len(_MANY) * 4), query=QUERY)
+    def append_many(self, place: Any, via: int, which: int, query: int) -> None:
+        """More than a read brings at once."""
+        if which >= len(_MANY):
+            return
+        said = [{"role": ("user", "assistant")[n % 2], "content": self.words.text(n % 5)} for n in range(_MANY[which])]
+        op = Op("append", self.name(place), {"entries": [{"message": message} for message in said]}, QUERIES[query])
+        self.do(via, op)
+
+    # ---- rules: reading
+
+    @step(place=PLACES, via=numbers(2), query=QUERY)
+    def window(self, place: Any, via: int, query: int) -> None:
+        """The window, from both applications."""
+        self.check_windows(via, self.name(place), QUERIES[query])
+
+    @step(place=PLACES, via=numbers(2), queries=lists(QUERY, 2, 3), entries=ENTRIES)
+    def windows_around_an_append(self, place: Any, via: int, queries: list[int], entries: list[int]) -> None:
+        """The same window before and after a turn, which one of the applications hears of from the store alone."""
+        query = QUERIES[queries[0]]
+        self.check_windows(via, self.name(place), query)
+        self._append(place, via + 32, 0, entries, QUERIES[queries[1]] if len(queries) > 2 else query)
+        self.check_windows(via, self.name(place), query)
+
+    @step(place=PLACES, via=numbers(2), what=numbers(6), which=ANY, query=QUERY)
+    def conditional_read(self, place: Any, via: int, what: int, which: int, query: int) -> None:
+        """Under a tag that it knows, a client gets 304 where the tag stands, and the present state where it does not."""
+        name = self.name(place)
+        talk, tags = self.world.talks.get(name), self.tags.get(name, [])
+        tag = ("*", '"nope"', '"1-abc-def"')[which % 3] if which < 6 or not tags else tags[-1 - which % len(tags)]
+        told = ("{}", "W/{}", '"other", {}', "{}")[which % 4].format(tag) if tag != "*" else tag
+        asked = QUERIES[query]
+        window = f"/window?{urlencode(asked)}" if asked else "/window"
+        path = ("", "/messages?limit=3", "/messages/1", "/export", window, "/messages?order=desc")[what]
+        fresh = self.get(1 - via, name, path)
+        answer = self.get(via, name, path, tag=told)
+        if talk is None or fresh.status != 200:
+            same = answer.status == fresh.status or (
+                what == 4 and answer.status == 304 and tag in ("*", talk and talk.tag)
+            )
+            assert same, self._told("a condition on what is not there", answer)
+        elif tag in ("*", talk.tag):
+            estimated = what == 4 and not fresh.json["exact"]
+            allowed = (200, 304) if estimated else (304,)
+            assert answer.status in allowed, self._told("not 304", answer)
+            assert answer.headers["etag"] == talk.tag, self._told("304 with another tag", answer)
+        else:
+            assert answer.status == 200, self._told(f"{tag} is an older state", answer)
+            assert _EXPIRES.sub(b"", answer.body) == _EXPIRES.sub(b"", fresh.body), self._told("the two differ", answer)
+
+    @step(place=PLACES, via=numbers(2), limit=numbers(7), order=one_of("asc", "desc"), stop=numbers(4))
+    def pages(self, place: Any, via: int, limit: int, order: str, stop: int) -> None:
+        """The history page by page, each page from the other application; some readers stop half-way."""
+        name, limit = self.name(place), limit + 1
+        talk = self.world.talks.get(name)
+        path, seen = f"/messages?order={order}&limit={limit}", 0
+        while True:
+            answer = self.get(via, name, path)
+            if talk is None:
+                assert answer.slug == "not-found", self._told("not there", answer)
+                return
+            expected = _from(talk, order, seen if order == "asc" else talk.length - seen, limit)
+            self._check_page(talk, answer, expected)
+            seen += len(expected)
+            cursor = answer.json["next_cursor"]
+            assert (cursor is None) == (seen >= talk.length), self._told("the end of the pages", answer)
+            if cursor is None:
+                return
+            assert cursor in answer.headers["link"], self._told("no link", answer)
+            following = seen if order == "asc" else talk.length - seen
+            self.cursors.setdefault(name, []).append((order, cursor, following, talk.life))
+            path, via = f"/messages?order={order}&limit={limit}&cursor={cursor}", 1 - via
+            if stop == 0:
+                return
+
+    def _check_page(self, talk: Talk, answer: Answer, expected: list[int]) -> None:
+        shown = answer.json["messages"]
+        assert [message["seq"] for message in shown] == expected, self._told(f"should be {expected}", answer)
+        for message in shown:
+            entry = talk.entries[message["seq"] - 1]
+            same = (message["id"], message["message"], message["pinned"]) == (entry.id, entry.message, entry.pinned)
+            assert same, self._told(f"should be {entry}", answer)
+
+    @step(place=PLACES, via=numbers(2), which=ANY, limit=numbers(7))
+    def old_cursor(self, place: Any, via: int, which: int, limit: int) -> None:
+        """A cursor goes on where it was given; one of another life leads nowhere."""
+        name, limit = self.name(place), limit + 1
+        if name not in self.cursors:
+            return
+        talk = self.world.talks.get(name)
+        order, cursor, following, life = self.cursors[name][-1 - which % len(self.cursors[name])]
+        answer = self.get(via, name, f"/messages?order={order}&limit={limit}&cursor={cursor}")
+        if talk is None:
+            assert answer.slug in ("not-found", "invalid-cursor"), self._told("not there", answer)
+        elif life != talk.life:
+            assert answer.slug == "invalid-cursor", self._told("a cursor of another life", answer)
+        else:
+            self._check_page(talk, answer, _from(talk, order, min(following, talk.length), limit))
+
+    @step(place=PLACES, via=numbers(2), which=ANY)
+    def message(self, place: Any, via: int, which: int) -> None:
+        """One entry, or none where there is none."""
+        name = self.name(place)
+        talk = self.world.talks.get(name)
+        seq = which % (talk.length + 2) if talk else which
+        answer = self.get(via, name, f"/messages/{seq}")
+        if talk is None or not 1 <= seq <= talk.length:
+            assert answer.slug == "not-found", self._told("no such message", answer)
+        else:
+            assert answer.json["message"] == talk.entries[seq - 1].message, self._told("another message", answer)
+
+    @step(tenant=one_of(*TENANTS), owner=one_of(*OWNERS), via=numbers(2), limit=numbers(4))
+    def listing(self, tenant: str, owner: str, via: int, limit: int) -> None:
+        """An owner's conversations: each once, all of them, none of anybody else's."""
+        for each in (via, 1 - via):  # what they still hold back of activity would move lines between two pages
+            self.ask(each, tenant, Request("GET", f"/conversations?owner={self.owner(owner)}"))
+        owned = self.world.owned(tenant, self.owner(owner))
+        allowed: set[bytes] = set().union(*(self.world.talks[name].marks() for name in owned))
+        path = f"/conversations?owner={self.owner(owner)}&limit={limit + 1}"
+        found: list[dict[str, Any]] = []
+        cursor: Any = ""
+        while cursor is not None:
+            answer = self.ask(via, tenant, Request("GET", f"{path}&cursor={cursor}" if cursor else path))
+            assert answer.status == 200, self._told("no list", answer)
+            self._check_shown(answer, allowed)
+            found += answer.json["conversations"]
+            cursor, via = answer.json["next_cursor"], 1 - via
+        listed = sorted(each["id"] for each in found)
+        assert listed == sorted(name[1] for name in owned), self._told(f"{owner} has {owned}, not {listed}")
+        for head in found:
+            wrong = _wrong_head(self.world.talks[tenant, head["id"]], (tenant, head["id"]), head)
+            assert not wrong, self._told(f"listed {wrong}")
+
+    # ---- rules: conversations
+
+    @step(place=PLACES, how=HOW, which=ANY, settings=SETTINGS)
+    def create(self, place: Any, how: int, which: int, settings: int) -> None:
+        """A conversation without messages, with or without settings."""
+        given = {"settings": self.settings(settings)}
+        self.do(how % 2, Op("create", self.name(place), given, key=self.conditioned("", ("", ""), how, which).key))
+
+    @step(place=PLACES, how=HOW, which=ANY, settings=SETTINGS)
+    def change(self, place: Any, how: int, which: int, settings: int) -> None:
+        """Settings are set and taken away."""
+        patch = self._owned(patch_of(settings, self.words))
+        self.do(how % 2, self.conditioned("change", self.name(place), how, which, given={"patch": patch}))
+
+    @step(place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize", "unsummarize"))
+    def edit(self, place: Any, how: int, which: int, kind: str) -> None:
+        """What was said is forgotten, redacted or summed up."""
+        self._edit(place, how, which, kind)
+
+    @step(place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize"), query=QUERY)
+    def edit_between_windows(self, place: Any, how: int, which: int, kind: str, query: int) -> None:
+        """The same between two reads of the same window."""
+        self.check_windows(how % 2, self.name(place), QUERIES[query])
+        self._edit(place, how, which, kind)
+        self.check_windows(how % 2, self.name(place), QUERIES[query])
+
+    def _edit(self, place: Any, how: int, which: int, kind: str) -> None:
+        name = self.name(place)
+        talk = self.world.talks.get(name)
+        length = talk.length if talk else 3
+        seq = length + 1 if which == 62 else length - which % (length + 1)
+        given: dict[str, dict[str, Any]] = {
+            "rewind": {"to_seq": seq},
+            "redact": {"seq": seq},
+            "summarize": {"text": "" if which == 7 else self.words.text(which % 9), "through_seq": seq},
+            "unsummarize": {},
+        }
+        self.do(how % 2, self.conditioned(kind, name, how, which, given=given[kind]))
+
+    @step(place=PLACES, other=PLACES, how=HOW, which=ANY, query=maybe(QUERY))
+    def fork(self, place: Any, other: Any, how: int, which: int, query: int | None) -> None:
+        """A copy of all or of the beginning, which then goes its own way."""
+        name = self.name(place)
+        free = [each for each in (self.name((name[0], n)) for n in (2, 1, 0)) if each not in self.world.talks]
+        target = free[0] if free and which % 4 else (name[0], self.name(other)[1])
+        talk = self.world.talks.get(name)
+        given: dict[str, Any] = {"id": target[1]}
+        if which % 3:
+            given["at_seq"] = max(0, (talk.length if talk else 3) + (which == 62) - which // 3 % 8)
+        self.do(how % 2, self.conditioned("fork", name, how, which, given=given))
+        if query is not None:
+            self.check_windows(how % 2, target, QUERIES[query])
+
+    @step(place=PLACES, how=HOW, which=ANY, edit=numbers(9), anew=numbers(3))
+    def import_(self, place: Any, how: int, which: int, edit: int, anew: int) -> None:
+        """A file that was written before comes back, as it was or edited by hand, under any name."""
+        if not self.files:
+            return
+        name = self.name(place)
+        if anew == 0 and name in self.world.talks:
+            self.do(how % 2, Op("erase", name))
+        lines = self._edited(self.files[-1 - which % len(self.files)], edit, which)
+        self.do(how % 2, Op("import", name, {"lines": lines}, key=self.conditioned("", ("", ""), how, which).key))
+
+    def _edited(self, lines: list[dict[str, Any]], edit: int, which: int) -> list[dict[str, Any]]:
+        """A file as somebody leaves it who edits it by hand."""
+        head, *rest = json.loads(json.dumps(lines))
+        place = which % len(rest) if rest else 0
+        match edit:
+            case 1 | 2 if rest:  # another text; its digest stays, or goes
+                self._say_otherwise(rest[place])
+                if edit == 2:
+                    rest[place].pop("digest", None)
+            case 3 | 4 if rest:  # an entry is taken out; what follows moves up, or the gap is noticed
+                del rest[place]
+                if edit == 3:
+                    head.pop("messages", None)
+                    for line in rest:
+                        del line["seq"]
+            case 5:  # what a person writes: entries alone
+                head = {name: head[name] for name in SETTINGS_NAMES if name in head}
+                rest = [
+                    {n: line[n] for n in ("id", "message", "grounding", "metadata", "pinned") if n in line}
+                    for line in rest
+                ]
+            case 6:  # the end is missing
+                rest = rest[:-1]
+            case 7:
+                head = {**head, "system": self.words.text(3), "version": 1}
+            case 8 if rest:
+                rest.append({**rest[place], "seq": len(rest) + 1})
+                head.pop("messages", None)
+        return [head, *rest]
+
+    def _say_otherwise(self, line: dict[str, Any]) -> None:
+        message = line["message"]
+        if isinstance(message.get("content"), str) and message["content"] != REDACTED:
+            message["content"] = self.words.text(4)
+        for document in (line.get("grounding") or {}).get("documents", ()):
+            document["text"] = self.words.text(2)
+        if "metadata" in line:
+            line["metadata"] = {"note": self.words.mark()}
+
+    @step(place=PLACES, how=HOW, which=ANY)
+    def usage(self, place: Any, how: int, which: int) -> None:
+        """What a provider billed."""
+        given = {"model": ("gpt-4o", SPENT_ON)[which % 2], "prompt_tokens": 100 + which, "window_tokens": 100}
+        self.do(how % 2, self.conditioned("usage", self.name(place), how, which, given=given))
+
+    # ---- rules: keys
+
+    @step(via=numbers(2), which=ANY)
+    def replay(self, via: int, which: int) -> None:
+        """A request comes again under its key, maybe in another life of what it spoke of."""
+        if not self.world.kept:
+            return
+        kept = list(self.world.kept.values())[-1 - which % len(self.world.kept)]
+        op, first = kept.op, kept.answer
+        if first is None:
+            self.do(via, op)
+            return
+        answer = self.ask(via, op.name[0], op.request(), if_match=op.if_match, idempotency_key=op.key)
+        talk = self.world.talks.get(op.target)
+        stands = not first.body or (talk is not None and (talk.life, talk.edits) == (kept.life, kept.edits))
+        if answer.ok:
+            assert _exchange(answer) == _exchange(first), self._told(f"first it was {first}", answer)
+            assert answer.headers.get("idempotency-replayed") == "true", self._told("not said to be a replay", answer)
+            back = set(MARK.findall(answer.body)) & self.world.erased.get(op.target, set())
+            assert not back, self._told(f"erased, and in a replay: {back}", answer)
+        else:
+            assert not stands, self._told("its answer should be given again", answer)
+            assert answer.slug == "conflict", self._told("neither its answer nor that it is gone", answer)
+        for name in {op.name, op.target}:
+            self.check(1 - via, name)
+
+    @step(place=PLACES, via=numbers(2), which=ANY)
+    def key_of_another(self, place: Any, via: int, which: int) -> None:
+        """A key that came with another request is refused, whatever became of that."""
+        keys = [key for tenant, key in self.world.kept if tenant == self.name(place)[0]]
+        if not keys:
+            return
+        op = Op(
+            "change",
+            self.name(place),
+            {"patch": {"metadata": {"other": self.words.mark()}}},
+            key=keys[which % len(keys)],
+        )
+        answer = self.ask(via, op.name[0], op.request(), idempotency_key=op.key)
+        assert answer.slug == "idempotency-key-reused", self._told("a key of another request", answer)
+        self.check(1 - via, op.name)
+
+    # ---- rules: the store
+
+    def _pass_time(self, name: Name, *, over: bool = False) -> None:
+        talk = self.world.talks.get(name)
+        if talk is not None and talk.left_ms and not over and talk.left_ms < 20_000:
+            return  # too little to be halved, with the time that tests take
+        passed = (talk.left_ms + 1000 if over else talk.left_ms // 2) if talk and talk.left_ms else _HOUR_MS
+        self.service.behind.pass_time("/".join(name), passed)
+        self.transcript.append(f"{passed} ms pass for {name}")
+        if talk is not None and talk.left_ms:
+            talk.left_ms -= passed
+            if over:
+                self.world.expire(name)
+                left = self.service.behind.keys_of("/".join(name))
+                assert not left, self._told(f"its time is over, and there are {left}")
+
+    @step(place=PLACES, via=numbers(2), after=FLAG, entries=ENTRIES, query=QUERY)
+    def time_passes(self, place: Any, via: int, after: bool, entries: list[int], query: int) -> None:  # noqa: FBT001
+        """Half of what a conversation has left; or the same before and after a turn, which begins its time anew."""
+        name = self.name(place)
+        self._pass_time(name)
+        if after:
+            self._append(place, via + 32, 0, entries, {})
+            self._pass_time(name)
+        self.check(via, name)
+        self.check_windows(1 - via, name, QUERIES[query])
+
+    @step(place=PLACES, via=numbers(2))
+    def look_around(self, place: Any, via: int) -> None:
+        """A file is written and the store is copied, for later; and what was erased is in no key of it."""
+        answer = self.get(via, self.name(place), "/export")
+        if answer.ok:
+            self.files.append([json.loads(line) for line in answer.body.splitlines()])
+        if len(self.snapshots) < 3:
+            self.snapshots.append((self.service.behind.remember(), self.world.copy()))
+        if self.service.encrypted:
+            return
+        erased = {mark for marks in self.world.erased.values() for mark in marks}
+        there = set().union(*(talk.marks() for talk in self.world.talks.values()))
+        for key, value in self.service.behind.values().items():
+            back = set(MARK.findall(value)) & (erased - there)
+            assert not back, self._told(f"erased, and still in {key!r}: {back}")
+
+    # ---- rules: ends
+
+    @step(place=PLACES, how=HOW, which=ANY, kind=numbers(11), query=QUERY)
+    def end(self, place: Any, how: int, which: int, kind: int, query: int) -> None:
+        """A life ends now and then: erased alone or with all of an owner's, expired, or lost by the store."""
+        name, via = self.name(place), how % 2
+        self.check_windows(1 - via, name, QUERIES[query])
+        match kind:
+            case 0 | 1:
+                self.do(via, self.conditioned("erase", name, how, which))
+            case 2 | 3:
+                owner = self.owner(OWNERS[which % 2])
+                self.do(via, self.conditioned("forget", name, how & ~14, which, given={"owner": owner}))
+            case 4 | 5:
+                self._pass_time(name, over=True)
+                self.check(via, name)
+            case 6:
+                self._lose(via, which, query)
+
+    def _lose(self, via: int, which: int, query: int) -> None:
+        """The store comes back as it was at some time before, or empty, under running services."""
+        if which % 4 == 0 or not self.snapshots:
+            snapshot, world = [], World()
+        else:
+            snapshot, world = self.snapshots[which % len(self.snapshots)]
+        before = set(self.world.talks)
+        self.service.behind.restore(snapshot)
+        self.transcript.append("the store lost its newest writes")
+        digests = self.world.digests
+        self.world = world.copy()
+        self.world.digests = digests
+        for name in sorted({*before, *self.world.talks}):
+            self.check(via, name)
+            self.check_windows(1 - via, name, QUERIES[query])
+
+    @step(place=PLACES, via=numbers(2), which=ANY, birth=numbers(5), settings=SETTINGS, query=QUERY)
+    def begin_anew(self, place: Any, via: int, which: int, birth: int, settings: int, query: int) -> None:
+        """One application erases and begins another life of the name; the other read before, and reads again."""
+        name = self.name(place)
+        self.check_windows(1 - via, name, QUERIES[query])
+        had = self.world.talks.get(name)
+        lines = [json.loads(line) for line in self.get(via, name, "/export").body.splitlines()] if had else []
+        if had:
+            self.do(via, Op("erase", name))
+        if birth in (0, 1):
+            self.do(via, Op("create", name, {"settings": self.settings(settings)}))
+        elif birth in (2, 3) and had:
+            self.do(via, Op("import", name, {"lines": self._edited(lines, which % 9, which)}))
+        for n in range(min(4, had.version if had else 1) - (birth == 0)):  # as far as the life before
+            self.do(via, Op("append", name, {"entries": entries_of([1 + n % 2], [], self.words)}))
+        self.check_windows(1 - via, name, QUERIES[query])
+
+    # ---- rules: at once
+
+    @step(
+        place=PLACES,
+        kinds=one_of(*AT_ONCE),
+        which=ANY,
+        other=ANY,
+        entries=ENTRIES,
+    )
+    def at_once(self, place: Any, kinds: tuple[str, str], which: int, other: int, entries: list[int]) -> None:
+        """Two changes of one conversation at the same time come out as one after the other."""
+        name = self.name(place)
+        talk = self.world.talks.get(name)
+        if_match = talk.tag if talk and which % 5 == 0 else ""
+        ops = tuple(
+            Op(kind, name, self._at_once(kind, name, number, entries), if_match=if_match)
+            for kind, number in zip(kinds, (which, other), strict=True)
+        )
+
+        async def both() -> list[Answer]:
+            asked = (
+                self._asked_of(via, op.name[0], op.request(), {"if_match": op.if_match}) for via, op in enumerate(ops)
+            )
+            answers = await asyncio.gather(*asked, return_exceptions=True)  # both end, before anything is said of one
+            for answer in answers:
+                if isinstance(answer, BaseException):
+                    raise answer
+            return answers  # type: ignore[return-value]
+
+        answers = self._run(both())
+        touched = {op.name for op in ops} | {op.target for op in ops}
+        wrong = []
+        for world in self._outcomes(ops, answers):
+            standing, self.world = self.world, world
+            meanings, bodies = dict(self.meanings), dict(self.bodies)
+            try:
+                for each in sorted(touched):
+                    self.check(which % 2, each)
+            except AssertionError as error:
+                self.world, self.meanings, self.bodies = standing, meanings, bodies
+                wrong.append(str(error).splitlines()[0])
+            else:
+                return
+        told = [
+            f"{op.kind} {op.given} {op.if_match} → {answer.status} {answer.slug}"
+            for op, answer in zip(ops, answers, strict=True)
+        ]
+        raise AssertionError(self._told(f"no order explains {told}: {wrong}"))
+
+    def _at_once(self, kind: str, name: Name, number: int, entries: list[int]) -> dict[str, Any]:
+        talk = self.world.talks.get(name) or Talk({})
+        seq = max(0, talk.length - number % 4)
+        match kind:
+            case "append":
+                drawn = entries_of(entries, talk.messages, self.words)
+                return {"entries": [{**entry, "id": f"{entry.get('id', 'at-once')}-{number % 2}"} for entry in drawn]}
+            case "rewind":
+                return {"to_seq": seq}
+            case "redact":
+                return {"seq": seq}
+            case "summarize":
+                return {"text": self.words.text(2), "through_seq": seq}
+            case "change":
+                return {"patch": {"metadata": {f"n{number}": self.words.mark()}}}
+            case "create":
+                return {"settings": {"system": self.words.text(1)}}
+            case "fork":
+                return {"id": self.name((name[0], 2))[1], "at_seq": seq}
+            case "import":
+                return {
+                    "lines": [
+                        {"system": self.words.text(1)},
+                        {"message": {"role": "user", "content": self.words.text(1)}},
+                    ]
+                }
+        return {}
+
+    def _outcomes(self, ops: tuple[Op, ...], answers: list[Answer]) -> Iterator[World]:
+        """The worlds that the answers allow, one for each order."""
+        for order in ((0, 1), (1, 0)):
+            world = self.world.copy()
+            for index in order:
+                if not _followed(world, ops[index], answers[index], ops[1 - index]):
+                    break
+            else:
+                yield world
+
+    # ---- names, and the end
+
+    def name(self, place: tuple[str, int]) -> Name:
+        return place[0], f"c{place[1]}-{self.number}"
+
+    def owner(self, owner: str) -> str:
+        return f"{owner}-{self.number}"
+
+    def settings(self, number: int) -> dict[str, Any]:
+        return self._owned(settings_of(number, self.words))
+
+    def _owned(self, settings: dict[str, Any]) -> dict[str, Any]:
+        if settings.get("owner"):
+            settings["owner"] = self.owner(settings["owner"])
+        return settings
+
+    def check_invariants(self, *arguments: Any) -> None:
+        """Counts steps, which the framework does not tell."""
+        self.done.steps += 1
+        super().check_invariants(*arguments)
+
+    def teardown(self) -> None:
+        """Erase everything as clients do: then nothing is left but what ends by itself."""
+        try:
+            if sys.exc_info()[0] is None:
+                self._leave_nothing()
+        finally:
+            self.service.behind.clear()
+
+    def _leave_nothing(self) -> None:
+        for name in sorted(self.world.talks):
+            self.check(0, name)
+            self.do(1, Op("erase", name))
+        names = [f"{tenant}/c{n}-{self.number}" for tenant in TENANTS for n in range(3)]
+        left = [key for name in names for key in self.service.behind.keys_of(name)]
+        assert not left, self._told(f"erased, and there are {left}")
+        unending = self.service.behind.unending()
+        assert not unending, self._told(f"these never end: {unending}")
+
+
+def _followed(world: World, op: Op, answer: Answer, other: Op) -> bool:
+    """Do in the world what was answered; whether it could be answered so."""
+    problems = world.problems(op)
+    if answer.ok:
+        if op.kind == "erase" and other.kind == "erase" and op.name not in world.talks:
+            return True  # it was there, and it is gone: who of two did it is nobody's to know
+        if not problems:
+            world.apply(op)
+        return not problems
+    return answer.slug in problems or (answer.slug in PASSING and "retry-after" in answer.headers)
+
+
+def _from(talk: Talk, order: str, start: int, limit: int) -> list[int]:
+    """Seqs of a page: ``start`` entries come before it, or with ``desc`` none after."""
+    if order == "asc":
+        return list(range(start + 1, min(talk.length, start + limit) + 1))
+    return list(range(start, max(0, start - limit), -1))
+
+
+def _wrong_head(talk: Talk, name: Name, head: dict[str, Any]) -> str:
+    """What is wrong with a conversation's settings and state as they were told."""
+    settings = {name: head[name] for name in SETTINGS_NAMES if name in head}
+    last = talk.length or None
+    expected = {"count": talk.length, "first_seq": 1 if last else None, "last_seq": last}
+    summary = head["summary"] and (head["summary"]["text"], head["summary"]["through_seq"])
+    if head["id"] != name[1]:
+        return f"the id is {name[1]}"
+    if settings != talk.settings:
+        return f"the settings are {talk.settings}"
+    if head["messages"] != expected:
+        return f"the messages are {expected}"
+    if summary != talk.summary:
+        return f"the summary is {talk.summary}"
+    if (head["expires_at"] is None) != ("ttl_seconds" not in talk.settings):
+        return "expiry and ttl do not agree"
+    return ""
+
+
+def _wrong_expiry(talk: Talk, head: dict[str, Any]) -> str:
+    if head["expires_at"] is None:
+        return ""
+    left_ms = (datetime.fromisoformat(head["expires_at"]) - datetime.now(UTC)) / timedelta(milliseconds=1)
+    return "" if -_SLOW_MS < left_ms - talk.left_ms < _SLOW_MS else f"it has {talk.left_ms} ms left, not {left_ms}"
+
+
+def _wrong_totals(head: dict[str, Any], lines: list[dict[str, Any]]) -> str:
+    for encoding, total in head["tokens"].items():
+        if sum(line["tokens"][encoding] for line in lines) != total:
+            return f"the entries' {encoding} tokens are not their sum"
+    return ""
+
+
+def _request_of(window: bytes) -> bytes:
+    return window.split(b'"request":', 1)[1]
+
+
+def _exchange(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
+    """What must be the same when an answer is given again."""
+    return answer.status, answer.body, {n: v for n, v in answer.headers.items() if n not in OWN_HEADERS}
+
+
+def _differences(one: dict[str, Any], other: dict[str, Any]) -> str:
+    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    return "; ".join(f"{name} {one.get(name)} against {other.get(name)}" for name in names)

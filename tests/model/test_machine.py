@@ -1,0 +1,134 @@
+"""Anything in any order: the model, two applications, one store."""
+
+import faulthandler
+import logging
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+
+import pytest
+import structlog
+import uvloop
+from conftest import lifespan
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from model.behind import Behind
+from model.machine import TENANTS, Machine, Service, Steps
+from store.servers import Cluster, binaries, server
+
+from service.api.edge import App
+from service.app import create_app
+from service.settings import ApiKey, Settings
+from service.store.embedded import EmbeddedStore
+
+STORE = os.environ.get("MODEL_STORE", "embedded")
+SEED = int(os.environ.get("MODEL_SEED") or random.SystemRandom().randrange(10**9))
+STEPS = int(os.environ.get("MODEL_STEPS") or 0)
+LENGTH = 100
+"""Steps of an example: long enough for a history of a hundred messages and for three lives of a name."""
+MASTERS = (b"model".ljust(32),)
+
+
+def _started(name: str, folder: Path, stack: ExitStack) -> str:
+    """The URL of a store of the kind that was asked for, running until the stack is unwound."""
+    if name == "embedded":
+        return stack.enter_context(EmbeddedStore(folder, fsync="everysec")).url
+    kind, _, cluster = name.partition("-cluster")
+    binary = binaries()[kind + cluster]
+    assert binary is not None, f"there is no {kind} here"
+    if not name.endswith("-cluster"):
+        return stack.enter_context(server(binary, folder, appendfsync="everysec")).url
+    nodes = Cluster(binary, folder, appendfsync="everysec")
+    stack.callback(nodes.kill)
+    return nodes.start().url
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """A line a request would be a hundred thousand lines."""
+    standing = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    yield
+    structlog.configure(**standing)
+
+
+@pytest.fixture(scope="module")
+def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with ExitStack() as stack:
+        yield _started(STORE, tmp_path_factory.mktemp("model"), stack)
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def service(request: pytest.FixtureRequest, store_url: str) -> Iterator[Service]:
+    """Two applications on the store, as two processes would be."""
+    keys = MASTERS if request.param == "encrypted" else ()
+    wanted = Settings(
+        redis_url=store_url,
+        store_connections=1,
+        durability="fast",
+        encryption_key=keys,
+        api_keys=tuple(ApiKey(tenant, key) for tenant, key in TENANTS.items()),
+    )
+    loop = uvloop.new_event_loop()
+    behind = Behind(store_url, TENANTS)
+    stack = AsyncExitStack()
+
+    async def opened() -> App:
+        return await stack.enter_async_context(lifespan(create_app(wanted)))
+
+    try:
+        apps = loop.run_until_complete(opened()), loop.run_until_complete(opened())
+        yield Service(apps, loop, behind, encrypted=bool(keys))
+    finally:
+        loop.run_until_complete(stack.aclose())
+        loop.close()
+        behind.close()
+
+
+def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
+    """So many steps of the machine, in examples of a hundred; the seed is told, so that a failure can be had again."""
+
+    class Here(Machine):
+        pass
+
+    Here.service, Here.done = service, Steps()
+    Here._hypothesis_internal_use_seed = SEED
+    wanted = settings(
+        max_examples=max(1, steps // LENGTH),
+        stateful_step_count=LENGTH,
+        deadline=None,
+        database=None,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    faulthandler.cancel_dump_traceback_later()  # what ends it is the number of steps, or of minutes spent on shrinking
+    started = time.monotonic()
+    try:
+        run_state_machine_as_test(Here, settings=wanted)
+    finally:
+        seconds = time.monotonic() - started
+        done = Here.done
+        report(
+            f"MODEL_SEED={SEED} MODEL_STEPS={steps} MODEL_STORE={STORE}: {done.examples} examples, {done.steps} steps, "
+            f"{done.requests} requests, {seconds:.1f} s"
+        )
+    assert done.steps >= steps * 0.9
+
+
+def test_the_model(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    """Some steps in every run."""
+    run(service, STEPS or 1500, lambda line: _say(capsys, line))
+
+
+@pytest.mark.nightly
+def test_the_model_at_length(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fifty thousand steps."""
+    run(service, STEPS or 50_000, lambda line: _say(capsys, line))
+
+
+def _say(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    with capsys.disabled():
+        print(f"\n{line}")

@@ -1,0 +1,475 @@
+"""What must be there: conversations as plain dictionaries and lists, and what each operation does to them.
+
+Written from the HTTP contract, and as simply as it can be said: nothing is counted, nothing is cached, all of it is
+copied when somebody wants to try something. Only a window is not worked out here: the service makes it of a history in
+a body, and that way has oracles of its own.
+"""
+
+import copy
+import itertools
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from model.asgi import Request
+
+Name = tuple[str, str]
+"""A tenant and a conversation's id."""
+
+MARK = re.compile(rb"mk[0-9]+z")
+SETTINGS = (
+    "owner",
+    "model",
+    "reserve",
+    "system",
+    "few_shots",
+    "tools",
+    "tool_choice",
+    "grounding_template",
+    "document_separator",
+    "metadata",
+    "ttl_seconds",
+)
+REDACTED = "[redacted]"
+ANYTHING = "anything"
+"""What a redacted entry said: whatever comes under its id is taken for it."""
+
+
+def marks_of(value: Any) -> frozenset[bytes]:
+    """The marker words in a JSON value."""
+    return frozenset(MARK.findall(json.dumps(value).encode()))
+
+
+@dataclass
+class Entry:
+    """A message as it is stored. ``said`` tells a retry from another entry of the same id."""
+
+    id: str
+    message: dict[str, Any]
+    pinned: bool = False
+    documents: list[dict[str, Any]] | None = None
+    metadata: dict[str, Any] | None = None
+    redacted: bool = False
+    said: str = ""
+    created_at: str = ""
+
+    def __post_init__(self) -> None:
+        grounding = None if self.documents is None else {"documents": self.documents}
+        self.said = self.said or json.dumps(
+            [self.message, grounding, self.pinned, self.metadata or None], sort_keys=True
+        )
+        self.marks = marks_of([self.message, self.documents, self.metadata])
+
+    def envelope(self) -> dict[str, Any]:
+        """The entry as it is sent."""
+        sent: dict[str, Any] = {"message": self.message}
+        if self.id:
+            sent["id"] = self.id
+        if self.documents is not None:
+            sent["grounding"] = {"documents": self.documents}
+        if self.pinned:
+            sent["pinned"] = True
+        if self.metadata is not None:
+            sent["metadata"] = self.metadata
+        return sent
+
+
+def entry_of(sent: dict[str, Any]) -> Entry:
+    """The entry that an envelope is."""
+    return Entry(
+        id=sent.get("id", ""),
+        message=sent["message"],
+        pinned=sent.get("pinned", False),
+        documents=(sent.get("grounding") or {}).get("documents"),
+        metadata=sent.get("metadata"),
+    )
+
+
+def redacted(entry: Entry) -> Entry:
+    """The entry without its content: its place and its part in a tool group stay."""
+    message = entry.message
+    role = message["role"]
+    stays: dict[str, Any] = {"role": role, "content": REDACTED}
+    if role == "tool":
+        stays = {"role": role, "tool_call_id": message["tool_call_id"], "content": REDACTED}
+    elif role == "function":
+        stays = {"role": role, "name": message["name"], "content": REDACTED}
+    elif message.get("tool_calls"):
+        stays = {"role": role, "content": None, "tool_calls": [_emptied(call) for call in message["tool_calls"]]}
+    elif message.get("function_call"):
+        call = {"name": message["function_call"]["name"], "arguments": "{}"}
+        stays = {"role": role, "content": None, "function_call": call}
+    return Entry(entry.id, stays, entry.pinned, redacted=True, said=ANYTHING, created_at=entry.created_at)
+
+
+def _emptied(call: dict[str, Any]) -> dict[str, Any]:
+    if call["type"] == "custom":
+        return {"id": call["id"], "type": "custom", "custom": {"name": call["custom"]["name"], "input": ""}}
+    return {"id": call["id"], "type": "function", "function": {"name": call["function"]["name"], "arguments": "{}"}}
+
+
+def waiting(messages: Iterable[dict[str, Any]]) -> list[str]:
+    """Ids of the calls that wait for results at the end of a history."""
+    found: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            found.remove(message["tool_call_id"])
+        else:
+            found = [call["id"] for call in message.get("tool_calls") or ()]
+    return found
+
+
+_lives = itertools.count(1)
+
+
+@dataclass
+class Talk:
+    """One life of a conversation. ``tag`` is its present ETag, empty while nobody has read it since it changed."""
+
+    settings: dict[str, Any]
+    entries: list[Entry] = field(default_factory=list)
+    summary: tuple[str, int] | None = None
+    life: int = field(default_factory=lambda: next(_lives))
+    version: int = 0
+    tag: str = ""
+    changed: bool = True
+    edits: int = 0
+    left_ms: int = 0
+    retold: bool = False
+    """Whether documents were stored under another template than the present one."""
+
+    def __post_init__(self) -> None:
+        self.settings_marks = marks_of(self.settings)
+        self.renew()
+
+    @property
+    def length(self) -> int:
+        return len(self.entries)
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return [entry.message for entry in self.entries]
+
+    def find(self, identity: str) -> Entry | None:
+        return next((entry for entry in self.entries if entry.id == identity), None)
+
+    def marks(self) -> set[bytes]:
+        """Every marker word in it."""
+        told = set(self.settings_marks).union(*(entry.marks for entry in self.entries))
+        return told | marks_of(self.summary)
+
+    def change(self) -> None:
+        """Note that it is another version now."""
+        self.changed, self.tag = True, ""
+        self.renew()
+
+    def renew(self) -> None:
+        self.left_ms = (self.settings.get("ttl_seconds") or 0) * 1000
+
+    def print(self) -> str:
+        """Text that differs where the content, or the life, differs."""
+        said = [[e.id, e.message, e.pinned, e.documents, e.metadata, e.redacted] for e in self.entries]
+        return json.dumps([self.life, self.settings, said, self.summary])
+
+    def copy(self) -> "Talk":
+        """Another that can change; what is never changed in place is shared."""
+        other = copy.copy(self)
+        other.entries = list(self.entries)
+        return other
+
+
+@dataclass(frozen=True)
+class Op:
+    """One change as a client asks for it. ``if_match`` and ``key`` are the headers' values, empty for none."""
+
+    kind: str
+    name: Name
+    given: dict[str, Any] = field(default_factory=dict, hash=False)
+    query: dict[str, Any] = field(default_factory=dict, hash=False)
+    if_match: str = ""
+    key: str = ""
+
+    @property
+    def target(self) -> Name:
+        """The conversation that its answer speaks of."""
+        return (self.name[0], self.given["id"]) if self.kind == "fork" else self.name
+
+    def request(self) -> Request:  # noqa: C901 - a case for each operation
+        path = f"/conversations/{self.name[1]}"
+        given, query = self.given, f"?{urlencode(self.query)}" if self.query else ""
+        match self.kind:
+            case "create":
+                return _json("POST", "/conversations", {"id": self.name[1], **given["settings"]})
+            case "append":
+                return _json("POST", f"{path}/messages{query}", {"messages": given["entries"]})
+            case "change":
+                return _json("PATCH", path, given["patch"])
+            case "erase":
+                return Request("DELETE", path)
+            case "rewind":
+                return _json("POST", f"{path}/rewind", given)
+            case "redact":
+                return Request("DELETE", f"{path}/messages/{given['seq']}")
+            case "summarize":
+                return _json("PUT", f"{path}/summary", given)
+            case "unsummarize":
+                return Request("DELETE", f"{path}/summary")
+            case "fork":
+                return _json("POST", f"{path}/fork", given)
+            case "import":
+                lines = b"".join(json.dumps(line).encode() + b"\n" for line in given["lines"])
+                return Request("POST", f"/conversations/import?id={self.name[1]}", lines, "application/x-ndjson")
+            case "usage":
+                return _json("POST", f"{path}/usage", given)
+            case "forget":
+                return Request("DELETE", f"/owners/{given['owner']}")
+        raise AssertionError(self.kind)
+
+
+def _json(method: str, path: str, body: Any) -> Request:
+    return Request(method, path, json.dumps(body).encode())
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A request under an Idempotency-Key, its answer once it succeeded, and the life and edits of what it spoke of."""
+
+    op: Op
+    answer: Any = None
+    life: int = 0
+    edits: int = 0
+
+
+class World:
+    """Everything that both tenants have."""
+
+    def __init__(self) -> None:
+        self.talks: dict[Name, Talk] = {}
+        self.kept: dict[tuple[str, str], Kept] = {}
+        self.erased: dict[Name, set[bytes]] = {}
+        """Marker words that were erased from a conversation and did not come back."""
+        self.digests: dict[str, str] = {}
+        """What entries said, by the digests that exports show; true for ever, so copies share it."""
+
+    def copy(self) -> "World":
+        other = World()
+        other.talks = {name: talk.copy() for name, talk in self.talks.items()}
+        other.kept = dict(self.kept)
+        other.erased = {name: set(marks) for name, marks in self.erased.items()}
+        other.digests = self.digests
+        return other
+
+    # ---- what is wrong with an operation
+
+    def problems(self, op: Op) -> set[str]:
+        """Problems of which the service may choose one; none when the operation must succeed."""
+        talk = self.talks.get(op.name)
+        if op.kind in ("create", "import"):
+            exists = {"conversation-exists"} if talk is not None else set()
+            return exists | (_wrong_lines(op.given["lines"]) if op.kind == "import" else set())
+        if op.kind == "forget":
+            return set()
+        if op.kind == "append":
+            return self._append_problems(op, talk)
+        found = set()
+        if op.kind == "fork" and (op.target == op.name or op.target in self.talks):
+            found.add("conversation-exists")
+        if talk is None:
+            return found | {"not-found"} | ({"precondition-failed"} if op.if_match else set())
+        if op.if_match not in ("", "*", talk.tag):
+            found.add("precondition-failed")
+        seq = next((op.given[name] for name in ("to_seq", "at_seq", "through_seq") if name in op.given), 0)
+        if seq > talk.length and op.given.get("text") != "":
+            found.add("unprocessable")
+        if op.kind == "redact" and not 1 <= op.given["seq"] <= talk.length:
+            found.add("not-found")
+        return found
+
+    def _append_problems(self, op: Op, talk: Talk | None) -> set[str]:
+        steps, wrong = self.plan(op)
+        if wrong:
+            return {wrong} | ({"precondition-failed"} if self._moved(op, talk) else set())
+        fresh = any(not duplicate for _, duplicate in steps)
+        return {"precondition-failed"} if fresh and self._moved(op, talk) else set()
+
+    def excuses(self, op: Op) -> set[str]:
+        """Problems of an operation that would change nothing: it may be told of them, and it may succeed."""
+        talk = self.talks.get(op.name)
+        return {"precondition-failed"} if op.kind == "append" and self._moved(op, talk) else set()
+
+    @staticmethod
+    def _moved(op: Op, talk: Talk | None) -> bool:
+        return bool(op.if_match) and (talk is None or op.if_match not in ("*", talk.tag))
+
+    def plan(self, op: Op) -> tuple[list[tuple[int, bool]], str]:
+        """For each entry its seq and whether it is a duplicate; and what is wrong with the first that cannot be."""
+        talk = self.talks.get(op.name) or Talk({})
+        known = {entry.id: (seq, entry.said) for seq, entry in enumerate(talk.entries, 1)}
+        messages, length = talk.messages, talk.length
+        steps: list[tuple[int, bool]] = []
+        for sent in op.given["entries"]:
+            entry = entry_of(sent)
+            if entry.id and entry.id in known:
+                seq, said = known[entry.id]
+                if said not in (entry.said, ANYTHING):
+                    return steps, "entry-conflict"
+                steps.append((seq, True))
+                continue
+            if entry.message["role"] == "tool" and entry.message["tool_call_id"] not in waiting(messages):
+                return steps, "orphan-tool-result"
+            length += 1
+            messages.append(entry.message)
+            known[entry.id] = (length, entry.said)
+            steps.append((length, False))
+        return steps, ""
+
+    # ---- what an operation does
+
+    def apply(self, op: Op, ids: list[str] | None = None) -> None:
+        """Do it; it must be one without problems. ``ids`` are those that bare entries were given."""
+        before = {name: talk.marks() for name, talk in self.talks.items() if self._may_lose(op, name)}
+        getattr(self, f"_{op.kind}")(op, ids or [])
+        self._note_erased(before, [op.name, op.target])
+
+    def expire(self, name: Name) -> None:
+        """Let a conversation's time be over."""
+        before = {name: self.talks.pop(name).marks()}
+        self._note_erased(before, [name])
+
+    @staticmethod
+    def _may_lose(op: Op, name: Name) -> bool:
+        if op.kind == "forget":
+            return name[0] == op.name[0]
+        return op.kind in ("erase", "rewind", "redact") and name == op.name
+
+    def _note_erased(self, before: dict[Name, set[bytes]], touched: list[Name]) -> None:
+        for name, marks in before.items():
+            self.erased.setdefault(name, set()).update(marks)
+        for name in {*before, *touched} & self.talks.keys() & self.erased.keys():
+            self.erased[name] -= self.talks[name].marks()
+
+    def _create(self, op: Op, _: list[str]) -> None:
+        self.talks[op.name] = Talk(dict(op.given["settings"]))
+
+    def _append(self, op: Op, ids: list[str]) -> None:
+        steps, _ = self.plan(op)
+        if all(duplicate for _, duplicate in steps):
+            return
+        talk = self.talks.setdefault(op.name, Talk({}))
+        for index, (sent, (_, duplicate)) in enumerate(zip(op.given["entries"], steps, strict=True)):
+            if not duplicate:
+                entry = entry_of(sent)
+                entry.id = entry.id or ids[index]
+                talk.entries.append(entry)
+        talk.change()
+
+    def _change(self, op: Op, _: list[str]) -> None:
+        talk = self.talks[op.name]
+        template = _template(talk.settings)
+        talk.settings = merged(talk.settings, op.given["patch"])
+        talk.retold |= _template(talk.settings) != template and any(entry.documents for entry in talk.entries)
+        talk.settings_marks = marks_of(talk.settings)
+        talk.change()
+
+    def _erase(self, op: Op, _: list[str]) -> None:
+        del self.talks[op.name]
+
+    def _rewind(self, op: Op, _: list[str]) -> None:
+        talk, keep = self.talks[op.name], op.given["to_seq"]
+        if keep < talk.length:
+            del talk.entries[keep:]
+            if talk.summary and talk.summary[1] > keep:
+                talk.summary = None
+            talk.edits += 1
+            talk.change()
+
+    def _redact(self, op: Op, _: list[str]) -> None:
+        talk, place = self.talks[op.name], op.given["seq"] - 1
+        if not talk.entries[place].redacted:
+            talk.entries[place] = redacted(talk.entries[place])
+            if talk.summary and talk.summary[1] > place:
+                talk.summary = None
+            talk.edits += 1
+            talk.change()
+
+    def _summarize(self, op: Op, _: list[str]) -> None:
+        text, through = op.given["text"], op.given["through_seq"]
+        self.talks[op.name].summary = (text, through) if text and through else None
+        self.talks[op.name].change()
+
+    def _unsummarize(self, op: Op, _: list[str]) -> None:
+        self.talks[op.name].summary = None
+        self.talks[op.name].change()
+
+    def _fork(self, op: Op, _: list[str]) -> None:
+        talk = self.talks[op.name]
+        last = op.given.get("at_seq", talk.length)
+        kept = talk.summary if talk.summary and talk.summary[1] <= last else None
+        self.talks[op.target] = Talk(dict(talk.settings), talk.entries[:last], kept, retold=talk.retold)
+
+    def _import(self, op: Op, _: list[str]) -> None:
+        head, *lines = op.given["lines"]
+        told = head.get("summary")
+        summary = (told["text"], told["through_seq"]) if told else None
+        settings = {name: head[name] for name in SETTINGS if name in head}
+        self.talks[op.name] = Talk(settings, [self._imported(line) for line in lines], summary)
+
+    def _imported(self, line: dict[str, Any]) -> Entry:
+        entry = entry_of(line)
+        entry.created_at = line.get("created_at", "")
+        entry.redacted = line.get("redacted", False)
+        if entry.redacted:
+            entry.said = ANYTHING
+        elif "digest" in line:
+            entry.said = self.digests[line["digest"]]
+        return entry
+
+    def _usage(self, op: Op, _: list[str]) -> None:
+        """What was billed is no part of a conversation."""
+
+    def _forget(self, op: Op, _: list[str]) -> None:
+        for name in self.owned(op.name[0], op.given["owner"]):
+            del self.talks[name]
+
+    def owned(self, tenant: str, owner: str) -> list[Name]:
+        """An owner's conversations."""
+        return [n for n, talk in self.talks.items() if n[0] == tenant and talk.settings.get("owner") == owner]
+
+
+def merged(target: Any, changes: Any) -> Any:
+    """RFC 7396."""
+    if not isinstance(changes, dict):
+        return changes
+    found = dict(target) if isinstance(target, dict) else {}
+    for name, value in changes.items():
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = merged(found.get(name), value)
+    return found
+
+
+def _template(settings: dict[str, Any]) -> tuple[Any, Any]:
+    return settings.get("grounding_template"), settings.get("document_separator")
+
+
+def _wrong_lines(lines: list[dict[str, Any]]) -> set[str]:
+    head, *rest = lines
+    found = set()
+    if any(line.get("seq", seq) != seq for seq, line in enumerate(rest, 1)):
+        found.add("invalid-entry")
+    ids = [line["id"] for line in rest if "id" in line]
+    if len(set(ids)) < len(ids):
+        found.add("invalid-entry")
+    try:
+        waiting(line["message"] for line in rest)
+    except ValueError:
+        found.add("orphan-tool-result")
+    if "messages" in head and head["messages"]["count"] != len(rest):
+        found.add("bad-request")
+    if head.get("summary") and head["summary"]["through_seq"] > len(rest):
+        found.add("bad-request")
+    return found
