@@ -33,7 +33,7 @@ from service.threads import run_in_thread_if_large
 Req = Request[Any, Any, Any]
 NDJSON = "application/x-ndjson"
 _NDJSON = re.compile(r'application/(x-)?ndjson(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*', re.IGNORECASE)
-_BATCH_LINES = 500
+_BATCH_LINES = 200  # one script stages them, and all clients of the store wait for a script
 _BATCH_BYTES = 1024 * 1024
 
 

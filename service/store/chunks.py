@@ -6,7 +6,7 @@ from service.problems import Conflict
 from service.store.reading import Reader
 from service.store.replies import Page, State
 
-_MESSAGES = 500
+_MESSAGES = 200  # a fork stages as many in one script, and all clients of the store wait for a script
 _BYTES = 1024 * 1024
 
 

@@ -26,7 +26,7 @@ from service.store.scripts import Rewound, SummaryTooLong, Written
 from service.store.sealing import Kind
 
 _ATTEMPTS = 8
-_CHUNK = 2000
+_CHUNK = 1000
 _MOST_NAMED = 20_000  # ids held in memory; more are looked for in the store
 _LONGEST_GROUP = 129  # an assistant message and its results: 128 calls at most
 

@@ -16,6 +16,9 @@ SEALED_BYTES = OVERHEAD + _DIGESTS_BYTES
 """What a sealed body is longer than the plain one."""
 STEP_BYTES = 4 * 1024 * 1024
 """How much of what people wrote one reply of the store holds, unless a single message is more."""
+_STRETCHES = 250
+SMALL_STEP_BYTES = 1024 * 1024
+"""The same where many replies follow each other: reading one keeps the event loop for some milliseconds."""
 
 
 class NewEntry(msgspec.Struct, frozen=True):
@@ -92,10 +95,13 @@ def in_steps(
     stretches: Iterable[tuple[int, Records]], most_bytes: int = STEP_BYTES
 ) -> Iterator[list[tuple[int, Records]]]:
     """Stretches of messages, each with its first seq, cut so that the bodies of a step are ``most_bytes`` at most, or one
-    body."""
+    body; and at most ``_STRETCHES`` of them."""
     step: list[tuple[int, Records]] = []
     held = 0
     for first, records in stretches:
+        if len(step) == _STRETCHES:
+            yield step
+            step, held = [], 0
         start = 0
         for index, size in enumerate(records.sizes()):
             if held and held + size > most_bytes:

@@ -13,7 +13,7 @@ from service.store import scripts
 from service.store.client import Client
 from service.store.datakeys import DataKeys
 from service.store.layout import Keys, conversation_name, etag_of, keys_of, places, unpack_many
-from service.store.messages import STEP_BYTES, in_steps, open_bodies, open_grounding
+from service.store.messages import SMALL_STEP_BYTES, STEP_BYTES, in_steps, open_bodies, open_grounding
 from service.store.replies import (
     STATE_FIELDS,
     HistoryEdited,
@@ -34,6 +34,7 @@ from service.store.scripts import Known, PageReply, TailReply
 from service.store.sealing import AnySealer
 
 _ATTEMPTS = 8
+_STEP_DOCUMENTS = 500
 _STEP_MESSAGES = 4000
 """Records that one command reads: the store and the event loop are busy with them for some milliseconds."""
 
@@ -90,7 +91,7 @@ class Reader:
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         bodies: list[bytes] = []
-        for step in in_steps(stretches):
+        for step in in_steps(stretches, SMALL_STEP_BYTES):
             ranges = [("LRANGE", keys.log, first - 1, first + len(records) - 2) for first, records in step]
             found = await self._commands_on(keys, state.made, *ranges)
 
@@ -112,17 +113,20 @@ class Reader:
         """
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
-        if not records:
-            return {}
-        (found,) = await self._commands_on(keys, state.made, ("HMGET", keys.grounding, *records))
-        if None in found:
-            raise scripts.damaged("grounding")
-        stored = dict(zip(records, found, strict=True))
+        documents: dict[int, StoredGrounding] = {}
+        seqs = list(records)
+        for start in range(0, len(seqs), _STEP_DOCUMENTS):
+            step = seqs[start : start + _STEP_DOCUMENTS]
+            (found,) = await self._commands_on(keys, state.made, ("HMGET", keys.grounding, *step))
+            if None in found:
+                raise scripts.damaged("grounding")
 
-        def opened(sealer: AnySealer) -> dict[int, StoredGrounding]:
-            return {seq: open_grounding(sealer, value, records[seq]) for seq, value in stored.items()}
+            def opened(sealer: AnySealer, step: Any = step, found: Any = found) -> dict[int, StoredGrounding]:
+                pairs = zip(step, found, strict=True)
+                return {seq: open_grounding(sealer, value, records[seq]) for seq, value in pairs}
 
-        return await self._data_keys.reading(tenant, name, opened)
+            documents |= await self._data_keys.reading(tenant, name, opened)
+        return documents
 
     async def get(self, tenant: str, conversation: str) -> State:
         """Raises NotFound, ConversationDamaged."""

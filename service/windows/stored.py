@@ -21,11 +21,9 @@ from service.store.usage import Calibrations
 from service.threads import run_in_thread_if_large
 from service.windows.answer import Made, make
 from service.windows.budgets import Limits, likely_budget, limits_of
-from service.windows.tail import GrowingTail
+from service.windows.tail import MESSAGE_WORK_BYTES, GrowingTail
 
 _ATTEMPTS = 8
-_MESSAGE_WORK_BYTES = 8
-"""The law's work on one message, as so many bytes of text: some 4,000 messages are worth a thread."""
 
 
 class Windows:
@@ -113,10 +111,10 @@ class Windows:
             grounding = await read.grounding(query.grounding)
             history = read.history(column_of(limits.model))
             bodies = await read.bodies(sorted(grounding))
-            documents = documents_of(query, parts, history, bodies, grounding)
-            size = _MESSAGE_WORK_BYTES * len(history.records) + sum(
-                len(text) for each in grounding.values() for _, text in each.documents
-            )
+            size = MESSAGE_WORK_BYTES * len(history.records)
+            if grounding:
+                size += sum(len(text) for each in grounding.values() for _, text in each.documents)
+            documents = await run_in_thread_if_large(size, documents_of, query, parts, history, bodies, grounding)
             window = await run_in_thread_if_large(size, build, history, limits, parts, query, documents)
             if isinstance(window, Window):
                 break

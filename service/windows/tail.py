@@ -3,13 +3,17 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from service.core.records import Records, StoredGrounding
+from service.core.records import Record, Records, StoredGrounding
 from service.core.render import Bodies
 from service.core.runs import runs
 from service.core.view import History
 from service.store.messages import STEP_BYTES
 from service.store.reading import Reader
 from service.store.replies import Tail
+from service.threads import run_in_thread_if_large
+
+MESSAGE_WORK_BYTES = 8
+"""The law's work on one message, as so many bytes of text: that on 4,000 messages is worth a thread."""
 
 
 class GrowingTail:
@@ -74,10 +78,14 @@ class GrowingTail:
             return {}
         if mode == "latest":
             return {self.state.question: self._documents} if self._documents else {}
+        grounded = await run_in_thread_if_large(MESSAGE_WORK_BYTES * len(self.records), self._grounded)
+        return await self._reader.grounding(self._tenant, self._id, grounded, state=self.state)
+
+    def _grounded(self) -> dict[int, Record]:
+        """Records of the messages that have documents."""
         records = {self.first_seq + i: self.records[i] for i in self.records.rich()}
         records |= {seq: message.record for seq, message in self.outside.items()}
-        grounded = {seq: record for seq, record in records.items() if record.grounding is not None}
-        return await self._reader.grounding(self._tenant, self._id, grounded, state=self.state)
+        return {seq: record for seq, record in records.items() if record.grounding is not None}
 
     def history(self, column: int) -> History:
         """The tail as the law sees it; ``column`` is the encoding's place."""
