@@ -35,7 +35,7 @@ from service.store.messages import NewEntry
 from service.store.replies import Message, Tail
 from service.store.scripts import AppendReply
 from service.threads import run_in_thread_if_large
-from service.windows.budgets import likely_budget, limits_of
+from service.windows.budgets import limits_of
 
 Req = Request[Any, Any, Any]
 _append = msgspec.json.Decoder(AppendMessages)
@@ -61,7 +61,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
     query = query_of(request, WindowQuery)
     wants_window = bool(request.scope["query_string"])
     if wants_window:
-        likely_budget(query, context.models)  # an unknown model must not come out after the append
+        context.windows.plan(query)  # an unknown model must not come out after the append
     expected = if_match(request)
     body = await read_body(request)
     appended = await run_in_thread_if_large(len(body), decode_json, body, _append)

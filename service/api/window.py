@@ -31,7 +31,7 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     """The messages to send: a window that fits the model exactly."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
-    known = if_none_match(request) if context.windows.follows(query) else []
+    known = if_none_match(request) if context.windows.plan(query).follows else []
     started = time.perf_counter()
     try:
         found = await context.windows.read(tenant, identity, query, known)

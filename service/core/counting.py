@@ -32,7 +32,6 @@ __all__ = [
     "is_estimate",
     "measure",
     "message_tokens",
-    "priming_tokens",
     "reference_tokens",
     "tools_tokens",
 ]
@@ -135,11 +134,6 @@ def reference_tokens(measure: Measure, *, parallel: bool = False) -> Pair:
 # ---- what a request has besides
 
 
-def priming_tokens(model: Model) -> int:
-    """Return what a request costs before it holds anything: the start of the reply."""
-    return math.ceil(model.rules.priming * model.margin)
-
-
 def tools_tokens(
     model: Model,
     *,
@@ -215,7 +209,7 @@ def count_request(
         if measured.role == ASSISTANT:
             parallel = measured.extra is not None and measured.extra.calls > 1
         costs.append(message_tokens(measured, model, parallel=parallel))
-    priming = priming_tokens(model)
+    priming = model.priming
     definitions = tools_tokens(
         model,
         tools=tools,

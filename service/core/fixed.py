@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from service.core.counting import Measure, message_tokens, priming_tokens, tools_tokens
+from service.core.counting import Measure, message_tokens, tools_tokens
 from service.core.models import Model
 from service.core.units import ASSISTANT, DEVELOPER
 from service.core.view import View
@@ -41,7 +41,7 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure]
     if always[:1] != [1]:
         tools = max(tools, fixed.tools_tokens(model, lines)) if model.rules.joins_leading_system else tools
     return {
-        "priming": priming_tokens(model),
+        "priming": model.priming,
         "system": messages_tokens(fixed.system, model),
         "few_shots": messages_tokens(fixed.few_shots, model),
         "tools": tools,

@@ -10,6 +10,7 @@ name is never an error.
 """
 
 import difflib
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -46,6 +47,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     cached_input_price: float | None = None
     correction: float | None = None
     """The margin, where it was learned from what was billed."""
+
+    @property
+    def priming(self) -> int:
+        """What a request costs before it holds anything, in tokens: the start of the reply."""
+        return math.ceil(self.rules.priming * self.margin)
 
 
 def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:

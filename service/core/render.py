@@ -22,6 +22,12 @@ class Bodies(msgspec.Struct, frozen=True):
     tail: Sequence[bytes]
     outside: Mapping[int, bytes]
 
+    def have(self, seqs: Sequence[int]) -> bool:
+        """Whether those of ``seqs``, ascending, are all here."""
+        if not seqs or seqs[0] >= self.first_seq:
+            return True
+        return all(seq in self.outside for seq in seqs[: bisect_left(seqs, self.first_seq)])
+
     def body(self, seq: int) -> bytes:
         """One message's JSON."""
         return self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
@@ -41,7 +47,8 @@ def render_openai(
     after: bytes = b"",
 ) -> bytes:
     """``request`` for chat completions, from bytes, in between others: nothing is decoded, and all copied once."""
-    messages = [*parts.system, *parts.few_shots, *_lines(window), *_kept(window, bodies, grounding)] or [b""]
+    lines = _lines(window) if window.summary is not None or window.note else ()
+    messages = [*parts.system, *parts.few_shots, *lines, *_kept(window, bodies, grounding)] or [b""]
     tools = b',"tools":' + parts.tools if parts.tools else b""
     choice = b',"tool_choice":' + parts.tool_choice if parts.tools and parts.tool_choice else b""
     messages[0] = before + b'{"messages":[' + messages[0]
@@ -75,6 +82,9 @@ def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGroundin
     """Kept messages in order; neighbours of the tail leave as one slice."""
     pieces: list[bytes] = []
     seqs = window.seqs
+    if seqs and not window.grounding and seqs[0] >= bodies.first_seq and seqs[-1] - seqs[0] == len(seqs) - 1:
+        start = seqs[0] - bodies.first_seq
+        return [*bodies.tail[start : start + len(seqs)]]
     start = 0
     for index in (*_apart(window, bodies.first_seq), len(seqs)):
         for first, last in runs(seqs, start, index):

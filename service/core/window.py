@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import msgspec
 
 from service.core.costs import message_costs
-from service.core.counting import Measure, priming_tokens
+from service.core.counting import Measure
 from service.core.documents import Documents
 from service.core.explain import Explained, does_not_fit, dropped, explain
 from service.core.fixed import Fixed, fixed_costs, messages_tokens
@@ -115,9 +115,9 @@ def _whole(history: History, model: Model, budget: int, fixed: Fixed, options: W
     ):
         return None
     tokens = {
-        "priming": priming_tokens(model),
-        "system": messages_tokens(fixed.system, model),
-        "few_shots": messages_tokens(fixed.few_shots, model),
+        "priming": model.priming,
+        "system": messages_tokens(fixed.system, model) if fixed.system else 0,
+        "few_shots": messages_tokens(fixed.few_shots, model) if fixed.few_shots else 0,
         "tools": 0,
         "summary": 0,
         "messages": sum(message_costs(records, model)),

@@ -33,7 +33,7 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
         stable=made.query.stable,
     )
     label = metrics.window(facts, seconds)
-    if key is not None and window.seqs:
+    if key is not None and window.seqs and head.dropped.messages:  # what was left out may be in the provider's cache
         metrics.follow(facts, key, window.seqs, _beginning(made), lambda first, last: _tokens_of(made, first, last))
     line["model"] = label
     line["window_tokens"] = head.tokens.total

@@ -116,7 +116,8 @@ def make(
         version=identity[1],
         model=model.id,
         encoding=model.encoding,
-        exact=model.exact and not _any_estimate(history, window, model),
+        exact=model.exact
+        and not ((history.records.details or history.outside) and _any_estimate(history, window, model)),
         context_window=model.context_window if known else None,
         max_input_tokens=model.max_input_tokens if known else None,
         reserve=limits.reserve,
@@ -133,7 +134,8 @@ def make(
         explain=window.explain,
     )
     before, after = _encode(head)[:-1] + b',"request":', b"}"
-    grounding: Mapping[int, StoredGrounding] = {seq: source.grounding for seq, source in documents.sources.items()}
+    sources = documents.sources
+    grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
     if query.format == "openai":
         body = render_openai(parts, window, bodies, grounding, before=before, after=after)
     else:

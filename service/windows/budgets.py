@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from service.core.costs import column_of
 from service.core.models import Model, find_model, unknown_model
 from service.core.parameters import WindowQuery
 from service.core.settings import ConversationSettings
@@ -35,10 +34,10 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
         detail = "Name a model: here, or in the conversation's settings"
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"{place}/model", detail)])
     try:
-        model = named_model(name, models, f"{place}/model")
-    except UnknownModel:
+        model = find_model(name, models)
+    except UnknownModel as unknown:
         if query.max_tokens is None:
-            raise
+            raise named(unknown, f"{place}/model") from None
         model = unknown_model(name)
     reserve = query.reserve if query.reserve is not None else settings.reserve
     reserve = _DEFAULT_RESERVE if reserve is None else reserve
@@ -58,16 +57,10 @@ def named_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
     try:
         return find_model(name, models)
     except UnknownModel as unknown:
-        detail = "No model is known by this name"
-        raise UnknownModel(unknown.detail, errors=[Pointer(pointer, detail)], members=unknown.members) from None
+        raise named(unknown, pointer) from None
 
 
-def likely_budget(query: WindowQuery, models: Mapping[str, Model]) -> tuple[int, int]:
-    """How many tokens a read should be sized for, and the encoding's column; (0, 0) when only the conversation knows.
-
-    Raises UnknownModel before anything is read.
-    """
-    if query.model is None:
-        return query.max_tokens or 0, 0
-    limits = limits_of(query, ConversationSettings(reserve=0), models)
-    return limits.budget, column_of(limits.model)
+def named(unknown: UnknownModel, pointer: str) -> UnknownModel:
+    """The same problem, said of the place of the name in the request."""
+    detail = "No model is known by this name"
+    return UnknownModel(unknown.detail, errors=[Pointer(pointer, detail)], members=unknown.members)

@@ -1,29 +1,54 @@
 """Windows of stored conversations."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
 
 from service.core.costs import column_of
 from service.core.documents import Documents, Source
-from service.core.models import Model, find_model
+from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.records import StoredGrounding
 from service.core.render import Bodies
-from service.core.settings import FixedParts, decode_settings
+from service.core.settings import ConversationSettings, FixedParts, decode_settings
 from service.core.view import History
 from service.core.window import NeedOlder, Window, build_window
-from service.problems import Internal, Problem, StoreUnavailable, UnknownModel, WindowDoesNotFit
+from service.problems import Internal, Problem, StoreUnavailable, WindowDoesNotFit
 from service.store.conversations import Conversations
 from service.store.messages import NewEntry
 from service.store.reading import Reader
 from service.store.replies import HistoryEdited, State, Tail
 from service.store.scripts import AppendReply, Known
 from service.store.usage import Calibrations
-from service.threads import run_in_thread_if_large
 from service.windows.answer import Made, make
-from service.windows.budgets import Limits, likely_budget, limits_of
-from service.windows.tail import MESSAGE_WORK_BYTES, GrowingTail
+from service.windows.budgets import Limits, limits_of
+from service.windows.tail import GrowingTail
 
 _ATTEMPTS = 8
+
+
+class Plan(NamedTuple):
+    """What a query alone says of the read for its window."""
+
+    budget: int
+    """Tokens that the read is sized for; 0 when only the conversation knows."""
+    column: int
+    """The encoding's place."""
+    follows: bool
+    """Whether the window follows from the conversation alone: an estimated model's changes with what was billed."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A window of one conversation, as it is asked for."""
+
+    conversation: str
+    query: WindowQuery
+    limits: Limits
+    parts: FixedParts
+    version: int
 
 
 class Windows:
@@ -34,6 +59,14 @@ class Windows:
         self._reader: Reader = conversations.reader
         self._calibrations = calibrations
         self.models = models
+        self.plan = lru_cache(maxsize=1024)(self._plan)
+        """The plan of a query: the same query string is sent with every turn. Raises UnknownModel, Unprocessable."""
+
+    def _plan(self, query: WindowQuery) -> Plan:
+        if query.model is None:
+            return Plan(query.max_tokens or 0, 0, follows=False)
+        limits = limits_of(query, ConversationSettings(reserve=0), self.models)
+        return Plan(limits.budget, column_of(limits.model), limits.model.exact)
 
     async def read(
         self, tenant: str, conversation: str, query: WindowQuery, known: Sequence[str] = ()
@@ -42,9 +75,9 @@ class Windows:
 
         Raises NotFound, ConversationDamaged, UnknownModel, WindowDoesNotFit, FormatCannotCarry, Unprocessable.
         """
-        budget, column = likely_budget(query, self.models)
+        plan = self.plan(query)
         tail = await self._reader.window(
-            tenant, conversation, known=known, budget=budget, column=column, limit=query.limit or 0
+            tenant, conversation, known=known, budget=plan.budget, column=plan.column, limit=query.limit or 0
         )
         return tail if isinstance(tail, Known) else await self.of_tail(tenant, conversation, query, tail)
 
@@ -60,7 +93,7 @@ class Windows:
         now_ms: int,
     ) -> tuple[AppendReply, Tail | Problem]:
         """Append, and read the tail for a window, in one round trip. A tail that could not be read is the problem why."""
-        budget, column = likely_budget(query, self.models)
+        plan = self.plan(query)
         return await self._conversations.append_and_read(
             tenant,
             conversation,
@@ -68,62 +101,67 @@ class Windows:
             settings=settings,
             if_match=if_match,
             now_ms=now_ms,
-            budget=budget,
-            column=column,
+            budget=plan.budget,
+            column=plan.column,
             limit=query.limit or 0,
         )
-
-    def follows(self, query: WindowQuery) -> bool:
-        """Whether a window follows from the conversation alone; an estimated model's changes with what was billed."""
-        try:
-            return query.model is not None and find_model(query.model, self.models).exact
-        except UnknownModel:
-            return False
 
     async def of_tail(self, tenant: str, conversation: str, query: WindowQuery, tail: Tail) -> tuple[Made, State]:
         """The window of a tail, or of a newer one when the history was edited before all of it was read."""
         for _ in range(_ATTEMPTS):
             settings, parts = decode_settings(tail.state.settings)
-            models = await self._calibrations.correct(tenant, self.models, query.model or settings.model)
-            limits = limits_of(query, settings, models)
+            limits = limits_of(query, settings, self.models)
+            if not limits.model.exact:
+                models = await self._calibrations.correct(tenant, self.models, limits.model.id)
+                limits = limits_of(query, settings, models)
+            asked = Asked(conversation, query, limits, parts, tail.state.version)
             try:
-                made = await self._make(tenant, conversation, tail, query, limits, parts)
+                return await self._make(tenant, asked, tail), tail.state
             except HistoryEdited:
-                tail = await self._read_again(tenant, conversation, query, limits)
-            else:
-                return made, tail.state
+                tail = await self._read_again(tenant, asked)
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
-    async def _read_again(self, tenant: str, conversation: str, query: WindowQuery, limits: Limits) -> Tail:
-        tail = await self._reader.window(
-            tenant, conversation, budget=limits.budget, column=column_of(limits.model), limit=query.limit or 0
-        )
+    async def _read_again(self, tenant: str, asked: Asked) -> Tail:
+        budget, column, limit = asked.limits.budget, column_of(asked.limits.model), asked.query.limit or 0
+        tail = await self._reader.window(tenant, asked.conversation, budget=budget, column=column, limit=limit)
         if isinstance(tail, Known):
             raise Internal("The store answered as if we had named a state.")
         return tail
 
-    async def _make(
-        self, tenant: str, conversation: str, tail: Tail, query: WindowQuery, limits: Limits, parts: FixedParts
-    ) -> Made:
+    async def _make(self, tenant: str, asked: Asked, tail: Tail) -> Made:
         """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
-        read = GrowingTail(self._reader, tenant, conversation, tail)
+        read = GrowingTail(self._reader, tenant, asked.conversation, tail)
         while True:
-            grounding = await read.grounding(query.grounding)
-            history = read.history(column_of(limits.model))
-            bodies = await read.bodies(sorted(grounding))
-            size = MESSAGE_WORK_BYTES * len(history.records)
+            grounding = await read.grounding(asked.query.grounding) if tail.state.grounding_messages else {}
             if grounding:
-                size += sum(len(text) for each in grounding.values() for _, text in each.documents)
-            documents = await run_in_thread_if_large(size, documents_of, query, parts, history, bodies, grounding)
-            window = await run_in_thread_if_large(size, build, history, limits, parts, query, documents)
-            if isinstance(window, Window):
-                break
-            await read.read_older(window.first_seq)
-        bodies = await read.bodies(window.seqs)
-        identity = (conversation, tail.state.version)
-        return await run_in_thread_if_large(
-            size, make, query, limits, parts, history, window, bodies, documents, identity
-        )
+                await read.read_bodies(sorted(grounding))
+            history = read.history(column_of(asked.limits.model))
+            if read.is_short and not grounding:
+                found = make_if_read(asked, history, read.bodies, grounding)
+            else:
+                found = await asyncio.to_thread(make_if_read, asked, history, read.bodies, grounding)
+            match found:
+                case Made():
+                    return found
+                case NeedOlder(first_seq=first_seq):
+                    await read.read_older(first_seq)
+                case Window(seqs=seqs):
+                    await read.read_bodies(seqs)
+
+
+def make_if_read(
+    asked: Asked, history: History, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
+) -> Made | Window | NeedOlder:
+    """The window, made; or its messages when bodies of it are not read yet; or NeedOlder.
+
+    Raises WindowDoesNotFit, FormatCannotCarry.
+    """
+    documents = documents_of(asked.query, asked.parts, history, bodies, grounding)
+    window = build(history, asked.limits, asked.parts, asked.query, documents)
+    if isinstance(window, NeedOlder) or not bodies.have(window.seqs):
+        return window
+    identity = (asked.conversation, asked.version)
+    return make(asked.query, asked.limits, asked.parts, history, window, bodies, documents, identity)
 
 
 def build(
@@ -156,7 +194,9 @@ def documents_of(
         sources={
             seq: Source(stored, bodies.body(seq)[stored.start : stored.end], history.record(seq))
             for seq, stored in grounding.items()
-        },
+        }
+        if grounding
+        else {},
         template=parts.template,
         max_tokens=query.grounding_max_tokens,
         overflow=query.grounding_overflow,

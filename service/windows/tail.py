@@ -1,5 +1,6 @@
 """A conversation's tail, growing as a window asks for more."""
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
@@ -10,10 +11,9 @@ from service.core.view import History
 from service.store.messages import STEP_BYTES
 from service.store.reading import Reader
 from service.store.replies import Tail
-from service.threads import run_in_thread_if_large
 
-MESSAGE_WORK_BYTES = 8
-"""The law's work on one message, as so many bytes of text: that on 4,000 messages is worth a thread."""
+_SHORT = 4000
+"""Messages whose law takes some milliseconds: more are worth a thread."""
 
 
 class GrowingTail:
@@ -26,11 +26,16 @@ class GrowingTail:
         self.state = tail.state
         self.first_seq = tail.first_seq
         self.records = tail.records
-        self._bodies_seq = tail.bodies_seq
-        self._bodies = tail.bodies
-        self.outside = {message.seq: message for message in tail.outside}
-        self._apart = {message.seq: message.body for message in tail.outside if message.body}
+        self.outside = {message.seq: message for message in tail.outside} if tail.outside else {}
         self._documents = tail.documents
+        apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
+        self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
+        """The bodies that were read."""
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its window is made in place, as it takes a few milliseconds at most."""
+        return len(self.records.flags) <= _SHORT
 
     async def read_older(self, first_seq: int) -> None:
         """Put records from ``first_seq`` on before the tail."""
@@ -39,22 +44,22 @@ class GrowingTail:
         self.first_seq = first_seq
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
 
-    async def bodies(self, seqs: Sequence[int]) -> Bodies:
-        """The bodies that were read, with those of ``seqs``, ascending, among them."""
-        if not seqs or seqs[0] >= self._bodies_seq:
-            return Bodies(self._bodies_seq, self._bodies, self._apart)
-        oldest = self.oldest(seqs)
-        if oldest < self._bodies_seq:
-            records = self.records[oldest - self.first_seq : self._bodies_seq - self.first_seq]
+    async def read_bodies(self, seqs: Sequence[int]) -> None:
+        """Read those of ``seqs``, ascending, that are not read yet."""
+        bodies = self.bodies
+        index = bisect_left(seqs, self.first_seq)
+        oldest = seqs[index] if index < len(seqs) else self.state.length + 1
+        if oldest < bodies.first_seq:
+            records = self.records[oldest - self.first_seq : bodies.first_seq - self.first_seq]
             if sum(records.sizes()) <= STEP_BYTES:
-                self._bodies = [*await self._read([(oldest, records)]), *self._bodies]
-                self._bodies_seq = oldest
-        missing = [seq for seq in seqs[: bisect_left(seqs, self._bodies_seq)] if seq not in self._apart]
+                bodies = Bodies(oldest, [*await self._read([(oldest, records)]), *bodies.tail], bodies.outside)
+        missing = [seq for seq in seqs[: bisect_left(seqs, bodies.first_seq)] if seq not in bodies.outside]
         if missing:
             # Among them may be more than fits in memory, which no window wants: only what this one does is read.
             found = await self._read([*self._stretches(missing)])
-            self._apart.update(zip(missing, found, strict=True))
-        return Bodies(self._bodies_seq, self._bodies, self._apart)
+            apart = {**bodies.outside, **dict(zip(missing, found, strict=True))}
+            bodies = Bodies(bodies.first_seq, bodies.tail, apart)
+        self.bodies = bodies
 
     def _stretches(self, seqs: Sequence[int]) -> Iterator[tuple[int, Records]]:
         """Records of ``seqs``, neighbours together."""
@@ -67,18 +72,13 @@ class GrowingTail:
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
         return await self._reader.bodies(self._tenant, self._id, stretches, state=self.state)
 
-    def oldest(self, seqs: Sequence[int]) -> int:
-        """The first of ``seqs`` that is of the tail; the seq after the newest message when none is."""
-        index = bisect_left(seqs, self.first_seq)
-        return seqs[index] if index < len(seqs) else self.state.length + 1
-
     async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
         """Documents that the window may send: the newest question's, or all of the tail's."""
         if mode == "none" or not self.state.grounding_messages:
             return {}
         if mode == "latest":
             return {self.state.question: self._documents} if self._documents else {}
-        grounded = await run_in_thread_if_large(MESSAGE_WORK_BYTES * len(self.records), self._grounded)
+        grounded = self._grounded() if self.is_short else await asyncio.to_thread(self._grounded)
         return await self._reader.grounding(self._tenant, self._id, grounded, state=self.state)
 
     def _grounded(self) -> dict[int, Record]:
@@ -93,7 +93,7 @@ class GrowingTail:
         return History(
             first_seq=self.first_seq,
             records=self.records,
-            outside={seq: message.record for seq, message in self.outside.items()},
+            outside={seq: message.record for seq, message in self.outside.items()} if self.outside else {},
             length=state.length,
             column=column,
             tokens=state.tokens[column],

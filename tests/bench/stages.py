@@ -59,7 +59,6 @@ STAGES = {
     "service.core.messages": _CHECK,
     "service.core.text": _CHECK,
     "service.core.counting": _CHECK,
-    "service.core.counting:priming_tokens": _LAW,
     "service.windows": _LAW,
     "service.api.windows": _LAW,
     "service.api.windows:answer": _SPLICE,

@@ -19,7 +19,6 @@ from service.core.counting import (
     is_estimate,
     measure,
     message_tokens,
-    priming_tokens,
     reference_tokens,
     tools_tokens,
 )
@@ -74,7 +73,7 @@ def test_a_request_costs_the_sum_of_its_terms(messages: list[Any], model: Any, t
     measures = [measure(message) for message in messages]
 
     assert count.messages == [message_tokens(m, model) for m in measures]
-    assert count.priming == priming_tokens(model)
+    assert count.priming == model.priming
     assert count.tokens == count.priming + count.tools + sum(count.messages)
     assert min([count.tools, *count.messages]) >= 0
 

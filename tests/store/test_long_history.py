@@ -1,0 +1,157 @@
+"""Long histories: what is done to them is done in steps, and a step that never came harms nobody."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import redis
+from conftest import opened
+from store.entries import texts_of
+
+from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from service.core.messages import Document, Entry, Grounding
+from service.store import scripts
+from service.store.conversations import Conversations
+from service.store.embedded import EmbeddedStore
+from service.store.entries import prepare
+from service.store.history import Histories
+from service.store.layout import keys_of, life_of
+from service.store.staging import Staging
+
+TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
+SLOW_MILLISECONDS = 20
+
+
+@pytest_asyncio.fixture
+async def conversations(store: EmbeddedStore, nothing_left: None):  # noqa: ARG001 - it checks afterwards
+    """Conversations on the tests' store."""
+    async with opened(store.url) as opened_conversations:
+        yield opened_conversations
+
+
+def noted(count: int, text: str) -> list[Any]:
+    """Entries with documents and metadata that say ``text``."""
+    entries = [
+        Entry(
+            message={"role": "user", "content": f"{text} {n}"},
+            grounding=Grounding([Document(text=text)]),
+            metadata={"said": text},
+        )
+        for n in range(count)
+    ]
+    return prepare(entries, TEMPLATE, 1_700_000_000_000)
+
+
+async def fill(conversations: Conversations, conversation: str, count: int) -> str:
+    """A conversation of ``count`` messages with documents and metadata; its entity tag."""
+    for _ in range(count // 100):
+        reply = await conversations.append("default", conversation, noted(100, "forgotten"), **APPEND)
+    return reply.etag
+
+
+async def cut(conversations: Conversations, conversation: str, etag: str, keep: int, count: int) -> scripts.Rewound:
+    """The first step of a rewind alone, as when the service ends right after it."""
+    (tokens,) = {entry.tokens for entry in noted(1, "forgotten")}
+    gone = count - keep
+    documents = noted(1, "forgotten")[0].grounding_tokens
+    call = scripts.rewind(
+        keys_of(f"default/{conversation}"),
+        life=life_of(etag),
+        etag=etag,
+        token="t",
+        now_ms=1,
+        to_seq=keep,
+        totals=(tokens[0] * gone, tokens[1] * gone, gone, documents[0] * gone, documents[1] * gone),
+        open_group=b"",
+        question=keep,
+        unpinned=(),
+    )
+    return await conversations._client.run(call)
+
+
+async def test_a_long_rewind_is_swept_in_steps(conversations: Conversations, conversation: str, server: Any) -> None:
+    """Its first step cuts the history and sweeps a thousand messages; the rest follows, and then nothing is left."""
+    etag = await fill(conversations, conversation, 2500)
+    rewound = await cut(conversations, conversation, etag, 10, 2500)
+    metadata = f"sash:{{default/{conversation}}}:metadata"
+    assert (rewound.stale, server.hlen(metadata)) == (1500, 1500)
+
+    steps = 0
+    stale = rewound.stale
+    while stale:
+        stale = await conversations._client.run(scripts.sweep(keys_of(f"default/{conversation}"), life=life_of(etag)))
+        steps += 1
+
+    assert (steps, server.hlen(metadata)) == (2, 10)
+    assert not server.hexists(f"sash:{{default/{conversation}}}:conversation", "stale")
+
+
+async def test_a_rewind_that_stopped_shows_nothing_old(
+    conversations: Conversations, conversation: str, server: Any
+) -> None:
+    """What the steps had not swept is never read as a later message's, and later appends sweep it."""
+    etag = await fill(conversations, conversation, 2500)
+    await cut(conversations, conversation, etag, 10, 2500)
+
+    plain = prepare([Entry(message={"role": "user", "content": f"plain {n}"}) for n in range(100)], TEMPLATE, 1)
+    await conversations.append("default", conversation, plain, **APPEND)
+
+    page = await conversations.reader.page("default", conversation, 11, 110)
+    assert (len(page.messages), page.grounding, page.metadata) == (100, {}, {})
+    again = prepare([Entry(message={"role": "user", "content": "more"})], TEMPLATE, 1)
+    await conversations.append("default", conversation, again, **APPEND)
+    assert server.hlen(f"sash:{{default/{conversation}}}:metadata") == 10
+    assert len(await texts_of(conversations, "default", conversation)) == 111
+
+
+@pytest.mark.nightly
+async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
+    """Whatever is done to 200,000 messages, no script lasts 20 ms, and no answer waits for the event loop as long."""
+    with (
+        EmbeddedStore(tmp_path, fsync="everysec") as own,
+        redis.Redis.from_url(own.url, decode_responses=True) as admin,
+    ):
+        admin.config_set("slowlog-log-slower-than", SLOW_MILLISECONDS * 1000)
+        async with opened(own.url) as conversations:
+            histories = Histories(conversations._client, conversations)
+            staging = Staging(conversations._client, "default", "long", token="t")
+            for _ in range(1000):
+                await staging.add(noted(200, "said"))
+            await staging.publish(settings=b"{}", version=1, created_ms=1, updated_ms=1, ttl_ms=None, summary=None)
+            life = (await conversations.reader.get("default", "long")).life
+            await conversations.reader.window("default", "long", budget=10**9, column=0, limit=0)
+            how = {"life": life, "if_match": "", "now_ms": 1}
+            for place, to_seq in enumerate((100_000, 10)):
+                await histories.rewind("default", "long", to_seq, **how, token=str(place))
+            await conversations.erase("default", "long")
+        slow = [(str(entry["command"])[:60], entry["duration"] / 1000) for entry in admin.slowlog_get(100)]
+        assert slow == []
+
+
+async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conversations, conversation: str) -> None:
+    """The law and the answer of thousands of messages are worked out in a thread."""
+    from service.core.parameters import WindowQuery  # noqa: PLC0415
+    from service.store.usage import Calibrations  # noqa: PLC0415
+    from service.windows.stored import Windows  # noqa: PLC0415
+
+    await fill(conversations, conversation, 5000)
+    windows = Windows(conversations, Calibrations(conversations._client), {})
+    query = WindowQuery(model="gpt-4.1", explain=True, overflow="skip")
+    turns, busy = 0, True
+
+    async def count() -> None:
+        nonlocal turns
+        while busy:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    started = time.perf_counter()
+    found = await windows.read("default", conversation, query)
+    busy = False
+    await counting
+    assert not isinstance(found, scripts.Known)
+    assert turns > 200, f"{turns} turns of the loop in {time.perf_counter() - started:.2f} s"
