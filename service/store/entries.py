@@ -67,17 +67,19 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
         | (Flags.NOTED if entry.metadata else 0)
         | (Flags.LEGACY_CALL if calls.legacy else 0)
     )
+    content, identity = entry.message.get("content"), entry.id or new_id(now_ms)
     said = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
     record = Record(
         flags=flags,
         measure=measured,
         size=len(body),
         calls=len(calls.opens),
-        content_digest=digest([entry.message["role"], entry.message.get("content")], 8),
+        # A message without content (a refusal, a call) is no other's duplicate, whatever its digest is sealed to.
+        content_digest=digest([entry.message["role"], content] if content is not None else identity, 8),
         grounding=added if grounding else None,
     )
     return NewEntry(
-        identity=Identity(id=entry.id or new_id(now_ms), stamp=stamp, digest=digest(said, 16)),
+        identity=Identity(id=identity, stamp=stamp, digest=digest(said, 16)),
         record=record,
         body=body,
         grounding=grounding,

@@ -115,7 +115,8 @@ async def told(client: httpx.AsyncClient, *conversations: str) -> list[dict[str,
 async def test_nothing_that_was_said_is_on_the_disk(own: EmbeddedStore, raw: redis.Redis) -> None:
     """After every call that stores text no file of the store holds a word of it, nor a digest that confirms a guess; and
     the history, the fork with a redaction and the import that was rewound are what they are without a key."""
-    guesses = [digest([each["message"]["role"], each["message"]["content"]], 8) for each in SAYINGS]
+    spoken = [each["message"] for each in SAYINGS if each["message"]["content"] is not None]
+    guesses = [digest([message["role"], message["content"]], 8) for message in spoken]
     guesses.append(digest([SAYINGS[4]["message"], None, False, None, None], 16))
     async with service(own) as client:
         await everything_said(client)
@@ -363,3 +364,13 @@ def test_what_a_killed_service_encrypted_is_there(tmp_path: Path) -> None:
     assert again.json()["messages"][0]["duplicate"]
     assert window["request"]["messages"] == [turn["messages"][0]["message"]]
     assert CANARY.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+async def test_messages_without_content_are_no_duplicates(own: EmbeddedStore) -> None:
+    """Two refusals say nothing in their content; encrypted too, neither is left out for the other."""
+    refusals = [{"message": {"role": "assistant", "content": None, "refusal": text}} for text in ("no", "never")]
+    async with service(own, KEY) as client:
+        await client.post("/conversations/refused/messages", json={"messages": refusals})
+        body = (await client.get("/conversations/refused/window?model=gpt-4o&dedupe=messages")).json()
+        await client.delete("/conversations/refused")
+    assert (body["kept"]["messages"], body["dropped"]["duplicates"]) == (2, 0)

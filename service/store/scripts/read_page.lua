@@ -21,6 +21,7 @@ local first, last = tonumber(ARGV[1]), tonumber(ARGV[2])
 if first < 0 then first = length + 1 + first end
 if last < 0 then last = length + 1 + last end
 first = math.max(first, 1)
+if ARGV[4] == '1' and last > length then first = math.max(1, first - (last - length)) end
 last = math.min(last, length)
 if last < first then return {'ok', name, version, life, change, edited, length, first, '', {}, {}, {}, {}} end
 
