@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from dialogue import append, problem, user, window
+from dialogue import append, calling, problem, result, user, window
 
 ASKED: dict[str, tuple[str, str, dict[str, Any] | None]] = {
     "conversation": ("GET", "", None),
@@ -87,3 +87,19 @@ async def test_a_thousand_pinned_messages(client: httpx.AsyncClient, conversatio
     system = {"message": {"role": "system", "content": "Be brief."}}
     problem(await client.post(path, json={"messages": [system]}), 422, "too-many-pinned")
     assert (await append(client, conversation, user("plain")))["last_seq"] == 1001
+
+
+async def test_pinned_groups_count_whole(client: httpx.AsyncClient, conversation: str) -> None:
+    """A pinned result keeps its call and the results before it in every window too: all of them count."""
+    calls = [f"call-{n}" for n in range(90)]
+    for _ in range(11):
+        await append(client, conversation, calling(*calls), *[result(call) for call in calls[:-1]])
+        answer = await client.post(
+            f"/conversations/{conversation}/messages", json={"messages": [result(calls[-1], pinned=True)]}
+        )
+        if answer.status_code != 201:
+            break
+
+    problem(answer, 422, "too-many-pinned")
+    body = await window(client, conversation, explain="true")
+    assert sum(line["reason"] == "always: pinned" for line in body["explain"]) == 10 * 91

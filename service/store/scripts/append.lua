@@ -45,9 +45,22 @@ local function stored_seq(id)
 end
 
 -- First pass: what would happen.
-local plan, in_batch, fresh, fresh_pins = {}, {}, 0, 0
+local plan, in_batch, fresh, fresh_pins, pinned_groups = {}, {}, 0, 0, {}
+
+-- How many messages more are in every window for a step: a pinned member of a tool group takes its whole group along.
+local function pins_of(step, always)
+  local group = step.group
+  if not group then return always and 1 or 0 end
+  if pinned_groups[group] == nil then
+    pinned_groups[group] = group <= length and redis.call('HEXISTS', pinned, group) == 1
+  end
+  if pinned_groups[group] then return 1 end
+  if not always then return 0 end
+  pinned_groups[group] = true
+  return step.seq - group + 1
+end
 for index, entry in ipairs(entries) do
-  local _, its_details = blobs_of(index)
+  local its_record, its_details = blobs_of(index)
   local earlier = in_batch[entry.id]
   local seq = not earlier and exists and stored_seq(entry.id)
   if earlier or seq then
@@ -76,7 +89,9 @@ for index, entry in ipairs(entries) do
     else
       open = nil
     end
-    if entry.always then fresh_pins = fresh_pins + 1 end
+    fresh_pins = fresh_pins + pins_of(step, entry.always)
+    if entry.always and role_of(its_record) == FUNCTION then fresh_pins = fresh_pins + 1 end -- its call goes along
+    if entry.always and entry.makes then pinned_groups[step.seq] = true end
     if fresh_pins > 0 and pins + fresh_pins > asked.most_pinned then return {'pinned', index - 1} end
     plan[index] = step
     in_batch[entry.id] = step
