@@ -124,3 +124,44 @@ def test_a_session_outlives_its_event_loop(served: Served, fresh: Callable[[], s
         return items
 
     assert [len(asyncio.run(add_and_close())) for _ in range(2)] == [1, 2]
+
+
+class LostReply:
+    """A server between the adapter and the service that loses the first answer to a rewind, and lets others write then."""
+
+    def __init__(self, target: str, meanwhile: Callable[[], Any]) -> None:
+        self._port = int(target.rsplit(":", 1)[1])
+        self._meanwhile = meanwhile
+        self.lost = 0
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        back, forth = await asyncio.open_connection("127.0.0.1", self._port)
+        while data := await reader.read(1 << 16):
+            forth.write(data)
+            reply = await back.read(1 << 16)
+            if b"/rewind" in data and not self.lost:
+                self.lost += 1
+                await self._meanwhile()
+                break
+            writer.write(reply)
+        forth.close()
+        writer.close()
+
+
+async def test_a_session_cleared_twice_keeps_what_came_between(served: Served, fresh: Callable[[], str]) -> None:
+    """The answer to a clearing is lost, somebody adds an item, the adapter asks again: the item stays."""
+    name = fresh()
+    other = SashSession(name, url=served.url)
+    await other.add_items([QUESTION])
+    between = LostReply(served.url, lambda: other.add_items([{"role": "user", "content": "And now?"}]))
+    server = await asyncio.start_server(between.accept, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    session = SashSession(name, url=f"http://127.0.0.1:{port}")
+
+    await session.clear_session()
+
+    assert between.lost == 1
+    assert [item["content"] for item in await other.get_items()] == ["And now?"]
+    await session.close()
+    await other.close()
+    server.close()

@@ -19,6 +19,7 @@ from service.clients.answers import (
     path_of,
     query,
     read,
+    request_headers,
     wait_seconds,
     window_of,
 )
@@ -146,7 +147,7 @@ class SashSession:
         absent_ok: bool = False,
     ) -> httpx2.Response | None:
         """The answer, asked for again where that may help; None for an absent conversation where that is all right."""
-        headers = {"Content-Type": "application/json", **(headers or {})}
+        headers = {**request_headers(method, path), **(headers or {})}
         for wait in (*WAITS_SECONDS, None):
             pause = wait or 0.0
             try:

@@ -12,8 +12,8 @@ from service.commands.sources.conversation import safe_id
 
 TIMEOUT_SECONDS = 30.0
 WAITS_SECONDS = (0.1, 0.5, 2.0)
-"""Before the second, third and fourth attempt. What the adapters send may be sent twice: entries carry ids."""
-_PASSING = {429, 502, 503, 504}
+"""Before the second, third and fourth attempt. What the adapters send may be sent twice: entries carry ids, other changes a key."""
+_PASSING = {409, 429, 502, 503, 504}
 _MOST_ENTRIES = 100
 _LONGEST_WAIT_SECONDS = 10.0
 
@@ -54,6 +54,15 @@ def query(parameters: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def request_headers(method: str, path: str) -> dict[str, str]:
+    """Headers of one request, however often it is sent: under its key a change is made once, whatever others do between.
+
+    Entries have ids, so that an append needs no key.
+    """
+    headers = {"Content-Type": "application/json"}
+    return headers if method == "GET" or path == "/messages" else {**headers, "Idempotency-Key": uuid4().hex}
+
+
 def read(response: httpx2.Response) -> Any:
     """The answer's JSON, None for an empty one. Raises SashError."""
     if response.status_code < 400:
@@ -66,8 +75,8 @@ def read(response: httpx2.Response) -> Any:
 
 
 def is_passing(response: httpx2.Response) -> bool:
-    """Whether the same request may be answered in a moment."""
-    return response.status_code in _PASSING
+    """Whether the same request may be answered in a moment: 409 says so where it has Retry-After."""
+    return response.status_code in _PASSING and (response.status_code != 409 or "retry-after" in response.headers)
 
 
 def wait_seconds(response: httpx2.Response, wait: float) -> float:

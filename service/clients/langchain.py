@@ -24,6 +24,7 @@ from service.clients.answers import (
     path_of,
     query,
     read,
+    request_headers,
     wait_seconds,
     window_of,
 )
@@ -100,7 +101,7 @@ class SashChatMessageHistory(BaseChatMessageHistory):
         absent: Any = None,
     ) -> Any:
         """The answer, asked for again where that may help; ``absent``, where given, for an absent conversation."""
-        headers = {"Content-Type": "application/json"}
+        headers = request_headers(method, path)
         for wait in (*WAITS_SECONDS, None):
             pause = wait or 0.0
             try:
