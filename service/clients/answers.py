@@ -12,7 +12,7 @@ from service.commands.sources.conversation import safe_id
 
 TIMEOUT_SECONDS = 30.0
 WAITS_SECONDS = (0.1, 0.5, 2.0)
-"""Before the second, third and fourth attempt. What the adapters send may be sent twice: entries carry ids, other changes a key."""
+"""Before the second, third and fourth attempt. What is sent may be sent twice: entries carry ids, other changes a key."""
 _PASSING = {409, 429, 502, 503, 504}
 _MOST_ENTRIES = 100
 _LONGEST_WAIT_SECONDS = 10.0
