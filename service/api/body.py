@@ -1,5 +1,6 @@
 """Reading requests: the body, the query, the conditions. All that a client can get wrong ends here as a 4xx."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
@@ -13,7 +14,6 @@ from service.api.context import context_of
 from service.api.errors import too_large_body
 from service.core.messages import IDS, decode_json, invalid
 from service.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
-from service.threads import run_in_thread_if_large
 
 T = TypeVar("T")
 Req = Request[Any, Any, Any]
@@ -22,6 +22,9 @@ Cursor = Annotated[
     str, msgspec.Meta(extra_json_schema={"pattern": "^[A-Za-z0-9_-]+$", "minLength": 1, "maxLength": 256})
 ]
 """Where a page begins; the schema says what one of ours looks like, and reading it tells whether it is one."""
+
+LONG_BYTES = 32 * 1024
+"""Work on more than this is done in a thread, so that the event loop stays free for others."""
 
 _CHARSET = r'(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*'
 JSON_BODY = re.compile("application/json" + _CHARSET, re.IGNORECASE)
@@ -75,6 +78,13 @@ async def decode(request: Req, decoder: msgspec.json.Decoder[T], media_type: re.
     """The body as the decoder's type."""
     body = await read_body(request, media_type)
     return await run_in_thread_if_large(len(body), decode_json, body, decoder)
+
+
+async def run_in_thread_if_large(size_bytes: int, function: Callable[..., T], *arguments: Any) -> T:
+    """Call in place for small work, in a thread for large."""
+    if size_bytes < LONG_BYTES:
+        return function(*arguments)
+    return await asyncio.to_thread(function, *arguments)
 
 
 def query_of(request: Req, kind: type[T]) -> T:
@@ -167,7 +177,10 @@ def is_known(request: Req, tag: str) -> bool:
 
 def header(request: Req, name: bytes) -> str | None:
     """The first header of this name, in small letters; the others need not be read for it."""
-    return next((value.decode("latin-1") for given, value in request.scope["headers"] if given == name), None)
+    for given, value in request.scope["headers"]:
+        if given == name:
+            return value.decode("latin-1")
+    return None
 
 
 def _tags(value: str) -> list[str]:

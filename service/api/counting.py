@@ -7,7 +7,7 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
-from service.api.body import read_body
+from service.api.body import read_body, run_in_thread_if_large
 from service.api.context import context_of, tenant_of
 from service.api.conversations import JSON
 from service.api.schemas import Count, CountRequest, ModelInfo, SchemaFormat
@@ -20,7 +20,6 @@ from service.core.settings import FunctionDefinition, check_tools
 from service.core.text import count_text
 from service.operations.line import say
 from service.problems import BadRequest, NotFound, UnknownModel
-from service.threads import run_in_thread_if_large
 from service.windows.budgets import named_model
 
 Req = Request[Any, Any, Any]

@@ -11,7 +11,7 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
 from service.api.answer import Answer
-from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body
+from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
 from service.api.context import Context, context_of, fresh_id, line_of, now_ms, tenant_of
 from service.api.conversations import JSON, timestamp
 from service.api.schemas import (
@@ -21,7 +21,6 @@ from service.api.schemas import (
     MessagePage,
     StoredMessage,
 )
-from service.api.window import served
 from service.core.counting import reference_tokens
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Document, Grounding, decode_json
@@ -29,12 +28,12 @@ from service.core.parameters import WindowQuery
 from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
 from service.operations.logging import describe, get_logger
+from service.operations.served import tell_window
 from service.problems import Internal, InvalidCursor, NotFound, Pointer, Problem, TooLarge, WindowDoesNotFit
 from service.store.entries import check_entries, prepare
 from service.store.messages import NewEntry
 from service.store.replies import Message, Tail
 from service.store.scripts import AppendReply
-from service.threads import run_in_thread_if_large
 from service.windows.budgets import limits_of
 
 Req = Request[Any, Any, Any]
@@ -67,12 +66,13 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
     appended = await run_in_thread_if_large(len(body), decode_json, body, _append)
     if len(appended.messages) > context.settings.max_entries:
         raise _too_many(context.settings.max_entries)
+    template, grounded = _DEFAULT_TEMPLATE, False
     for place, entry in enumerate(appended.messages):
+        grounded = grounded or entry.grounding is not None
         if entry.id is None:
             entry.id = fresh_id(request, place)
-    template = _DEFAULT_TEMPLATE
     unnamed = wants_window and query.model is None
-    if unnamed or any(entry.grounding is not None for entry in appended.messages):
+    if unnamed or grounded:
         settings, parts = decode_settings(await _stored_settings(context, tenant, identity))
         template = parts.template
         if unnamed:
@@ -84,11 +84,13 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
     if not wants_window:
         reply = await context.conversations.append(tenant, identity, entries, **writing)
         _tell(request, context, entries, reply, (started, counting_seconds))
-        context.owners.touch(tenant, reply.settings, identity)
+        if reply.settings != _DEFAULTS:
+            context.owners.touch(tenant, reply.settings, identity)
         return _answer(reply, _appended(identity, entries, reply))
     reply, tail = await context.windows.append(tenant, identity, query, entries, **writing)
     _tell(request, context, entries, reply, (started, counting_seconds))
-    context.owners.touch(tenant, reply.settings, identity)
+    if reply.settings != _DEFAULTS:
+        context.owners.touch(tenant, reply.settings, identity)
     window = await _window(request, context, (tenant, identity), query, tail)
     return _answer(reply, b"".join((_appended(identity, entries, reply)[:-1], window, b"}")))
 
@@ -102,7 +104,11 @@ async def _window(
     started = time.perf_counter()
     try:
         made, state = await context.windows.of_tail(*name, query, tail)
-        served(request, context, name, made, state, time.perf_counter() - started)
+        if context.summarizer is not None:
+            context.summarizer.notice(*name, state, made.window, made.limits.model)
+        tell_window(
+            context.metrics, made, time.perf_counter() - started, line_of(request), key=(*name, made.head.model)
+        )
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
             context.metrics.does_not_fit(problem.model)
@@ -121,11 +127,15 @@ def _tell(
     request: Req, context: Context, entries: list[NewEntry], reply: AppendReply, times: tuple[float, float]
 ) -> None:
     """Tell metrics and the log line of an append; ``times`` are when it began, and the seconds spent on counting."""
-    new = [(entry, step) for entry, step in zip(entries, reply.entries, strict=True) if not step.duplicate]
+    count = tokens = 0
+    for entry, step in zip(entries, reply.entries, strict=True):
+        if not step.duplicate:
+            count += 1
+            tokens += (entry.tokens_parallel if step.parallel else entry.tokens)[0]
     line = line_of(request)
-    line["appended"] = len(new)
-    line["appended_tokens"] = sum((e.tokens_parallel if s.parallel else e.tokens)[0] for e, s in new)
-    context.metrics.append(len(new), seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
+    line["appended"] = count
+    line["appended_tokens"] = tokens
+    context.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
 def _too_many(limit: int) -> TooLarge:
@@ -146,29 +156,27 @@ def _prepared(appended: AppendMessages, template: Any, now: int) -> list[NewEntr
     return prepare(appended.messages, template, now)
 
 
+class _Appended(msgspec.Struct, frozen=True):
+    conversation_id: str
+    version: int
+    first_seq: int
+    last_seq: int
+    messages: list[AppendedMessage]
+
+
 def _appended(identity: str, entries: list[NewEntry], reply: AppendReply) -> bytes:
-    steps = list(zip(entries, reply.entries, strict=True))
-    return msgspec.json.encode(
-        {
-            "conversation_id": identity,
-            "version": reply.version,
-            "first_seq": min(step.seq for step in reply.entries),
-            "last_seq": max(step.seq for step in reply.entries),
-            "messages": [
-                AppendedMessage(
-                    seq=step.seq,
-                    id=entry.identity.id,
-                    duplicate=step.duplicate,
-                    tokens=EncodingTokens(*(entry.tokens_parallel if step.parallel else entry.tokens)),
-                )
-                for entry, step in steps
-            ],
-        }
-    )
+    messages = []
+    for entry, step in zip(entries, reply.entries, strict=True):
+        tokens = entry.tokens_parallel if step.parallel else entry.tokens
+        messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*tokens)))
+    seqs = [message.seq for message in messages]
+    return msgspec.json.encode(_Appended(identity, reply.version, min(seqs), max(seqs), messages))
 
 
 def _answer(reply: AppendReply, body: bytes) -> Answer:
-    status = 200 if all(step.duplicate for step in reply.entries) else 201
+    status = 201
+    if reply.entries[0].duplicate and all(step.duplicate for step in reply.entries):
+        status = 200
     return Answer(body, etag=reply.etag, status=status)
 
 

@@ -15,7 +15,7 @@ from litestar.exceptions import InternalServerException
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from service.api.body import checked_id, etag, is_known, query_of, refuse_coded, refuse_taken
+from service.api.body import checked_id, etag, is_known, query_of, refuse_coded, refuse_taken, run_in_thread_if_large
 from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.importing import Imported, Line, prepare_lines, read_head
@@ -28,7 +28,6 @@ from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer
 from service.store.history import make_summary
 from service.store.replies import Message, Page, State
 from service.store.staging import OrphanEntry, StagedTwice, Staging
-from service.threads import run_in_thread_if_large
 
 Req = Request[Any, Any, Any]
 NDJSON = "application/x-ndjson"

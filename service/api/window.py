@@ -8,17 +8,14 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
 from service.api.answer import Answer
-from service.api.body import checked_id, if_none_match, query_of, read_body
-from service.api.context import Context, context_of, line_of, tenant_of
+from service.api.body import checked_id, if_none_match, query_of, read_body, run_in_thread_if_large
+from service.api.context import context_of, line_of, tenant_of
 from service.api.conversations import JSON
 from service.core.messages import decode_json
 from service.core.parameters import WindowQuery
 from service.operations.served import tell_window
 from service.problems import WindowDoesNotFit
-from service.store.replies import State
 from service.store.scripts import Known
-from service.threads import run_in_thread_if_large
-from service.windows.answer import Made
 from service.windows.request import WindowRequest
 from service.windows.stateless import window_of_request
 
@@ -44,15 +41,11 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     made, state = found
     if "*" in known:
         return Answer(b"", etag=state.etag, status=304)
-    served(request, context, (tenant, identity), made, state, time.perf_counter() - started)
-    return Answer(made.body, etag=state.etag)
-
-
-def served(request: Req, context: Context, name: tuple[str, str], made: Made, state: State, seconds: float) -> None:
-    """Tell metrics and the summariser of a stored conversation's window; ``name`` is its tenant and id."""
     if context.summarizer is not None:
-        context.summarizer.notice(*name, state, made.window, made.limits.model)
-    tell_window(context.metrics, made, seconds, line_of(request), key=(*name, made.head.model))
+        context.summarizer.notice(tenant, identity, state, made.window, made.limits.model)
+    key = (tenant, identity, made.head.model)
+    tell_window(context.metrics, made, time.perf_counter() - started, line_of(request), key=key)
+    return Answer(made.body, etag=state.etag)
 
 
 @post("/window", operation_id="buildWindow", status_code=200)

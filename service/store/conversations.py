@@ -10,12 +10,12 @@ from service.problems import ConversationExists, Internal, Problem
 from service.store import scripts
 from service.store.client import Client
 from service.store.datakeys import DataKeys
-from service.store.layout import conversation_name, keys_of, unpack_many
+from service.store.layout import conversation_name, keys_of, pack, unpack_many
 from service.store.messages import NewEntry, seal_message
 from service.store.reading import Reader
 from service.store.replies import Tail, visible_owner
 from service.store.scripts import AppendReply, Call, EntryArguments, Known, Written
-from service.store.sealing import AnySealer, Kind
+from service.store.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 
 
 class Conversations:
@@ -118,7 +118,7 @@ class Conversations:
     ) -> tuple[AppendReply, list[Any]]:
         """What the append did, and the replies of ``reads``, which run behind it; ``rest`` is settings, if_match, now_ms."""
         name = conversation_name(tenant, conversation)
-        sealer = await self.data_keys.sealer(tenant, name)
+        sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(tenant, name)
         entries = list(entries)
         while True:
             call = self._append_call(sealer, name, entries, *rest)
@@ -132,6 +132,8 @@ class Conversations:
             return await self._opened(tenant, name, call.read(first)), others
 
     async def _opened(self, tenant: str, name: str, reply: AppendReply) -> AppendReply:
+        if reply.settings[:1] == PLAIN_JSON:
+            return reply
         settings = await self.data_keys.reading(tenant, name, lambda sealer: sealer.open(Kind.SETTINGS, reply.settings))
         return msgspec.structs.replace(reply, settings=settings)
 
@@ -153,7 +155,7 @@ class Conversations:
         return scripts.append(
             keys_of(name),
             name=name,
-            settings=sealer.seal(Kind.SETTINGS, settings),
+            settings=sealer.seal(Kind.SETTINGS, settings) if sealer.active else settings,
             entries=[arguments_of(entry) for entry in entries],
             blobs=[blob for entry in entries for blob in blobs_of(sealer, entry)],
             if_match=if_match,
@@ -218,6 +220,8 @@ def arguments_of(entry: NewEntry) -> EntryArguments:
 
 def blobs_of(sealer: AnySealer, entry: NewEntry) -> Sequence[bytes]:
     """What is stored of an entry: record, details, body, documents, metadata."""
+    if not sealer.active:
+        return (*pack(entry.record, entry.identity), entry.body, entry.grounding, entry.metadata)
     return seal_message(
         sealer,
         entry.record,

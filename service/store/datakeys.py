@@ -93,6 +93,8 @@ class DataKeys:
         self._client = client
         self._masters = {master.id: master for master in map(Master, masters)}
         self._first = next(iter(self._masters.values()), None)
+        self.plain = self._first is None
+        """Whether nothing is sealed here."""
         self._most = most
         self._clock = clock
         self._known: OrderedDict[str, _Known] = OrderedDict()

@@ -31,7 +31,7 @@ from service.store.replies import (
     tail_of,
 )
 from service.store.scripts import Known, PageReply, TailReply
-from service.store.sealing import AnySealer
+from service.store.sealing import PLAIN, AnySealer
 
 _ATTEMPTS = 8
 _STEP_DOCUMENTS = 500
@@ -62,6 +62,8 @@ class Reader:
 
     async def tail(self, tenant: str, name: str, reply: TailReply) -> Tail:
         """The tail in a reply, opened."""
+        if self._data_keys.plain:
+            return tail_of(PLAIN, name, reply)
         return await self._data_keys.reading(tenant, name, partial(tail_of, name=name, reply=reply))
 
     async def records(self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State) -> Records:

@@ -13,7 +13,7 @@ from service.problems import Internal
 from service.store.layout import decode_summary, etag_of, unpack_many
 from service.store.messages import bound_to, open_bodies, open_grounding, open_messages
 from service.store.scripts import PageReply, TailReply, damaged
-from service.store.sealing import AnySealer, Kind
+from service.store.sealing import PLAIN_JSON, AnySealer, Kind
 
 Made = tuple[bytes, bytes]
 """A life and the name of its last edit: what was read before stays as it was for as long as both stand."""
@@ -162,7 +162,7 @@ def state_of(
         version=int(version),
         etag=etag_of(version, life, change),
         made=made_of(life, edited),
-        settings=sealer.open(Kind.SETTINGS, settings),
+        settings=settings if settings[:1] == PLAIN_JSON else sealer.open(Kind.SETTINGS, settings),
         created_ms=int(created or 0),
         updated_ms=int(updated or 0),
         length=length,
@@ -183,7 +183,9 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
     """The tail that a reply holds. Raises CannotOpen, UnknownKey."""
     state = state_of(sealer, name, reply.fields, reply.length)
     first, pinned, documents = reply.first_seq, reply.pinned, reply.documents
-    outside = {int(pinned[i]): _split(sealer, int(pinned[i]), pinned[i + 1]) for i in range(0, len(pinned), 2)}
+    outside: dict[int, Message] = {}
+    for at in range(0, len(pinned), 2):
+        outside[int(pinned[at])] = _split(sealer, int(pinned[at]), pinned[at + 1])
     if reply.question:
         outside[state.question] = _message(sealer, state.question, *reply.question)
     tail = unpack_many(reply.records, reply.details)
@@ -201,7 +203,7 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
         bodies_seq=bodies_seq,
         bodies=bodies,
         documents=opened,
-        outside=tuple(outside[seq] for seq in sorted(outside)),
+        outside=tuple([outside[seq] for seq in sorted(outside)]) if outside else (),
     )
 
 

@@ -422,7 +422,7 @@ def read_window(keys: Keys, *, known: Sequence[str], budget: int, column: int, l
     ``budget`` 0 asks for a modest tail, ``limit`` 0 for any number of messages; ``known`` are entity tags that the caller
     has. The call raises NotFound, ConversationDamaged.
     """
-    tags = "".join(f" {tag} " for tag in known)
+    tags = f" {'  '.join(known)} " if known else ""
     return _call("read_window", keys, (tags, budget, ("t0", "t1")[column], limit), _read_tail)
 
 

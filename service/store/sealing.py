@@ -213,6 +213,8 @@ class PlainSealer:
 
 
 PLAIN: Final = PlainSealer()
+PLAIN_JSON: Final = b"{"
+"""The first byte of settings that nobody sealed."""
 AnySealer = Sealer | PlainSealer
 
 
