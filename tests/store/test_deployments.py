@@ -275,7 +275,7 @@ async def test_a_slot_that_moves_under_load_costs_no_error(cluster: Cluster) -> 
         await asyncio.sleep(0.3)
         stop.set()
         done, failed = await talking
-        refreshes = client._deployment.refreshes  # type: ignore[union-attr]
+        refreshes = client._cluster.refreshes  # type: ignore[union-attr]
         await asyncio.gather(*(conversations.erase("t", name, if_match="") for name in names))
     assert failed == []
     assert done > 100
