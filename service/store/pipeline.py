@@ -150,7 +150,7 @@ class Pipeline(asyncio.Protocol):
         reader, sent = self._reader, self.sent
         try:
             reader.feed(data)
-            while (reply := reader.gets(False)) is not NOT_ENOUGH_DATA:  # noqa: FBT003 - bytes stay bytes
+            while (reply := reader.gets()) is not NOT_ENOUGH_DATA:
                 batch = sent[0]  # an IndexError is a reply that nobody asked for
                 batch.replies.append(reply)
                 if isinstance(reply, RedisError):
