@@ -178,9 +178,9 @@ class Client:
 
     async def _scan(self, server: Server, cursor: bytes, pattern: str) -> tuple[bytes, list[bytes]]:
         deadline = time.monotonic() + self._timeout_seconds
-        words = [("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED)]
+        words = ("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED)
         try:
-            ((cursor, keys),) = await server.submit(words, deadline, writes=False).future
+            ((cursor, keys),) = await server.submit([words], deadline).future
         except NoPermissionError:
             raise StoreUnavailable("The store's user may not look for keys: ACL SETUSER it with +scan.") from None
         except (NodeLost, ResponseError) as error:

@@ -69,9 +69,9 @@ NEEDED: tuple[tuple[str, ...], ...] = (
 SOMETIMES: tuple[tuple[str, ...], ...] = (("WAIT", "1", "1"), ("WAITAOF", "1", "0", "1"))
 """What makes writes safe at some levels, on some servers."""
 
-ELSEWHERE = ("ASKING", "CLUSTER SLOTS", "CONFIG GET", "ROLE", "SCAN")
-"""Commands that are not asked about. A cluster or a sentinel's primary cannot be reached without them, CONFIG has an answer
-of its own (``durability.py``), and SCAN is for ``sash keys`` alone, which says so."""
+ELSEWHERE = ("ASKING", "CLUSTER SLOTS", "CONFIG GET", "ROLE")
+"""What is not asked about: a cluster or a sentinel's primary cannot be reached without it, and CONFIG has an answer of its
+own (``durability.py``)."""
 
 _ASKED = (*NEEDED, *SOMETIMES)
 _SHOWN = 8
