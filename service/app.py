@@ -3,7 +3,7 @@
 ::
 
     request ─ Edge ─ Litestar ─ handler ─┬─ core    (pure: counts, windows, formats)
-              key, id, deadline,         └─ store   (Conversations ─ Client ─ Lane ─ Redis or Valkey)
+              key, id, deadline,         └─ store   (Conversations ─ Client ─ Redis or Valkey)
               log line
 """
 

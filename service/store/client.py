@@ -1,18 +1,23 @@
 """The store behind one small interface, whatever its deployment: one server, Sentinel or Cluster.
 
-The client finds the slot of what it is asked, the deployment (``single.py``, ``cluster.py``) the node, and the node's
-lanes (``lanes.py``) carry the commands. A call goes to one slot, because a conversation's keys share a hash tag.
+::
+
+    Client ─┬──────────────────────── Server ─── Connection ─── Pipeline
+            └─ Cluster (slot → node) ─┘ one a node  a few each     an open socket
+
+A call is a batch of commands. The client finds the server (``cluster.py``), the server a connection (``servers.py``), and
+the batches of one tick leave in one write (``pipeline.py``). A call goes to one slot, because a conversation's keys share
+a hash tag.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from redis.crc import key_slot
 from redis.exceptions import (
     AskError,
-    BusyLoadingError,
     ClusterDownError,
     MovedError,
     NoPermissionError,
@@ -27,41 +32,28 @@ from service.problems import StoreFull, StoreUnavailable
 from service.store import datafiles
 from service.store.addresses import read_url
 from service.store.cluster import Cluster
-from service.store.commands import NOBODY, NodeLost, Observer
 from service.store.durability import Durability, Found, Level
-from service.store.nodes import Node
 from service.store.permissions import denied_call, is_denial
+from service.store.pipeline import Commands, Nobody, Observer, key_of
+from service.store.redis_parts import connect_to, key_slot, primary_of
 from service.store.scripts import SCRIPTS, Call
-from service.store.single import Single
+from service.store.servers import NodeLost, Server, Setup
 
 T = TypeVar("T")
 
 _RETRY_SECONDS = 0.1
+_WATCH_SECONDS = 0.25
 _SCANNED = 1000  # keys that are gone through in one step, in well under a millisecond
 _WAIT_SHARE = 0.4  # of the deadline: a batch may have to wait behind another, and then for itself
 _TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
-_LATER_ERRORS = (ReadOnlyError, BusyLoadingError, ClusterDownError, TryAgainError)
+_LATER_ERRORS = (ReadOnlyError, ClusterDownError, TryAgainError)
 _READING = frozenset(
-    {
-        "GET",
-        "GETRANGE",
-        "STRLEN",
-        "HGET",
-        "HMGET",
-        "HGETALL",
-        "HLEN",
-        "HEXISTS",
-        "HSCAN",
-        "LLEN",
-        "LRANGE",
-        "LINDEX",
-        "EXISTS",
-        "PTTL",
-    }
-    | {"PEXPIRETIME", "ZRANGE", "ZCARD", "ZSCORE", "SCARD", "SMEMBERS", "TIME", "PING", "INFO", "CONFIG", "ROLE"}
+    {"GET", "GETRANGE", "STRLEN", "HGET", "HMGET", "HGETALL", "HLEN", "HEXISTS", "HSCAN", "LLEN", "LRANGE", "LINDEX"}
+    | {"EXISTS", "PTTL", "PEXPIRETIME", "ZRANGE", "ZCARD", "ZSCORE", "SCARD", "SMEMBERS"}
+    | {"TIME", "PING", "INFO", "CONFIG", "ROLE"}
 )
-_READING_SCRIPTS = frozenset(script.sha for script in SCRIPTS.values() if not script.writes)
-_KEYLESS = frozenset({"PING", "SCRIPT", "INFO", "CONFIG", "TIME", "ROLE", "COMMAND"})
+_SOURCES = {script.sha: script.source for script in SCRIPTS.values()}
+_name = itemgetter(0)
 
 
 class Load(NamedTuple):
@@ -84,36 +76,57 @@ class Client:
         connections: int = 2,
         durability: Level = "fast",
         data_files: str = "",
-        observer: Observer = NOBODY,
+        observer: Observer | None = None,
     ) -> None:
-        address = read_url(url)
-        self._clustered = address.kind == "cluster"
-        self._deployment: Cluster | Single = (Cluster if self._clustered else Single)(address, timeout_seconds)
+        self._address = read_url(url)
         self._timeout_seconds = timeout_seconds
-        self._connections = connections
-        self._observer = observer
         self._data_files = data_files
-        self._durability = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE, data_files=data_files)
+        self._observer = observer or Nobody()
+        clustered = self._address.kind == "cluster"
+        loads = [("SCRIPT", "LOAD", script.source) for script in SCRIPTS.values()]
+        level = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE, data_files=data_files)
+        self._setup = Setup(connections, loads, level, self._observer, hands_back=clustered)
+        self._only: Server | None = None
+        self._cluster: Cluster | None = None
+        self._sentinel: Any = None
         self._watch: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Start the lanes. Does not wait for the store: it may come later, and readiness says so."""
-        loads = [("SCRIPT", "LOAD", script.source) for script in SCRIPTS.values()]
-        self._deployment.open(loads, self._connections, self._durability, self._observer)
+        """Begin to connect. Does not wait for the store: it may come later, and readiness says so."""
+        address, seconds = self._address, self._timeout_seconds
+        if address.kind == "cluster":
+            self._cluster = Cluster(address, seconds, self._setup)
+        elif address.kind == "sentinel":
+            connect, self._sentinel = primary_of(address, seconds)
+            self._only = Server(connect, self._setup)
+        else:
+            self._only = Server(connect_to(address, seconds), self._setup)
         self._watch = asyncio.create_task(self._watch_deadlines())
 
     async def close(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
-        await self._deployment.close()
+        for each in (self._only, self._cluster):
+            if each is not None:
+                await each.close(StoreUnavailable("The service is stopping."))
+        if self._sentinel is not None:
+            await self._sentinel.aclose()
+
+    @property
+    def _servers(self) -> list[Server]:
+        """Those that are known now."""
+        if self._cluster is not None:
+            return self._cluster.servers
+        return [] if self._only is None else [self._only]
 
     @property
     def load(self) -> Load:
         """What the store has to do for this process, and by how many connections."""
-        lanes = [lane for node in self._deployment.nodes for lane in node.lanes]
-        states = [lane.state for lane in lanes]
-        return Load(sum(lane.load for lane in lanes), *(states.count(state) for state in ("idle", "busy", "down")))
+        connections = [connection for server in self._servers for connection in server.connections]
+        states = [connection.state for connection in connections]
+        waiting = sum(connection.waiting for connection in connections)
+        return Load(waiting, *(states.count(state) for state in ("idle", "busy", "down")))
 
     @property
     def lost_files(self) -> str:
@@ -123,29 +136,20 @@ class Client:
     @property
     def servers(self) -> list[Found]:
         """What was found of each server that is connected to."""
-        return [node.found for node in self._deployment.nodes if node.found is not None]
+        return [server.found for server in self._servers if server.found is not None]
 
     async def run(self, call: Call[T]) -> T:
         """A script's result. Raises StoreUnavailable, StoreFull, and what the call raises."""
-        (reply,) = await self.replies(call)
+        (reply,) = await self._answer(call.script.name, [_words(call)], writes=call.script.writes)
         return call.read(reply)
 
     async def replies(self, *calls: Call[Any]) -> list[Any]:
         """Replies of several scripts that run in order, in one round trip, as they come; their keys share one slot."""
-        return await self._observed("+".join([call.script.name for call in calls]), self._replies(calls))
+        name = "+".join([call.script.name for call in calls])
+        writes = any(call.script.writes for call in calls)
+        return await self._answer(name, [_words(call) for call in calls], writes=writes)
 
-    async def _replies(self, calls: Sequence[Call[Any]]) -> list[Any]:
-        words = [("EVALSHA", call.script.sha, len(call.keys), *call.keys, *call.arguments) for call in calls]
-        try:
-            return await self._commands(words)
-        except NoScriptError:
-            # Somebody flushed the scripts. What ran may run again, so the whole batch does, sources and all: a load
-            # and a call by hash could have the next flush between them.
-            return await self._commands(
-                [("EVAL", call.script.source, *each[2:]) for call, each in zip(calls, words, strict=True)]
-            )
-
-    async def commands(self, words: Sequence[Sequence[Any]]) -> list[Any]:
+    async def commands(self, words: Commands) -> list[Any]:
         """Replies to plain commands. Those of one slot leave together, and run in order on one connection.
 
         Raises:
@@ -153,7 +157,9 @@ class Client:
             StorePermissionDenied: the store's user may not run a command.
             StoreFull: the server is at its memory limit.
         """
-        return await self._observed("commands", self._commands(words))
+        if not words:
+            return []
+        return await self._answer("commands", words, writes=not _READING.issuperset(map(_name, words)))
 
     async def scan(self, pattern: str) -> AsyncIterator[bytes]:
         """Every key like ``pattern``, on every node; some may come twice. It goes through all keys that there are.
@@ -161,59 +167,64 @@ class Client:
         Raises:
             StoreUnavailable: no answer before the deadline, or a user that may not ask.
         """
-        for node in await self._deployment.primaries():
+        for server in await self._primaries():
             cursor = b"0"
             while True:
-                words = ("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED)
-                try:
-                    ((cursor, keys),) = await node.send([words], time.monotonic() + self._timeout_seconds, writes=False)
-                except NoPermissionError:
-                    raise StoreUnavailable(
-                        "The store's user may not look for keys: ACL SETUSER it with +scan."
-                    ) from None
-                except (NodeLost, ResponseError) as error:
-                    raise StoreUnavailable("The store cannot serve now; try again.") from error
+                cursor, keys = await self._scan(server, cursor, pattern)
                 for key in keys:
                     yield key
                 if int(cursor) == 0:
                     break
 
-    async def _observed(self, call: str, answer: Coroutine[Any, Any, list[Any]]) -> list[Any]:
-        started, failed = time.perf_counter(), True
+    async def _scan(self, server: Server, cursor: bytes, pattern: str) -> tuple[bytes, list[bytes]]:
+        deadline = time.monotonic() + self._timeout_seconds
+        words = ("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED)
         try:
-            replies = await answer
+            ((cursor, keys),) = await server.submit([words], deadline).future
+        except NoPermissionError:
+            raise StoreUnavailable("The store's user may not look for keys: ACL SETUSER it with +scan.") from None
+        except (NodeLost, ResponseError) as error:
+            raise StoreUnavailable("The store cannot serve now; try again.") from error
+        return cursor, keys
+
+    async def _primaries(self) -> list[Server]:
+        """The servers that have all keys between them."""
+        return self._servers if self._cluster is None else await self._cluster.primaries()
+
+    async def _answer(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
+        started, failed = time.monotonic(), True
+        send = self._send if self._cluster is None else self._send_by_slot
+        try:
+            replies = await send(words, started + self._timeout_seconds, writes=writes)
             failed = False
         finally:
-            self._observer.answered(call, time.perf_counter() - started, failed=failed)
+            self._observer.answered(call, time.monotonic() - started, failed=failed)
         return replies
 
-    async def _commands(self, words: Sequence[Sequence[Any]]) -> list[Any]:
-        if not self._clustered:
-            return await self._send(None, words)
+    async def _send_by_slot(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
+        """Replies to commands of any number of slots, in their order."""
         slots = _slots(words)
         groups = {slot: [i for i, each in enumerate(slots) if each == slot] for slot in slots}
-        if len(groups) == 1:
-            return await self._send(slots[0], words)
-        parts = [self._send(slot, [words[i] for i in places]) for slot, places in groups.items()]
+        parts = [self._send([words[i] for i in places], deadline, writes=writes) for places in groups.values()]
         replies: list[Any] = [None] * len(words)
         for places, part in zip(groups.values(), await asyncio.gather(*parts), strict=True):
             for place, reply in zip(places, part, strict=True):
                 replies[place] = reply
         return replies
 
-    async def _send(self, slot: int | None, words: Sequence[Sequence[Any]]) -> list[Any]:
+    async def _send(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
         """Ask until there is an answer or the deadline."""
-        deadline = time.monotonic() + self._timeout_seconds
-        writes = not all(self._only_reads(each) for each in words)
-        asked: Node | None = None
+        asked: Server | None = None
         while True:
             try:
                 if asked is not None:
                     return await _ask(asked, words, deadline, writes=writes)
-                node = await self._deployment.node(slot)
-                return await node.send(words, deadline, writes=writes)
+                server = self._only or self._find(words)
+                return await server.submit(words, deadline, writes=writes).future
+            except NoScriptError:
+                words, asked, pause = _with_sources(words), None, 0.0
             except (MovedError, AskError, NodeLost) as error:
-                asked, pause = await self._deployment.redirect(error)
+                asked, pause = await self._redirect(error)
             except ResponseError as error:
                 _raise_unless_later(error)
                 asked, pause = None, _RETRY_SECONDS
@@ -221,16 +232,38 @@ class Client:
                 raise StoreUnavailable("The store cannot serve now; try again.")
             await asyncio.sleep(pause)
 
-    def _only_reads(self, words: Sequence[Any]) -> bool:
-        return words[1] in _READING_SCRIPTS if words[0] == "EVALSHA" else words[0] in _READING
+    def _find(self, words: Commands) -> Server:
+        """The server of a cluster that serves the commands' slot."""
+        if self._cluster is None:
+            raise StoreUnavailable("The service is starting.")
+        return self._cluster.find(_slot(words))
+
+    async def _redirect(self, error: Exception) -> tuple[Server | None, float]:
+        if self._cluster is None:
+            raise StoreUnavailable("The store is a cluster: write redis+cluster:// in SASH_REDIS_URL.") from error
+        return await self._cluster.redirect(error)
 
     async def _watch_deadlines(self) -> None:
         while True:
-            await asyncio.sleep(min(0.25, self._timeout_seconds / 4))
+            await asyncio.sleep(min(_WATCH_SECONDS, self._timeout_seconds / 4))
             now = time.monotonic()
-            for node in self._deployment.nodes:
-                node.expire(now)
-                node.inspect_when_due(now, self._timeout_seconds)
+            for server in self._servers:
+                server.expire(now)
+                server.inspect_when_due(now, self._timeout_seconds)
+
+
+def _words(call: Call[Any]) -> tuple[Any, ...]:
+    script, keys, arguments, _ = call
+    return ("EVALSHA", script.sha, len(keys), *keys, *arguments)
+
+
+def _with_sources(words: Commands) -> Commands:
+    """The same calls, each script with its source in place of its hash, because somebody flushed the scripts.
+
+    What ran may run again, so the whole batch does, sources and all: a load and a call by hash could have the next flush
+    between them.
+    """
+    return [("EVAL", _SOURCES[each[1]], *each[2:]) if each[0] == "EVALSHA" else each for each in words]
 
 
 def _raise_unless_later(error: ResponseError) -> None:
@@ -243,15 +276,21 @@ def _raise_unless_later(error: ResponseError) -> None:
         raise error
 
 
-def _slots(words: Sequence[Sequence[Any]]) -> list[int]:
+def _slots(words: Commands) -> list[int]:
     """The slot of each command; one without a key goes where the first with a key goes."""
-    keys = [None if each[0] in _KEYLESS else each[3] if each[0] in {"EVALSHA", "EVAL"} else each[1] for each in words]
-    found = [None if key is None else key_slot(key.encode() if isinstance(key, str) else key) for key in keys]
-    first = next((slot for slot in found if slot is not None), 0)
-    return [first if slot is None else slot for slot in found]
+    first = _slot(words)
+    return [first if key_of([each]) is None else _slot([each]) for each in words]
 
 
-async def _ask(node: Node, words: Sequence[Sequence[Any]], deadline: float, *, writes: bool) -> list[Any]:
+def _slot(words: Commands) -> int:
+    """The slot of the first command with a key; any, where none has one."""
+    key = key_of(words)
+    return key_slot(key.encode() if isinstance(key, str) else key) if key is not None else 0
+
+
+async def _ask(server: Server, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
     """Ask a node that is taking the slot over: each command says that it knows."""
-    replies = await node.send([part for each in words for part in (("ASKING",), each)], deadline, writes=writes)
+    replies = await server.submit(
+        [part for each in words for part in (("ASKING",), each)], deadline, writes=writes
+    ).future
     return replies[1::2]

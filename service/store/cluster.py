@@ -1,166 +1,162 @@
 """A cluster: which node serves a slot, and what to do when the answer was wrong.
 
-redis-py's ``NodesManager`` keeps the map: it parses CLUSTER SLOTS, tries the nodes in turn, and moves a slot when a node
-says MOVED. Connections and commands are our own lanes', for the reasons in ``lanes.py``.
-
-The map is read again when a node is lost or a slot moved, by one task at a time and at most twice a second, however
-many requests notice: a fail-over must not become a storm on the nodes that are left.
+The map of slots is read again when a node is lost or a slot moved, by one task at a time and at most twice a second,
+however many requests notice: a fail-over must not become a storm on the nodes that are left.
 """
 
 import asyncio
+import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from redis.asyncio.cluster import ClusterNode, NodesManager
-from redis.cluster import PRIMARY
-from redis.crc import REDIS_CLUSTER_HASH_SLOTS
-from redis.exceptions import AskError, MovedError, NoPermissionError, RedisClusterException, RedisError
+from redis.exceptions import AskError, MovedError, NoPermissionError, RedisError, ResponseError
 
 from service.problems import StoreUnavailable
-from service.store.addresses import Address, connection_options
-from service.store.commands import NOBODY, NodeLost, Observer
-from service.store.durability import Durability
-from service.store.nodes import Node
-from service.store.permissions import denial_behind, denied_call
+from service.store.addresses import Address
+from service.store.permissions import denied_call
+from service.store.redis_parts import ask, connect_to
+from service.store.servers import NodeLost, Server, Setup
 
+Place = tuple[str, int]
+
+SLOTS = 16384
 _REFRESH_SECONDS = 0.5
 _LOST_SECONDS = 0.1
 _MAP_SECONDS = 1.0  # CLUSTER SLOTS is a small answer out of memory; another node is asked when it does not come
 
 
 class Cluster:
-    """The deployment where each slot has its node."""
+    """The nodes of a cluster, each with its connections, and the map of slots."""
 
-    def __init__(self, address: Address, timeout_seconds: float) -> None:
+    def __init__(self, address: Address, timeout_seconds: float, setup: Setup) -> None:
         self._address = address
-        self._options = connection_options(address, timeout_seconds)
-        self._map = self._new_map()
-        self._nodes: dict[tuple[str, int], Node] = {}
-        self._prepare: tuple[Sequence[Any], ...] = ()
-        self._connections = 1
-        self._durability = Durability("fast", wait_seconds=1)
-        self._observer: Observer = NOBODY
-        self._refreshing: asyncio.Task[None] | None = None
+        self._timeout_seconds = timeout_seconds
+        self._setup = setup
+        self._servers: dict[Place, Server] = {}
+        self._slots: dict[int, Place] = {}
+        self._known: set[Place] = set()
         self._refreshed = 0.0
         self._unread: NoPermissionError | None = None  # why the map could not be read
+        self._refreshing = asyncio.create_task(self._refresh())
         self.refreshes = 0
 
-    def open(
-        self,
-        prepare: Iterable[Sequence[Any]],
-        connections: int,
-        durability: Durability,
-        observer: Observer = NOBODY,
-    ) -> None:
-        """Remember how to make lanes; nodes get theirs when the first command goes there."""
-        self._prepare, self._connections, self._durability = tuple(prepare), connections, durability
-        self._observer = observer
-        self.refresh()
-
     @property
-    def nodes(self) -> list[Node]:
-        return list(self._nodes.values())
+    def servers(self) -> list[Server]:
+        return list(self._servers.values())
 
-    async def node(self, slot: int | None) -> Node:
-        """Who serves the slot. Raises StoreUnavailable while nobody knows."""
-        if not self._map.slots_cache:
-            await asyncio.shield(self.refresh())
-            if self._unread is not None:
-                raise denied_call(self._unread)
-        try:
-            found = self._map.get_node_from_slot(slot or 0)
-        except (KeyError, RedisClusterException):
-            self.refresh()
-            raise NodeLost("no node of the cluster serves the slot") from None
-        return self._lanes((found.host, int(found.port)))
+    def find(self, slot: int) -> Server:
+        """Who serves the slot. Raises NodeLost while nobody does."""
+        place = self._slots.get(slot)
+        if place is None:
+            raise NodeLost("no node of the cluster serves the slot")
+        return self._server(place)
 
-    async def primaries(self) -> list[Node]:
+    async def primaries(self) -> list[Server]:
         """Those that have all keys between them. Raises StoreUnavailable while some slot has no node."""
         await asyncio.shield(self.refresh())
-        if len(self._map.slots_cache) < REDIS_CLUSTER_HASH_SLOTS:
+        if len(self._slots) < SLOTS:
             raise StoreUnavailable("A part of the cluster has no node now; try again.")
-        found = self._map.get_nodes_by_server_type(PRIMARY)
-        return [self._lanes((node.host, int(node.port))) for node in found]
+        return [self._server(place) for place in sorted(set(self._slots.values()))]
 
-    async def redirect(self, error: Exception) -> tuple[Node | None, float]:
+    async def redirect(self, error: Exception) -> tuple[Server | None, float]:
         """Who is to be asked next, if not the slot's own node, and after how many seconds.
 
         MOVED is believed at once, and the whole map is read soon, because slots rarely move alone. ASK names a node that
-        is taking the slot over and may have the key already. A node that is lost needs a map without it.
+        is taking the slot over and may have the key already. A node that is lost needs a map without it. Raises
+        StorePermissionDenied where the map may not be read.
         """
         match error:
             case MovedError():
-                if self._map.slots_cache:
-                    await self._map.move_slot(error)
+                self._slots[error.slot_id] = (error.host, error.port)
                 self.refresh()
                 return None, 0.0
             case AskError():
-                return self._lanes((error.host, int(error.port))), 0.0
+                return self._server((error.host, error.port)), 0.0
             case _:
-                self.refresh()
-                return None, _LOST_SECONDS
+                return None, await self._without_node()
+
+    async def _without_node(self) -> float:
+        """Seconds to wait for a map that has the slot; none where there was no map at all."""
+        known = bool(self._slots)
+        refreshing = self.refresh()
+        if known:
+            return _LOST_SECONDS
+        await asyncio.shield(refreshing)
+        if self._unread is not None:
+            raise denied_call(self._unread)
+        return 0.0 if self._slots else _LOST_SECONDS
 
     def refresh(self) -> "asyncio.Task[None]":
         """Read the map again, unless somebody does; the task that does it."""
-        if self._refreshing is None or self._refreshing.done():
+        if self._refreshing.done():
             self._refreshing = asyncio.create_task(self._refresh())
         return self._refreshing
 
     async def _refresh(self) -> None:
         await asyncio.sleep(max(0.0, self._refreshed + _REFRESH_SECONDS - time.monotonic()))
         self.refreshes += 1
-        try:
-            await self._map.initialize()
-            self._unread = None
-        except (RedisClusterException, RedisError, OSError) as error:
-            self._unread = denial_behind(error)
-            # Nobody answered whom we know: begin again from the addresses that the operator gave.
-            old, self._map = self._map, self._new_map()
-            self._map.slots_cache = old.slots_cache
-            await _forget(old)
+        ranges = await self._read()
         self._refreshed = time.monotonic()
-        for primary in self._map.get_nodes_by_server_type(PRIMARY):
-            self._lanes((primary.host, int(primary.port)))  # each is judged before the first request comes to it
-        known = {(node.host, int(node.port)) for node in self._map.nodes_cache.values()}
-        if known:
-            gone = [place for place in self._nodes if place not in known]
-            leaving = [self._nodes.pop(place) for place in gone]
-            await asyncio.gather(*(node.close(NodeLost("the node left the cluster")) for node in leaving))
+        if ranges:
+            self._slots = {slot: places[0] for first, last, places in ranges for slot in range(first, last + 1)}
+            self._known = {place for _, _, places in ranges for place in places}
+            for place in set(self._slots.values()):
+                self._server(place)  # each is judged before the first request comes to it
+            gone = [self._servers.pop(place) for place in set(self._servers) - self._known]
+            await asyncio.gather(*(server.close(NodeLost("the node left the cluster")) for server in gone))
 
-    def _lanes(self, place: tuple[str, int]) -> Node:
-        node = self._nodes.get(place)
-        if node is None:
-            known = ClusterNode(*place, **self._options)
+    async def _read(self) -> list["Range"]:
+        """The widest map that a node gives: nodes that are known first, then those that the operator named."""
+        widest: list[Range] = []
+        self._unread = None
+        for place in (*random.sample(sorted(self._known), len(self._known)), *self._address.hosts):
+            try:
+                async with asyncio.timeout(_MAP_SECONDS):
+                    found = await self._ask(place)
+            except NoPermissionError as error:
+                self._unread = error
+            except (RedisError, OSError):
+                continue
+            else:
+                widest = max(widest, found, key=_width)
+            if _width(widest) == SLOTS:
+                break
+        return widest
 
-            def connect() -> Any:
-                return known.connection_class(**known.connection_kwargs)
+    async def _ask(self, place: Place) -> list["Range"]:
+        connection = await connect_to(self._address, _MAP_SECONDS, place)()
+        try:
+            (reply,) = await ask(connection, [("CLUSTER", "SLOTS")])
+        finally:
+            await connection.disconnect(nowait=True)
+        if isinstance(reply, ResponseError):
+            raise reply
+        return [_range(each, place[0]) for each in reply]
 
-            node = self._nodes[place] = Node(
-                connect,
-                self._prepare,
-                self._durability,
-                connections=self._connections,
-                hands_back=True,
-                observer=self._observer,
-            )
-        return node
+    def _server(self, place: Place) -> Server:
+        server = self._servers.get(place)
+        if server is None:
+            connect = connect_to(self._address, self._timeout_seconds, place)
+            server = self._servers[place] = Server(connect, self._setup)
+        return server
 
-    def _new_map(self) -> NodesManager:
-        options = {**self._options, "socket_timeout": _MAP_SECONDS, "socket_connect_timeout": _MAP_SECONDS}
-        seeds = [ClusterNode(host, port, **options) for host, port in self._address.hosts]
-        return NodesManager(seeds, require_full_coverage=False, connection_kwargs=options)
-
-    async def close(self) -> None:
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            await asyncio.gather(self._refreshing, return_exceptions=True)
-        why = StoreUnavailable("The service is stopping.")
-        await asyncio.gather(*(node.close(why) for node in self._nodes.values()))
-        self._nodes = {}
-        await _forget(self._map)
+    async def close(self, why: Exception) -> None:
+        self._refreshing.cancel()
+        await asyncio.gather(self._refreshing, return_exceptions=True)
+        await asyncio.gather(*(server.close(why) for server in self._servers.values()))
+        self._servers = {}
 
 
-async def _forget(nodes: NodesManager) -> None:
-    for kept in ("nodes_cache", "startup_nodes"):
-        await nodes.aclose(kept)
+Range = tuple[int, int, list[Place]]
+"""First and last slot, and who has them, the primary first."""
+
+
+def _range(entry: Sequence[Any], asked: str) -> Range:
+    """A line of CLUSTER SLOTS. A node that does not know its own host is called as it was when it was asked."""
+    first, last, *nodes = entry
+    return first, last, [((host or b"").decode() or asked, int(port)) for host, port, *_ in nodes]
+
+
+def _width(ranges: Sequence[Range]) -> int:
+    return sum(last - first + 1 for first, last, _ in ranges)

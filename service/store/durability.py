@@ -56,8 +56,8 @@ class Barrier(msgspec.Struct, frozen=True):
     least: tuple[int, ...]
 
     def reached(self, replies: Sequence[Any]) -> bool:
-        """Whether enough said yes: this server's disk for WAITAOF, replicas for WAIT."""
-        counts = [reply[0] if isinstance(reply, list) else reply for reply in replies]
+        """Whether enough said yes, by the last replies: this server's disk for WAITAOF, replicas for WAIT."""
+        counts = [reply[0] if isinstance(reply, list) else reply for reply in replies[-len(self.least) :]]
         return all(count >= least for count, least in zip(counts, self.least, strict=True))
 
 
@@ -96,8 +96,6 @@ class Durability:
         self.level = level
         self._wait_ms = max(1, int(wait_seconds * 1000))
         self._data_files = data_files
-        self.latest: Found | None = None
-        """What was found last; None before the first answer."""
 
     def judge(self, replies: Sequence[Any]) -> Found:
         """What a server's answers to INSPECT mean for the level; an answer may be the error that came instead."""
@@ -107,8 +105,7 @@ class Durability:
         refusal = evicts(_lines(memory)) or datafiles.missing(self._data_files) or found.refusal
         waits = {words[0] for words in found.barrier.words} if found.barrier else ()
         denied = denied_commands(check, sometimes=waits)
-        self.latest = msgspec.structs.replace(found, refusal=refusal, denied=denied)
-        return self.latest
+        return msgspec.structs.replace(found, refusal=refusal, denied=denied)
 
     def _sync(self, settings: dict[str, str] | None, persistence: dict[str, str], *, trusted: bool) -> Found:
         """What makes a turn as safe as the level asks."""

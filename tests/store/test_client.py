@@ -7,20 +7,23 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
-from conftest import kill, opened
-from redis.exceptions import ResponseError
+from conftest import ROOT, kill, opened
+from redis.exceptions import MovedError, ResponseError
 from store.entries import said, texts_of
 from store.relay import relayed
 
 from service.problems import StoreUnavailable
+from service.store.addresses import read_url
 from service.store.client import Client
 from service.store.embedded import EmbeddedStore
 from service.store.layout import life_of
+from service.store.redis_parts import NOT_ENOUGH_DATA, ask, connect_to, key_slot, take_over
 from service.store.scripts import SCRIPTS
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
@@ -68,6 +71,12 @@ async def test_commands_of_one_call_run_in_order(store: EmbeddedStore) -> None:
         assert await client.commands([("EXISTS", key)]) == [0]
 
 
+async def test_a_call_without_commands_asks_nothing(store: EmbeddedStore) -> None:
+    """No commands have no replies."""
+    async with connected(store.url) as client:
+        assert await client.commands([]) == []
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_cancelled_requests_shift_no_reply(store: EmbeddedStore, seed: int) -> None:
     """Requests are cancelled at random moments; whoever stays gets the answer to its own question, always."""
@@ -113,6 +122,34 @@ async def test_a_cancelled_request_does_not_hold_the_next(store: EmbeddedStore) 
 
         assert await echo(client, "next") == "next"
         assert (await slow, waiting.cancelled()) == ([None], True)
+
+
+async def test_a_call_that_is_half_answered_is_asked_again(store: EmbeddedStore, tmp_path: Path) -> None:
+    """The connection is lost between two replies of a call: all of its commands are asked again, and those behind it."""
+    async with relayed(store.url, tmp_path) as (relay, url), connected(url) as client:
+        half = asyncio.create_task(client.commands([("ECHO", "first"), ("BLPOP", "t{none}", "0.3"), ("ECHO", "last")]))
+        behind = asyncio.create_task(echo(client, "behind"))
+        await asyncio.sleep(0.1)
+        await relay.close()
+
+        assert await half == [b"first", None, b"last"]
+        assert (await behind, relay.connections) == ("behind", 2)
+
+
+async def test_a_connection_that_cannot_be_made_holds_nobody(tmp_path: Path) -> None:
+    """The server takes no more connections: calls wait for one that there is, though it is busy."""
+    with (
+        EmbeddedStore(tmp_path, fsync="everysec") as store,
+        redis.Redis.from_url(store.url) as admin,
+    ):
+        admin.config_set("maxclients", 2)
+        async with connected(store.url, connections=2, timeout_seconds=1) as client:
+            assert (client.load.idle, client.load.down) == (1, 1)
+            slow = asyncio.create_task(client.commands([("BLPOP", "t{none}", "0.2")]))
+            await asyncio.sleep(0.05)
+
+            assert await echo(client, "next") == "next"
+            assert await slow == [None]
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -270,6 +307,26 @@ async def test_what_cannot_be_sent_harms_nobody(store: EmbeddedStore) -> None:
         with pytest.raises((UnicodeEncodeError, StoreUnavailable)):
             await bad
         assert await echo(client, "later") == "later"
+
+
+async def test_the_private_parts_of_redis_py_are_what_we_take_them_for(store: EmbeddedStore) -> None:
+    """Those that service/store/redis_parts.py lists; whoever upgrades redis-py looks there first."""
+    pinned = {line for line in (ROOT / "pyproject.toml").read_text().split('"') if line.startswith("redis[")}
+    assert pinned == {f"redis[hiredis]=={version('redis')}"}
+    connection = await connect_to(read_url(store.url), 1)()
+    try:
+        pong, error = await ask(connection, [("PING",), ("NONE",)])
+        assert (pong, type(error)) == (b"PONG", ResponseError)
+        transport, reader = take_over(connection)
+        assert callable(transport.set_protocol)
+        assert reader.gets() is NOT_ENOUGH_DATA
+        reader.feed(b"-MOVED 7 there:1\r\n-LOADING\r\n+OK\r\n")
+        moved, loading = reader.gets(), reader.gets()
+        assert (type(moved), moved.slot_id, moved.host, moved.port) == (MovedError, 7, "there", 1)
+        assert (isinstance(loading, redis.ConnectionError), reader.gets()) == (True, b"OK")
+    finally:
+        await connection.disconnect(nowait=True)
+    assert key_slot(b"sash:{t/c}:log") == key_slot(b"t/c") == 3797
 
 
 def test_scripts_say_what_they_do() -> None:

@@ -252,6 +252,42 @@ async def test_commands_of_several_slots_are_answered_in_their_order(cluster: Cl
     assert replies == [f"t/m{i}".encode() for i in range(20)]
 
 
+async def test_keys_are_found_on_every_node(cluster: Cluster) -> None:
+    """A scan goes through all primaries."""
+    keys = [f"sash:{{scan/{number}}}:x" for number in range(12)]
+    assert len({cluster.primary_of(key_slot(key.encode())).port for key in keys}) == 3
+    async with opened(cluster.url) as (client, _):
+        await client.commands([("SET", key, "1") for key in keys])
+        found = {key.decode() async for key in client.scan("sash:{scan/*")}
+        await client.commands([("UNLINK", key) for key in keys])
+    assert found == set(keys)
+
+
+@pytest.mark.parametrize("key", ["sash:{barrier/1}:x", "sash:barrier-1", "sash:barrier-2", "sash:barrier-3"])
+async def test_a_replicated_write_on_a_cluster_is_acknowledged(cluster: Cluster, key: str) -> None:
+    """What waits for the replica goes to the slot of the write, whether its key has a tag or not."""
+    async with opened(cluster.url, timeout_seconds=2, durability="replicated") as (client, _):
+        assert await client.commands([("SET", key, "1")]) == [b"OK"]
+        assert await client.commands([("UNLINK", key)]) == [1]
+
+
+async def test_a_replicated_write_to_a_slot_on_its_way_is_acknowledged(cluster: Cluster) -> None:
+    """The node that takes the slot over is asked, and waits for its own replica."""
+    slot = key_slot(b"barrier/moving")
+    source = cluster.primary_of(slot)
+    target = next(each for each in cluster.primaries() if each is not source)
+    here, there = source.connect(), target.connect()
+    there.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", here.execute_command("CLUSTER MYID"))
+    here.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", there.execute_command("CLUSTER MYID"))
+    try:
+        async with opened(cluster.url, timeout_seconds=2, durability="replicated") as (client, _), asyncio.timeout(5):
+            assert await client.commands([("SET", "sash:{barrier/moving}:x", "1")]) == [b"OK"]
+            assert await client.commands([("UNLINK", "sash:{barrier/moving}:x")]) == [1]
+    finally:
+        there.execute_command("CLUSTER SETSLOT", slot, "STABLE")
+        here.execute_command("CLUSTER SETSLOT", slot, "STABLE")
+
+
 async def keep_talking(
     conversations: Conversations, names: list[str], until: Callable[[], bool]
 ) -> tuple[int, list[tuple[str, str, float]]]:
@@ -291,7 +327,7 @@ async def test_a_slot_that_moves_under_load_costs_no_error(cluster: Cluster) -> 
         await asyncio.sleep(0.3)
         stop.set()
         done, failed = await talking
-        refreshes = client._deployment.refreshes  # type: ignore[union-attr]
+        refreshes = client._cluster.refreshes  # type: ignore[union-attr]
         await asyncio.gather(*(conversations.erase("t", name, if_match="") for name in names))
     assert failed == []
     assert done > 100

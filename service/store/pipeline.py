@@ -1,0 +1,228 @@
+"""Batches of commands on one socket: written together, answered in order.
+
+A request never touches the socket. When it is cancelled its future is dropped and its replies are read and thrown away,
+so that no later request can be handed them (redis-py issues 2624, 2641, 2665: in March 2023 people were shown other
+people's chats).
+
+Where writes must be safe before they are acknowledged, a barrier follows those of one write: commands that wait until
+they are. Their replies are held until then. Nothing is written meanwhile; what comes in shares the next barrier, so that
+a slow disk costs a wait for each write of many batches and not for each turn.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from hiredis import pack_command
+from redis.exceptions import ConnectionError, RedisError  # noqa: A004 - redis' own
+
+from service.problems import StoreUnavailable
+from service.store.durability import Barrier
+from service.store.redis_parts import NOT_ENOUGH_DATA, Socket
+
+Commands = Sequence[tuple[Any, ...]]
+
+KEYLESS = frozenset({"PING", "SCRIPT", "INFO", "CONFIG", "TIME", "ROLE", "COMMAND", "ASKING"})
+_TOUCH = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'PX', 1)"  # an erasure is never refused
+
+
+class Observer(Protocol):
+    """Whoever counts what the store is asked; told on the event loop, so it must be quick."""
+
+    def sent(self, commands: int) -> None:
+        """So many commands left in one write."""
+
+    def answered(self, call: str, seconds: float, *, failed: bool) -> None:
+        """A call, named by its scripts, was answered or given up."""
+
+    def reconnected(self) -> None:
+        """A connection was lost, or could not be made."""
+
+
+class Nobody:
+    """Counts nothing."""
+
+    def sent(self, commands: int) -> None:
+        pass
+
+    def answered(self, call: str, seconds: float, *, failed: bool) -> None:
+        pass
+
+    def reconnected(self) -> None:
+        pass
+
+
+class Batch(msgspec.Struct, eq=False):
+    """The commands of one caller, which run in order on one connection, and their replies as they come.
+
+    ``future`` gets the list of replies when the last is here, or the first error among them.
+    """
+
+    commands: Commands
+    packed: bytes
+    future: "asyncio.Future[list[Any]]"
+    deadline: float
+    """Monotonic seconds."""
+    writes: bool = False
+    expected: int = 1
+    """Replies."""
+    replies: list[Any] = []
+    error: Exception | None = None
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def again(self) -> None:
+        """Forget the replies: the batch is sent again, on another connection."""
+        self.replies, self.error = [], None
+
+
+def make_batch(loop: asyncio.AbstractEventLoop, commands: Commands, deadline: float, *, writes: bool = False) -> Batch:
+    """A batch to be sent. Raises UnicodeError or TypeError where a command cannot be written."""
+    expected = len(commands)
+    packed = pack_command(commands[0]) if expected == 1 else b"".join([pack_command(words) for words in commands])
+    return Batch(commands, packed, loop.create_future(), deadline, writes, expected)
+
+
+def key_of(commands: Commands) -> Any:
+    """The first key among commands; None when there is none."""
+    for words in commands:
+        if words[0] not in KEYLESS:
+            return words[3] if words[0] in {"EVALSHA", "EVAL"} else words[1]
+    return None
+
+
+class Pipeline(asyncio.Protocol):
+    """One socket for as long as it is open.
+
+    ``lost`` gets the reason when it is closed. ``free`` is called when batches may be written again.
+    """
+
+    def __init__(self, socket: Socket, barrier: Barrier | None, observer: Observer, free: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport, self._reader = socket
+        self.barrier = barrier
+        self.sent: deque[Batch] = deque()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+        self._observer = observer
+        self._free = free
+        self.full = False
+        """Whether the server does not take what was written already; nothing may be written."""
+        self.guard: Batch | None = None
+        """The barrier that the server is at; nothing may be written."""
+        self._held: list[Batch] = []
+        self._transport.set_protocol(self)
+        self._transport.resume_reading()  # type: ignore[attr-defined] # a stream may have had enough
+
+    @property
+    def unanswered(self) -> list[Batch]:
+        """Batches that are not answered, or not yet safe, in the order of their coming."""
+        return [*self._held, *(batch for batch in self.sent if batch is not self.guard)]
+
+    def write(self, queue: deque[Batch]) -> None:
+        """Send all batches of a queue in one write, but for those that nobody waits for."""
+        packed, commands, writing = [], 0, None
+        while queue:
+            batch = queue.popleft()
+            if not batch.future.done():
+                packed.append(batch.packed)
+                commands += batch.expected
+                self.sent.append(batch)
+                if batch.writes:
+                    writing = batch
+        if not packed:
+            return
+        self._observer.sent(commands)
+        if writing is not None and self.barrier is not None:
+            packed.append(self._guard(writing, self.barrier))
+        self._transport.write(b"".join(packed))
+
+    def _guard(self, writing: Batch, barrier: Barrier) -> bytes:
+        """The barrier behind batches that write, of which ``writing`` is one, to be sent."""
+        self.guard = make_batch(self._loop, _barrier_behind(writing.commands, barrier), self.sent[-1].deadline)
+        self.sent.append(self.guard)
+        return self.guard.packed
+
+    def data_received(self, data: bytes) -> None:
+        reader, sent = self._reader, self.sent
+        try:
+            reader.feed(data)
+            while (reply := reader.gets()) is not NOT_ENOUGH_DATA:
+                batch = sent[0]  # an IndexError is a reply that nobody asked for
+                batch.replies.append(reply)
+                if isinstance(reply, RedisError):
+                    _note(batch, reply)
+                if len(batch.replies) == batch.expected:
+                    sent.popleft()
+                    self._answered(batch)
+        except Exception as error:  # noqa: BLE001 - no reply after one that cannot be read is anybody's
+            self._end(error)
+
+    def _answered(self, batch: Batch) -> None:
+        """Give the batch's replies to whoever waits for them, unless they are not safe yet."""
+        if batch is self.guard:
+            self._release(batch)
+        elif batch.error is not None:
+            batch.fail(batch.error)
+        elif batch.writes and self.guard is not None:
+            self._held.append(batch)
+        elif not batch.future.done():
+            batch.future.set_result(batch.replies)
+
+    def _release(self, waited: Batch) -> None:
+        """Give out the replies that a barrier held, or say that they are not safe."""
+        failure, held = waited.error, self._held
+        if failure is None and self.barrier is not None and not self.barrier.reached(waited.replies):
+            failure = StoreUnavailable(
+                "The turn is stored, but not as safely as it must be yet: send it again with the same ids to be sure."
+            )
+        self.guard, self._held = None, []
+        for batch in held:
+            batch.error = failure
+            self._answered(batch)
+        self._free()
+
+    def pause_writing(self) -> None:
+        self.full = True
+
+    def resume_writing(self) -> None:
+        self.full = False
+        self._free()
+
+    def eof_received(self) -> None:
+        self._end(ConnectionResetError("the server closed the connection"))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(error or ConnectionResetError("the connection was closed"))
+
+    def abort(self) -> None:
+        """Close the socket at once: a polite close may wait for ever."""
+        self._transport.abort()
+
+    def _end(self, error: Exception) -> None:
+        if not self.lost.done():
+            self.lost.set_exception(error)
+        self.abort()
+
+
+def _note(batch: Batch, error: RedisError) -> None:
+    """Keep the first error among a batch's replies. Raises what says that the connection is of no use."""
+    if isinstance(error, ConnectionError):
+        raise error
+    batch.error = batch.error or error
+
+
+def _barrier_behind(written: Commands, barrier: Barrier) -> Commands:
+    """A barrier's commands behind those that write.
+
+    The first is a small write of its own, because WAIT counts from the connection's last write: without it, a turn that
+    was stored over a lost connection and is sent again would be acknowledged although no replica has it.
+    """
+    key = str(key_of(written))
+    tag = key.partition("{")[2].partition("}")[0] or key  # for a key without a tag, the same slot too
+    touch = ("EVAL", _TOUCH, 1, f"sash:{{{tag}}}:barrier")
+    asking = [("ASKING",)] if written[0][0] == "ASKING" else []  # the slot is on its way from node to node
+    return [*asking, touch, *barrier.words]

@@ -1,0 +1,110 @@
+"""What the service uses of redis-py: it connects, logs in and reads addresses; after that the socket is ours.
+
+Private or undocumented parts, all of them used here and in ``addresses.py`` (``parse_url``), and the reason why
+pyproject.toml pins redis-py exactly. A test touches each, so that an upgrade that changes one fails.
+
+=======================  ==========================================================================================
+``NOT_ENOUGH_DATA``      what the reader of replies gives while the next reply is incomplete
+``connection._parser``   holds the reader (``_reader``), which makes redis-py's exceptions of error replies
+``connection._writer``   holds the transport; redis-py reads through a stream, a task and a timeout for each reply,
+                         where ``pipeline.py`` takes many replies in one call
+``redis.crc.key_slot``   the slot of a key in a cluster
+=======================  ==========================================================================================
+"""
+
+from asyncio import WriteTransport
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from hiredis import Reader, pack_command
+from redis._parsers.hiredis import NOT_ENOUGH_DATA
+from redis.asyncio import Connection
+from redis.asyncio.sentinel import Sentinel
+from redis.crc import key_slot
+from redis.exceptions import ConnectionError, ResponseError  # noqa: A004 - redis' own
+
+from service.store.addresses import Address, connection_options
+
+__all__ = ["NOT_ENOUGH_DATA", "Connect", "Socket", "ask", "connect_to", "key_slot", "primary_of", "take_over"]
+
+Connect = Callable[[], Awaitable[Connection]]
+"""Connects to one server, and logs in. Raises RedisError, OSError."""
+
+_SENTINEL_SECONDS = 0.5  # a sentinel is near and does nothing else; the next one is asked when it does not answer
+_POOL_OPTIONS = {"connection_class", "max_connections", "timeout"}  # a URL may have them; a connection takes none
+
+
+class Socket(NamedTuple):
+    """A connection's socket and the reader of its replies."""
+
+    transport: WriteTransport
+    reader: Reader
+
+
+def take_over(connection: Connection) -> Socket:
+    """The socket of a connection, which redis-py leaves alone from now on but for closing it."""
+    writer, parser = connection._writer, connection._parser  # noqa: SLF001 - see above
+    if writer is None:
+        raise ConnectionError("the connection was closed")
+    return Socket(writer.transport, parser._reader)  # type: ignore[attr-defined] # noqa: SLF001 - see above
+
+
+async def ask(connection: Connection, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Replies to commands on a connection that was not taken over; an error that a server answers is a reply."""
+    await connection.send_packed_command([pack_command(words) for words in commands])
+    return [await _reply(connection) for _ in commands]
+
+
+async def _reply(connection: Connection) -> Any:
+    try:
+        return await connection.read_response(disable_decoding=True)
+    except ResponseError as error:
+        return error
+
+
+def connect_to(address: Address, timeout_seconds: float, place: tuple[str, int] | None = None) -> Connect:
+    """What connects to the address, or to ``place`` in its stead."""
+    return partial(_connect, connection_options(address, timeout_seconds), place)
+
+
+async def _connect(options: dict[str, Any], place: tuple[str, int] | None) -> Connection:
+    kind: type[Connection] = options.get("connection_class", Connection)
+    wanted = {name: value for name, value in options.items() if name not in _POOL_OPTIONS}
+    if place is not None:
+        wanted |= {"host": place[0], "port": place[1]}
+    connection = kind(**wanted)
+    try:
+        await connection.connect()  # type: ignore[no-untyped-call]
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+    return connection
+
+
+def primary_of(address: Address, timeout_seconds: float) -> tuple[Connect, Sentinel]:
+    """What connects to the primary that sentinels name at that moment; and the sentinels, to be closed in the end."""
+    options: dict[str, Any] = {"socket_connect_timeout": _SENTINEL_SECONDS, "socket_timeout": _SENTINEL_SECONDS}
+    options |= {**address.sentinel_options, "retry": None, "protocol": 2, "ssl": address.tls}
+    sentinel = Sentinel(address.hosts, sentinel_kwargs=options)  # type: ignore[no-untyped-call]
+    return partial(_connect_to_primary, sentinel, address, timeout_seconds), sentinel
+
+
+async def _connect_to_primary(sentinel: Sentinel, address: Address, timeout_seconds: float) -> Connection:
+    """Refuses a server that is not a primary: sentinels may name the old one for a while (redis-py issue 3874)."""
+    place = await sentinel.discover_master(address.service)
+    connection = await connect_to(address, timeout_seconds, place)()
+    try:
+        (role,) = await ask(connection, [("ROLE",)])
+        _check_primary(role)
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+    return connection
+
+
+def _check_primary(role: Any) -> None:
+    if isinstance(role, ResponseError):
+        raise role
+    if role[0] != b"master":
+        raise ConnectionError("the sentinels named a server that is not a primary")

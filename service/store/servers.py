@@ -1,0 +1,252 @@
+"""A server: the connections to it, what is known of it, and which connection a batch takes.
+
+Every command that the service sends may be sent twice: scripts are idempotent by entry id or token. So a connection that
+is lost is made again, and asks again what was not answered, in order, until the deadline. In a cluster the batches go back
+to their callers instead, because by then another node may be the one to ask.
+"""
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from redis.exceptions import NoPermissionError, ResponseError
+
+from service.problems import StoreUnavailable
+from service.store.durability import INSPECT, Durability, Found
+from service.store.permissions import denied_call
+from service.store.pipeline import Batch, Commands, Observer, Pipeline, make_batch
+from service.store.redis_parts import Connect, ask, take_over
+
+State = Literal["idle", "busy", "down"]
+
+_BACKOFF_SECONDS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
+_CONNECT_SECONDS = 2.0  # a host that does not even answer the handshake; the next attempt may find another
+_LONG_QUEUE = 64  # batches: a write beyond this gains little, and another connection may be idle
+_JUDGED_SECONDS = 1.0  # how long a judgement stands; an inspection costs the server a tenth of a millisecond
+
+
+class NodeLost(Exception):  # noqa: N818 - it reads as what happened
+    """The connection to a node of a cluster is gone: ask the cluster who serves the slot now, and there again."""
+
+
+class Setup(NamedTuple):
+    """What all servers of a deployment have in common. ``prepare`` are commands for each new connection."""
+
+    connections: int
+    prepare: Commands
+    durability: Durability
+    observer: Observer
+    hands_back: bool
+    """Whether a lost connection fails its batches with NodeLost, rather than ask again."""
+
+
+class Connection:
+    """One connection of a server, made again whenever it is lost, and the batches that wait for it."""
+
+    def __init__(self, connect: Connect, judge: Callable[[Sequence[Any]], Found], setup: Setup) -> None:
+        self.queue: deque[Batch] = deque()
+        self.pipeline: Pipeline | None = None
+        self._connect = connect
+        self._judge = judge
+        self._setup = setup
+        self._found: Found | None = None
+        self._scheduled = False
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._run())
+
+    @property
+    def waiting(self) -> int:
+        """Commands that wait, sent or not."""
+        sent = self.pipeline.sent if self.pipeline is not None else ()
+        return sum(batch.expected for batch in (*self.queue, *sent))
+
+    @property
+    def state(self) -> State:
+        return "down" if self.pipeline is None else "busy" if self.waiting else "idle"
+
+    def flush_soon(self) -> None:
+        """Send what is queued at the end of this tick: what is queued meanwhile leaves with it."""
+        if not self._scheduled and self.pipeline is not None:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Send what is queued, unless the socket takes nothing now."""
+        self._scheduled = False
+        pipeline, found = self.pipeline, self._found
+        if pipeline is None or pipeline.full or pipeline.guard is not None:
+            return
+        if found is not None and found.refused:
+            self._refuse(found)
+        pipeline.write(self.queue)
+
+    def _refuse(self, found: Found) -> None:
+        for batch in self.queue:
+            if batch.writes:
+                batch.fail(found.problem("Writes are refused"))
+
+    def revise(self, found: Found) -> None:
+        """Take a later judgement of the server. Another barrier needs a new connection: replies may wait for the old one."""
+        self._found = found
+        if self.pipeline is not None and self.pipeline.barrier != found.barrier:
+            self.pipeline.abort()
+
+    def expire(self, now: float) -> None:
+        """Give up what is past its deadline. A reply that is overdue makes the connection untrustworthy: close it."""
+        for batch in self.queue:
+            if batch.deadline <= now:
+                batch.fail(
+                    StoreUnavailable("The store did not answer in time; nothing is known to be lost, try again.")
+                )
+        while self.queue and self.queue[0].future.done():
+            self.queue.popleft()
+        if self.pipeline is not None and self.pipeline.sent and self.pipeline.sent[0].deadline <= now:
+            self.pipeline.abort()
+
+    async def close(self, why: Exception) -> None:
+        """Stop, and tell whoever still waits."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._take_back()
+        for batch in self.queue:
+            batch.fail(why)
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._serve()
+            except Exception as error:  # noqa: BLE001 - whatever it was: a task that ended would hold its callers for ever
+                failures = failures + 1 if self.pipeline is None else 1
+                self._setup.observer.reconnected()
+                self._take_back()
+                self._hand_back(error)
+            await asyncio.sleep(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1])
+
+    async def _serve(self) -> None:
+        """Connect, and serve until the connection is lost. Raises what went wrong."""
+        async with asyncio.timeout(_CONNECT_SECONDS) as limit:
+            connection = await self._connect()
+            try:
+                replies = await ask(connection, [*INSPECT, *self._setup.prepare])
+                self._found = self._judge(replies[: len(INSPECT)])
+                _raise_errors(replies[len(INSPECT) :])
+                self.pipeline = Pipeline(
+                    take_over(connection), self._found.barrier, self._setup.observer, self.flush_soon
+                )
+                limit.reschedule(None)
+                self.flush_soon()
+                await self.pipeline.lost
+            finally:
+                await connection.disconnect(nowait=True)
+
+    def _take_back(self) -> None:
+        """Put what was not answered before what was not sent."""
+        unanswered = self.pipeline.unanswered if self.pipeline is not None else []
+        self.pipeline = None
+        for batch in reversed(unanswered):
+            batch.again()
+            self.queue.appendleft(batch)
+        self.expire(time.monotonic())
+
+    def _hand_back(self, error: Exception) -> None:
+        """Fail what waits, if asking again is its caller's affair, or of no use."""
+        denied = isinstance(error, NoPermissionError)
+        if denied or self._setup.hands_back:
+            for batch in self.queue:
+                batch.fail(denied_call(error) if denied else NodeLost(str(error)))
+            self.queue.clear()
+
+
+def _raise_errors(replies: Sequence[Any]) -> None:
+    for reply in replies:
+        if isinstance(reply, ResponseError) and not isinstance(reply, NoPermissionError):  # judged by then
+            raise reply
+
+
+class Server:
+    """The few connections to one server. Where writes wait for a barrier they have half of them, so that no read waits
+    for a disk.
+    """
+
+    def __init__(self, connect: Connect, setup: Setup) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._durability = setup.durability
+        self._found: Found | None = None
+        self._inspected = time.monotonic()
+        self._inspecting: asyncio.Task[None] | None = None
+        self.connections = [Connection(connect, self._judge, setup) for _ in range(setup.connections)]
+        self._for_reads = self._for_writes = self.connections
+
+    def submit(self, commands: Commands, deadline: float, *, writes: bool = False) -> Batch:
+        """Send commands at the end of this tick. They run in order on one connection; their future gets the replies.
+
+        Raises UnicodeError, TypeError where a command cannot be written.
+        """
+        batch = make_batch(self._loop, commands, deadline, writes=writes)
+        connection = _choose(self._for_writes if writes else self._for_reads)
+        connection.queue.append(batch)
+        connection.flush_soon()
+        return batch
+
+    @property
+    def found(self) -> Found | None:
+        """What the server was last judged to be; None when it is not connected to."""
+        return self._found if any(each.pipeline is not None for each in self.connections) else None
+
+    def _judge(self, replies: Sequence[Any]) -> Found:
+        """What the server is, by its answers to INSPECT."""
+        found = self._found = self._durability.judge(replies)
+        half = len(self.connections) // 2 if found.barrier is not None else 0
+        self._for_reads = self.connections[:half] or self.connections
+        self._for_writes = self.connections[half:]
+        return found
+
+    def expire(self, now: float) -> None:
+        for connection in self.connections:
+            connection.expire(now)
+
+    def inspect_when_due(self, now: float, timeout_seconds: float) -> None:
+        """Judge the server again, a second after the last time, beside everything else."""
+        if now >= self._inspected + _JUDGED_SECONDS and (self._inspecting is None or self._inspecting.done()):
+            self._inspected = now
+            self._inspecting = asyncio.create_task(self._inspect(now + timeout_seconds))
+
+    async def _inspect(self, deadline: float) -> None:
+        if self.found is None:  # it is judged when it is connected to
+            return
+        batch = self.submit(INSPECT, deadline)
+        answer: Any
+        (answer,) = await asyncio.gather(batch.future, return_exceptions=True)
+        if isinstance(answer, list | ResponseError) and not any(map(_is_busy, batch.replies)):
+            found = self._judge(batch.replies)
+            for connection in self.connections:
+                connection.revise(found)
+
+    async def close(self, why: Exception) -> None:
+        if self._inspecting is not None:
+            self._inspecting.cancel()
+        await asyncio.gather(*(connection.close(why) for connection in self.connections))
+
+
+def _is_busy(reply: Any) -> bool:
+    """Whether a server answered that it is busy, which says nothing of it."""
+    return isinstance(reply, ResponseError) and str(reply).startswith("BUSY")
+
+
+def _choose(connections: Sequence[Connection]) -> Connection:
+    """The connection that is being written to in this tick, else the one with the fewest batches; a lost one in need."""
+    chosen, fewest = connections[0], math.inf
+    for connection in connections:
+        pipeline, queued = connection.pipeline, len(connection.queue)
+        if pipeline is None:
+            continue
+        if 0 < queued < _LONG_QUEUE:
+            return connection
+        batches = queued + len(pipeline.sent)
+        if batches < fewest:
+            chosen, fewest = connection, batches
+    return chosen
