@@ -2,7 +2,7 @@
 
 ::
 
-    request ─ Edge ─ Litestar ─ handler ─┬─ core    (pure: counts, windows, formats)
+    request ─ Ring ─ Litestar ─ handler ─┬─ core    (pure: counts, windows, formats)
               key, id, deadline,         └─ store   (Conversations ─ Client ─ Redis or Valkey)
               log line
 """
@@ -32,16 +32,16 @@ from service.api import (
     usage,
     window,
 )
+from service.api.asgi import App
 from service.api.browsers import Cors, loopback_hosts
 from service.api.context import Context
-from service.api.edge import App, Edge
 from service.api.idempotency import Idempotent
 from service.api.keys import Keys
-from service.api.large import Large
 from service.api.paths import Paths
+from service.api.ring import Ring
 from service.core.models import Model, find_model, list_models, load_models_toml
 from service.core.text import load_vocabularies
-from service.operations.logging import get_logger
+from service.operations.logging import RequestLog, get_logger, log_request
 from service.operations.metrics import Metrics
 from service.operations.reporter import Reporter
 from service.operations.statistics import Statistics
@@ -80,8 +80,11 @@ ROUTES = (
 )
 
 
-def create_app(settings: Settings) -> App:
-    """An ASGI application. Its lifespan opens the store and closes it."""
+def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends_on_sigterm: bool = False) -> App:
+    """An ASGI application. Its lifespan opens the store and closes it.
+
+    ``log`` writes the lines of requests; with ``ends_on_sigterm`` it ends its process as drain.py says.
+    """
     if settings.redis_url is None:
         raise ValueError("create_app needs redis_url: the command line starts the embedded store and sets it")
     metrics = Metrics()
@@ -138,7 +141,7 @@ def create_app(settings: Settings) -> App:
             await client.close()
             tracing.close()
 
-    inner = Litestar(
+    framework = Litestar(
         route_handlers=ROUTES,
         lifespan=[lifespan],
         state=State({"context": context, "routes": ROUTES}),
@@ -147,16 +150,15 @@ def create_app(settings: Settings) -> App:
         openapi_config=None,
         logging_config=None,
     )
-    paths = Paths(ROUTES)
-    return Edge(
-        Large(
-            Idempotent(
-                cast("App", inner),
-                claims,
-                paths,
-                max_body_bytes=settings.max_body_bytes,
-                max_import_bytes=settings.max_import_bytes,
-            )
+    app, paths = cast("App", framework), Paths(ROUTES)
+    return Ring(
+        app,
+        once=Idempotent(
+            app,
+            claims,
+            paths,
+            max_body_bytes=settings.max_body_bytes,
+            max_import_bytes=settings.max_import_bytes,
         ),
         keys=Keys(settings.api_keys, ApiKeys(client), required=settings.require_keys, metrics_key=settings.metrics_key),
         paths=paths,
@@ -166,6 +168,8 @@ def create_app(settings: Settings) -> App:
         tracing=tracing,
         hosts=_hosts(settings),
         cors=Cors(settings.cors_origins) if settings.cors_origins else None,
+        log=log,
+        ends_on_sigterm=ends_on_sigterm,
     )
 
 

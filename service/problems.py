@@ -34,7 +34,7 @@
     │   └── StorePermissionDenied  503  the store's user may not run a command
     └── StoreFull               507
 
-A problem is raised where it is found and rendered once, at the edge. ``detail`` is a sentence for people and never
+A problem is raised where it is found and rendered once, on its way out. ``detail`` is a sentence for people and never
 holds message text; ``errors`` point into the request (RFC 6901 in a URI fragment); ``members`` are figures for programs.
 """
 

@@ -23,8 +23,7 @@ from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings, HTTP2Settings
 from granian.server.mp import MPServer, WorkerProcess
 
-from service.api.drain import Drain
-from service.api.edge import App
+from service.api.asgi import App
 from service.app import create_app, read_models
 from service.core.text import load_vocabularies
 from service.listeners import BACKLOG, listen
@@ -53,9 +52,9 @@ def application() -> App:
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     settings = Settings.read(os.environ)
-    configure_logging(settings.log_format, settings.log_level, settings.library_log_level)
+    log = configure_logging(settings.log_format, settings.log_level, settings.library_log_level)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    app = Drain(create_app(settings))
+    app = create_app(settings, log=log, ends_on_sigterm=True)
     _settle()
     return app
 

@@ -24,7 +24,7 @@ from api.conformity import conform
 from store.key_leaks import conversations_in, leaks
 from store.servers import free_port
 
-from service.api.edge import App
+from service.api.asgi import App
 from service.app import create_app
 from service.settings import Settings
 from service.store.client import Client

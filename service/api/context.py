@@ -1,13 +1,13 @@
 """What handlers share: made once by the composition root, found in the application's state."""
 
-import asyncio
 import time
-from collections.abc import Mapping, MutableMapping
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from litestar import Request
 
+from service.api.ring import Exchange
 from service.core.models import Model
 from service.operations.metrics import Metrics
 from service.operations.reporter import Reporter
@@ -60,7 +60,7 @@ def line_of(request: Request[Any, Any, Any]) -> dict[str, Any]:
 
 
 def tenant_of(request: Request[Any, Any, Any]) -> str:
-    """Whose request this is; the edge found out before any handler ran."""
+    """Whose request this is; the ring found out before any handler ran."""
     tenant: str = request.scope["sash.tenant"]  # type: ignore[typeddict-item]
     return tenant
 
@@ -92,13 +92,8 @@ def fresh_id(request: Request[Any, Any, Any], place: int = 0) -> str:
 
 def extend_deadline(request: Request[Any, Any, Any]) -> None:
     """Begin the request's time anew: a long transfer may take long as long as it gets on."""
-    extend(cast("MutableMapping[str, Any]", request.scope))
-
-
-def extend(scope: MutableMapping[str, Any]) -> None:
-    """The same for an ASGI scope."""
-    deadline, seconds = scope["sash.deadline"]
-    deadline.reschedule(asyncio.get_running_loop().time() + seconds)
+    exchange: Exchange = request.scope["sash.exchange"]  # type: ignore[typeddict-item]
+    exchange.extend()
 
 
 def now_ms() -> int:

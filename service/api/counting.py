@@ -8,7 +8,7 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
 from service.api.body import read_body, run_in_thread_if_large
-from service.api.context import context_of, tenant_of
+from service.api.context import context_of, line_of, tenant_of
 from service.api.conversations import JSON
 from service.api.schemas import Count, CountRequest, ModelInfo, SchemaFormat
 from service.api.usage import shown
@@ -18,7 +18,6 @@ from service.core.messages import decode_json, encode_message, invalid, validate
 from service.core.models import Model, find_model, list_models
 from service.core.settings import FunctionDefinition, check_tools
 from service.core.text import count_text
-from service.operations.line import say
 from service.problems import BadRequest, NotFound, UnknownModel
 from service.windows.budgets import named_model
 
@@ -38,7 +37,9 @@ async def count(request: Req) -> Response[bytes]:
     started = time.perf_counter()
     counted = await run_in_thread_if_large(len(body), count_of, wanted, model)
     context.metrics.counted(time.perf_counter() - started)
-    say(model=context.metrics.label(counted.model), tokens=counted.tokens + (counted.text or 0))
+    line = line_of(request)
+    line["model"] = context.metrics.label(counted.model)
+    line["tokens"] = counted.tokens + (counted.text or 0)
     return Response(msgspec.json.encode(counted), media_type=JSON)
 
 

@@ -12,10 +12,7 @@ import contextlib
 import os
 import signal
 import time
-
-from service.api.edge import OPEN_PATHS, App, Message, Receive, Scope, Send
-from service.api.errors import PROBLEM_TYPE, render
-from service.problems import StoreUnavailable
+from collections.abc import Callable
 
 _QUIET_SECONDS = 1.0
 _LONGEST_SECONDS = 4.0
@@ -23,59 +20,26 @@ _LOOK_SECONDS = 0.05
 
 
 class Drain:
-    """The wrapper: an ASGI application around another, one for each process. It takes SIGTERM when the lifespan begins."""
+    """The end of a process. ``idle_seconds`` says how long ago the latest request came; 0 while any runs."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._began: float | None = None
-        self._latest = float("-inf")
-        self._running = 0
+    def __init__(self, idle_seconds: Callable[[], float]) -> None:
+        self.began = False
+        self._idle_seconds = idle_seconds
+        self._last = 0.0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            with contextlib.suppress(NotImplementedError, RuntimeError):  # no signals on this loop: nothing to do
-                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.begin)
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        if scope["path"] not in OPEN_PATHS:
-            self._latest = time.monotonic()
-        self._running += 1
-        try:
-            await self._answer(scope, receive, send)
-        finally:
-            self._running -= 1
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def closing(message: Message) -> None:
-            if message["type"] == "http.response.start" and self._began is not None:
-                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
-            await send(message)
-
-        if self._began is not None and scope["path"] == "/readyz":
-            await _not_ready(closing)
-            return
-        # HTTP/2 has no such header: its connections are told to go away by the server itself.
-        await self._app(scope, receive, closing if scope["http_version"].startswith("1") else send)
+    def take_sigterm(self) -> None:
+        """Begin on SIGTERM."""
+        with contextlib.suppress(NotImplementedError, RuntimeError):  # no signals on this loop: nothing to do
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.begin)
 
     def begin(self) -> None:
         """Go on for a while, then end. Asked again, it changes nothing."""
-        if self._began is None:
-            self._began = time.monotonic()
+        if not self.began:
+            self.began, self._last = True, time.monotonic() + _LONGEST_SECONDS
             self._look()
 
     def _look(self) -> None:
-        now = time.monotonic()
-        quiet = self._running == 0 and now - self._latest > _QUIET_SECONDS
-        if quiet or now - (self._began or now) > _LONGEST_SECONDS:
+        if self._idle_seconds() > _QUIET_SECONDS or time.monotonic() > self._last:
             os.kill(os.getpid(), signal.SIGINT)
         else:
             asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
-
-
-async def _not_ready(send: Send) -> None:
-    status, headers, body = render(StoreUnavailable("Not ready: the service is stopping."), "/readyz")
-    headers = {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body)), **headers}
-    pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": pairs})
-    await send({"type": "http.response.body", "body": body})

@@ -1,8 +1,9 @@
 """Idempotency-Key: a whole request takes effect once, however often it is sent.
 
-An ASGI wrapper around the handlers. The answer of a request that succeeded is kept and given again, word for word; one
-that failed did nothing, so it runs again. The handlers make this true for runs that die half-way: what they change is
-named by the request's token, and entries without an id get the ids that the first run gave them.
+An ASGI wrapper around the handlers, for requests that have the header. The answer of a request that succeeded is kept and
+given again, word for word; one that failed did nothing, so it runs again. The handlers make this true for runs that die
+half-way: what they change is named by the request's token, and entries without an id get the ids that the first run gave
+them.
 """
 
 import asyncio
@@ -14,9 +15,9 @@ from hashlib import sha256
 
 import msgspec
 
+from service.api.asgi import App, Message, Receive, Scope, Send
 from service.api.body import read_whole
-from service.api.context import extend, now_ms
-from service.api.edge import App, Message, Receive, Scope, Send
+from service.api.context import now_ms
 from service.api.errors import too_large_body
 from service.api.paths import Paths
 from service.problems import BadRequest, Conflict, KeyInProgress, KeyReused, Pointer, StoreFull, StoreUnavailable
@@ -87,7 +88,7 @@ class Idempotent:
                 raise BadRequest("The body ended early.")
             if streamed.size_bytes > self._max_import_bytes:
                 raise too_large_body(self._max_import_bytes)
-            extend(scope)
+            scope["sash.exchange"].extend()
         return streamed.digest()
 
     async def _run(
@@ -135,11 +136,9 @@ class Idempotent:
 
 def _key(scope: Scope) -> str | None:
     """The request's key, when it has one that matters. Raises BadRequest."""
-    if scope["type"] != "http" or scope["method"] not in _METHODS or scope["path"] in _PURE:
+    if scope["method"] not in _METHODS or scope["path"] in _PURE:
         return None
     keys = [value for name, value in scope["headers"] if name == b"idempotency-key"]
-    if not keys:
-        return None
     if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
         detail = "An idempotency key is 1 to 255 visible ASCII characters"
         raise BadRequest(f"{detail}.", errors=[Pointer("#/header/idempotency-key", detail)])

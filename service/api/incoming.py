@@ -9,13 +9,10 @@ looks waiting, is left alone for a moment in which more of it can come. One whos
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
 
+from service.api.asgi import Message, Receive
 from service.api.errors import too_large_body
 from service.problems import RequestTimeout
-
-if TYPE_CHECKING:
-    from service.api.edge import Message, Receive
 
 _LEAST_BYTES_A_SECOND = 1000
 _BEHIND_SECONDS = 0.25
@@ -27,7 +24,7 @@ _PAUSE_SHARE = 0.1  # of the patience with a body, where that is short
 class Incoming:
     """A request's body: knows whether the application waits for more of it, and how far it is behind."""
 
-    def __init__(self, receive: "Receive", patience_seconds: float) -> None:
+    def __init__(self, receive: Receive, patience_seconds: float) -> None:
         self._receive = receive
         self.waiting = False
         self._patience_seconds = patience_seconds
@@ -42,7 +39,7 @@ class Incoming:
         if length.isdigit() and int(length[:20]) > most_bytes:
             raise too_large_body(most_bytes)
 
-    async def receive(self) -> "Message":
+    async def receive(self) -> Message:
         """The next piece. Raises TooLarge, RequestTimeout."""
         self.waiting = True
         began = looked = time.monotonic()

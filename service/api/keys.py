@@ -22,6 +22,9 @@ class Caller(msgspec.Struct, frozen=True):
     """The key's id where it has a rate of its own."""
 
 
+_NOBODY = Caller(DEFAULT_TENANT)
+
+
 class Keys:
     """API keys by their hash, compared in constant time.
 
@@ -39,7 +42,8 @@ class Keys:
     ) -> None:
         self._tenants = {sha256(each.key.encode()).digest(): each.tenant for each in configured}
         self._stored = stored
-        self._required = required or bool(configured)
+        self.anonymous = not (required or configured)
+        """Whether requests without a key are answered."""
         self._metrics_key = sha256(metrics_key.encode()).digest() if metrics_key else None
 
     async def caller(self, authorization: bytes) -> Caller:
@@ -53,14 +57,14 @@ class Keys:
             return Caller(found.tenant, found.rate, found.max_body_bytes, found.id if found.rate else "")
         if tenant is not None:
             return Caller(tenant)
-        if self._required:
+        if not self.anonymous:
             raise _unauthorized()
-        return Caller(DEFAULT_TENANT)
+        return _NOBODY
 
     def check_figures(self, authorization: bytes) -> None:
         """Raise Unauthorized unless figures of all tenants may be told. No tenant's key opens them."""
         if self._metrics_key is None:
-            if self._required:
+            if not self.anonymous:
                 raise _unauthorized(
                     "These are figures of all tenants: set SASH_METRICS_KEY, and send it as a Bearer key."
                 )
@@ -68,6 +72,8 @@ class Keys:
             raise _unauthorized("These are figures of all tenants: send SASH_METRICS_KEY as a Bearer key.")
 
     def _configured(self, key: bytes) -> str | None:
+        if not self._tenants:
+            return None
         digest, found = sha256(key).digest(), None
         for known, tenant in self._tenants.items():
             if compare_digest(known, digest):

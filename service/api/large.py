@@ -7,15 +7,14 @@ were like, so that small ones hardly ever wait and large ones do not come all at
 """
 
 import asyncio
-import re
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from service.api.edge import App, Message, Receive, Scope, Send
+if TYPE_CHECKING:
+    from service.api.ring import Exchange
 
-_WHOLE_BYTES = 64 * 1024
+WHOLE_BYTES = 64 * 1024
 """Largest answer that is handed over in one."""
 _PIECE_BYTES = 32 * 1024
 """Of larger ones. The server holds up to five for a client that does not read, until the kernel gives the client up."""
@@ -26,61 +25,12 @@ _FORGET = 0.9
 _PATIENCE_SECONDS = 0.25
 """How long an answer is sent before it can be the slowest."""
 _LOOK_SECONDS = 0.02
-_HEAVY = re.compile(r"/conversations/[^/]+/messages")
 
 
-class Large:
-    """The wrapper: an ASGI application around another."""
-
-    def __init__(self, app: App, *, held_bytes: int = _HELD_BYTES, making_bytes: int = _MAKING_BYTES) -> None:
-        self._app = app
-        self._sending = _Sending(held_bytes)
-        self._making = _Making(making_bytes)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        charge = 0
-        if scope["method"] == "GET" and _HEAVY.fullmatch(scope["path"]):
-            charge = await self._making.take()
-
-        def made(size_bytes: int | None) -> None:
-            nonlocal charge
-            if charge:
-                self._making.give(charge, size_bytes)
-                charge = 0
-
-        async def pass_on(message: Message) -> None:
-            body = message.get("body", b"")
-            if len(body) <= _WHOLE_BYTES:
-                if body:
-                    made(len(body))
-                await send(message)
-            else:
-                await self._sending.send(message, send, _cutter(scope), made)
-
-        try:
-            await self._app(scope, receive, pass_on)
-        finally:
-            made(None)
-
-
-def _cutter(scope: Scope) -> Callable[[], None]:
-    """What ends the request as its deadline would."""
-    deadline: asyncio.Timeout = scope["sash.deadline"][0]
-
-    def cut() -> None:
-        if not deadline.expired():
-            deadline.reschedule(asyncio.get_running_loop().time())
-
-    return cut
-
-
-class _Making:
+class Making:
     """What is being made, charged what the latest came to."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int = _MAKING_BYTES) -> None:
         self._most = most_bytes
         self._left = most_bytes
         self._like = float(most_bytes // 8)
@@ -123,48 +73,51 @@ class _Making:
 class _Held:
     """One answer on its way."""
 
-    __slots__ = ("began", "cut", "gone", "sent", "size")
+    __slots__ = ("began", "exchange", "gone", "sent", "size")
 
-    def __init__(self, size: int, cut: Callable[[], None]) -> None:
+    def __init__(self, exchange: "Exchange", size: int) -> None:
+        self.exchange = exchange
         self.size = size
         self.sent = 0
         self.began = time.monotonic()
-        self.cut = cut
         self.gone = False
 
     def rate(self, now: float) -> float:
         return self.sent / (now - self.began)
 
 
-class _Sending:
+class Sending:
     """What is being sent, in pieces, within a budget."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int = _HELD_BYTES) -> None:
         self._most = most_bytes
         self._held: set[_Held] = set()
         self._total = 0
         self._turn = asyncio.Lock()
 
-    async def send(self, message: Message, send: Send, cut: Callable[[], None], made: Callable[[int], None]) -> None:
+    async def send(self, exchange: "Exchange", body: bytes, *, more: bool) -> None:
         """Send a body in pieces, each when the client took the ones before, so that the deadline can end the wait.
 
         Handed over whole, it would be the server's for as long as a client cares not to read.
         """
-        body: bytes = message["body"]
+        size = len(body)
         try:
             async with self._turn:  # the first one looks for room, not all who wait for it
-                await self._room(len(body))
-                held = _Held(len(body), cut)
+                await self._room(size)
+                held = _Held(exchange, size)
                 self._held.add(held)
-                self._total += held.size
+                self._total += size
         finally:
-            made(len(body))
-        more = message.get("more_body", False)
+            exchange.made(size)
         try:
-            await _in_pieces(body, send, held, more=more)
+            for start in range(0, size, _PIECE_BYTES):
+                end = start + _PIECE_BYTES
+                piece = {"type": "http.response.body", "body": body[start:end], "more_body": more or end < size}
+                await exchange.send(piece)
+                held.sent = end
         finally:
             self._held.discard(held)
-            self._total -= held.size
+            self._total -= size
 
     async def _room(self, size: int) -> None:
         while self._total and self._total + size > self._most:
@@ -174,12 +127,5 @@ class _Sending:
             if slow and self._total - going + size > self._most:
                 slowest = min(slow, key=lambda each: each.rate(now))
                 slowest.gone = True
-                slowest.cut()
+                slowest.exchange.cut()
             await asyncio.sleep(_LOOK_SECONDS)
-
-
-async def _in_pieces(body: bytes, send: Callable[[Any], Awaitable[None]], held: _Held, *, more: bool) -> None:
-    for start in range(0, len(body), _PIECE_BYTES):
-        end = start + _PIECE_BYTES
-        await send({"type": "http.response.body", "body": body[start:end], "more_body": more or end < len(body)})
-        held.sent = end

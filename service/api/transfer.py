@@ -189,7 +189,7 @@ async def _batches(request: Req, most_bytes: int, longest_line: int) -> AsyncIte
         size += len(chunk)
         if size > most_bytes:
             raise TooLarge(f"An import may have {most_bytes} bytes.", members={"limit": most_bytes, "unit": "bytes"})
-        extend_deadline(request)  # the edge sees to it that they do not come too slowly
+        extend_deadline(request)  # the ring sees to it that they do not come too slowly
         rest += chunk
         whole: list[bytes] = []
         if b"\n" in chunk:  # or small pieces of a long line would copy it once each

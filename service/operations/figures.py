@@ -20,6 +20,7 @@ Flat = dict[str, int]
 """Whole numbers by path; the parts of a path are joined by bars."""
 
 _MILLION = 1_000_000
+_STATUSES = tuple(f"{hundreds}xx" for hundreds in range(6))
 
 
 class Histogram(msgspec.Struct):
@@ -150,6 +151,12 @@ class OperationFigures(msgspec.Struct):
 
     statuses: dict[str, int] = {}
     duration: Seconds = msgspec.field(default_factory=Seconds)
+
+    def answered(self, status: int, seconds: float) -> None:
+        """A request was answered; its status is 0 where its client went away before."""
+        group = _STATUSES[status // 100]
+        self.statuses[group] = self.statuses.get(group, 0) + 1
+        self.duration.observe(seconds)
 
 
 class CallFigures(msgspec.Struct):

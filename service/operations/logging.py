@@ -13,7 +13,8 @@ tells of each request at the level info, with its URL. Secrets in URLs are maske
 import logging
 import os
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, cast
@@ -23,6 +24,9 @@ import structlog
 
 from service.problems import Problem
 from service.settings import mask_urls
+
+RequestLog = Callable[[dict[str, Any]], None]
+"""Writes the line of a request: its fields in their order."""
 
 _LONGEST_TEXT = 500  # characters: more than any name, path or sentence of ours
 _DEEPEST = 4
@@ -45,8 +49,12 @@ def configure_logging(
     format: Literal["json", "console"] = "json",  # noqa: A002 - its name
     level: str = "info",
     library_level: str = "warning",
-) -> None:
-    """Send every log line of this process to standard output, libraries' from both levels on. May be called again."""
+) -> RequestLog | None:
+    """Send every log line of this process to standard output, libraries' from both levels on. May be called again.
+
+    Gives what writes the lines of requests, None where the level holds them back.
+    """
+    stream = _stdout()
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
@@ -58,10 +66,13 @@ def configure_logging(
             *([_to_json] if format == "json" else [structlog.dev.ConsoleRenderer(colors=sys.stdout.isatty())]),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.BytesLoggerFactory(_stdout()) if format == "json" else structlog.PrintLoggerFactory(),
+        logger_factory=structlog.BytesLoggerFactory(stream) if format == "json" else structlog.PrintLoggerFactory(),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[_FromStandardLibrary()], level=library_level.upper(), force=True)
+    if threshold > logging.INFO:
+        return None
+    return _in_json(stream) if format == "json" else log_request
 
 
 def _stdout() -> BinaryIO:
@@ -72,6 +83,21 @@ def _stdout() -> BinaryIO:
 def get_logger() -> structlog.typing.FilteringBoundLogger:
     """A logger for the shell; the core has nothing to log."""
     return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
+
+
+def log_request(line: dict[str, Any]) -> None:
+    """Write the line of a request as any other."""
+    get_logger().info("request", **line)
+
+
+def _in_json(stream: BinaryIO) -> RequestLog:
+    """Writes the line of a request straight to the stream: its values are numbers, checked ids and names of ours."""
+    encode, write = msgspec.json.Encoder().encode, stream.write
+
+    def write_line(line: dict[str, Any]) -> None:
+        write(encode({"timestamp": datetime.now(UTC), "level": "info", "event": "request", **line}) + b"\n")
+
+    return write_line
 
 
 def guard(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -89,15 +115,15 @@ def _guarded(name: str, value: Any, depth: int) -> Any:
     if name.rpartition("_")[2].lower() in _GUARDED_WORDS or isinstance(value, bytes | bytearray | memoryview):
         return _WITHHELD
     if isinstance(value, str | Path):
-        return _printable(value)
+        return printable(value)
     if isinstance(value, Mapping) and depth:
-        return {_printable(inner): _guarded(str(inner), item, depth - 1) for inner, item in value.items()}
+        return {printable(inner): _guarded(str(inner), item, depth - 1) for inner, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset) and depth:
         return [_guarded(name, item, depth - 1) for item in value]
     return f"[{type(value).__name__}]"
 
 
-def _printable(value: object) -> str:
+def printable(value: object) -> str:
     """The text, its URLs masked, cut, and half surrogate pairs escaped: a path that is not UTF-8 has them."""
     text = mask_urls(str(value))
     text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"

@@ -6,6 +6,7 @@ has declared; any other name is ``other``. No tenant, no id and no text is ever 
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,6 @@ from service.operations.line import took
 
 OTHER = "other"
 _UNKNOWN_OPERATION = "none"
-_STATUSES = tuple(f"{hundreds}xx" for hundreds in range(6))
 _STOPS = frozenset({"complete", "budget", "limit", "summary"})
 
 
@@ -42,7 +42,8 @@ class Metrics:
 
     def __init__(self, models: Iterable[str] = ()) -> None:
         self.figures = Figures()
-        self.in_progress = 0
+        self.running: set[Any] = set()
+        """Requests that are being answered."""
         self.did: Callable[[str, float], None] | None = None
         """Told what took how long, for traces."""
         self._known = frozenset(models)
@@ -52,15 +53,9 @@ class Metrics:
         """Take these names of models as labels from now on."""
         self._known |= {name for name in models if "|" not in name}
 
-    def request(self, operation: str | None, status: int, seconds: float) -> None:
-        """A request was answered."""
-        name = operation or _UNKNOWN_OPERATION
-        figures = self.figures.operations.get(name)
-        if figures is None:
-            figures = self.figures.operations[name] = OperationFigures()
-        group = _STATUSES[status // 100]
-        figures.statuses[group] = figures.statuses.get(group, 0) + 1
-        figures.duration.observe(seconds)
+    def operation(self, name: str | None) -> OperationFigures:
+        """The figures of an operation; None is a path where nothing is."""
+        return self.figures.operations.setdefault(name or _UNKNOWN_OPERATION, OperationFigures())
 
     def append(self, messages: int, *, seconds: float, tokenise_seconds: float) -> None:
         """Messages were stored, duplicates not among them."""

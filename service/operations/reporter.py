@@ -52,7 +52,7 @@ class Reporter:
     def _gauges(self) -> Gauges:
         load, resident = self._load(), resident_bytes()
         pool = (load.idle, load.busy, load.down)
-        return Gauges(1, self._metrics.in_progress, load.waiting, resident, *pool)
+        return Gauges(1, len(self._metrics.running), load.waiting, resident, *pool)
 
     async def _share(self) -> None:
         while self._workers.shared:

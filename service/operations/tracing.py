@@ -50,6 +50,9 @@ class Span(Protocol):
 class Tracing(Protocol):
     """Where a request's span comes from."""
 
+    begins: bool
+    """Whether a request that comes without a trace gets a span too."""
+
     def begin(self, parent: TraceContext | None) -> Span | None:
         """A span for a request, or None when nobody follows it."""
 
@@ -70,6 +73,8 @@ class PassedOn:
 class PassOn:
     """Tracing without spans of our own."""
 
+    begins = False
+
     def begin(self, parent: TraceContext | None) -> Span | None:
         return PassedOn(parent) if parent is not None else None
 
@@ -79,6 +84,8 @@ class PassOn:
 
 class OpenTelemetry:
     """Spans for an exporter of OpenTelemetry's."""
+
+    begins = True
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider

@@ -41,7 +41,7 @@ class RateLimits:
 
     def __init__(self, client: Client, rate: float | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
-        self._rate = rate
+        self.rate = rate
         self._clock = clock
         self._leases: dict[str, _Lease] = {}
 
@@ -50,7 +50,7 @@ class RateLimits:
 
         Raises TooManyRequests, which says when to come back.
         """
-        rate = rate or self._rate
+        rate = rate or self.rate
         if rate is None:
             return
         bucket = f"{tenant}/key/{key}" if key else tenant

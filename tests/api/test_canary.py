@@ -12,7 +12,7 @@ import structlog
 from api.test_security import ACME, KEYS, bearer, service
 from operations.test_spans import collecting
 
-from service.api.edge import OPEN_PATHS
+from service.api.ring import OPEN_PATHS
 from service.app import ROUTES
 from service.operations.logging import configure_logging
 from service.store.embedded import EmbeddedStore

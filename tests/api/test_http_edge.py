@@ -15,7 +15,7 @@ import redis
 from conftest import http, lifespan
 from dialogue import append, history, problem, user
 
-from service.api.edge import App
+from service.api.asgi import App
 from service.app import create_app
 from service.settings import ApiKey, Settings
 from service.store.embedded import EmbeddedStore

@@ -12,12 +12,12 @@ from api.conformity import CONTRACT, resolved, validator
 from jsonschema import Draft202012Validator
 
 from service.api import idempotency
-from service.api.edge import OPEN_PATHS
 from service.api.openapi import document, examples
 from service.api.openapi.document import openapi_path
 from service.api.openapi.faults import problem_types
 from service.api.openapi.meanings import MEANINGS
 from service.api.openapi.operations import OPERATIONS
+from service.api.ring import OPEN_PATHS
 from service.app import ROUTES
 
 STORED = Path(__file__).resolve().parent.parent.parent / "openapi.json"

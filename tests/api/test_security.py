@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import http, lifespan
 
-from service.api.edge import OPEN_PATHS
+from service.api.ring import OPEN_PATHS
 from service.app import ROUTES, create_app
 from service.cli import main
 from service.settings import ApiKey, Settings, SettingsError

@@ -20,7 +20,7 @@ import redis.asyncio
 from rich.console import Console
 from rich.table import Table
 
-from service.api.edge import App
+from service.api.asgi import App
 from service.app import create_app
 from service.operations.logging import configure_logging
 from service.settings import Settings

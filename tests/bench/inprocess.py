@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from service.api.edge import App
+from service.api.asgi import App
 from service.serve import application
 from tests.bench.rig import ROOT, nothing_held
 

@@ -20,7 +20,7 @@ from typing import Self
 
 import uvloop
 
-from service.api.edge import App
+from service.api.asgi import App
 from service.store.embedded import EmbeddedStore
 from tests.bench import bare
 from tests.bench.inprocess import ask, running, worker

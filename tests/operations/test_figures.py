@@ -22,7 +22,7 @@ def counted(draw: st.DrawFn) -> Metrics:
     for name, status, took in draw(
         st.lists(st.tuples(st.sampled_from(["getWindow", None]), st.integers(200, 599), seconds), max_size=5)
     ):
-        metrics.request(name, status, took)
+        metrics.operation(name).answered(status, took)
     for model, tokens, took in draw(st.lists(st.tuples(models, st.integers(1, 3_000_000), seconds), max_size=5)):
         metrics.window(facts(model, tokens=tokens, budget=tokens + 10), took)
     for model, predicted, billed in draw(

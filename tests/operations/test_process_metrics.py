@@ -53,14 +53,14 @@ def test_predictions():
 def test_an_answer_that_never_came_is_counted():
     """The client went away before there was a status."""
     metrics = Metrics()
-    metrics.request("getWindow", 0, 0.1)
+    metrics.operation("getWindow").answered(0, 0.1)
     assert 'sash_requests_total{operation="getWindow",status="0xx"} 1.0' in exposed(metrics)
 
 
 def test_prometheus_reads_it():
     """Counters end in _total, histograms are cumulative and end in +Inf, units are seconds and bytes."""
     metrics = Metrics(["gpt-4o"])
-    metrics.request("getWindow", 200, 0.0015)
+    metrics.operation("getWindow").answered(200, 0.0015)
     metrics.window(facts(), 0.0007)
     text = exposed(metrics)
     assert 'sash_request_duration_seconds_bucket{le="0.001",operation="getWindow"} 0.0' in text
@@ -102,6 +102,6 @@ def test_counting_costs_little():
         metrics.sent(1)
         metrics.answered("read_window", 0.001, failed=False)
         metrics.window(seen, 0.001)
-        metrics.request("getWindow", 200, 0.002)
+        metrics.operation("getWindow").answered(200, 0.002)
 
     assert min(timeit.repeat(request, number=1000, repeat=5)) / 1000 < 50e-6

@@ -9,13 +9,13 @@ import msgspec
 from litestar.handlers import HTTPRouteHandler
 
 from service import __version__
-from service.api.edge import FIGURES_PATHS, OPEN_PATHS
 from service.api.openapi.components import Json, named_components, plain, ref, struct_components
 from service.api.openapi.faults import problem_responses, problem_schemas, response_name
 from service.api.openapi.links import all_links, links_of
 from service.api.openapi.operations import OPERATIONS, TAGS, Answer, Operation
 from service.api.openapi.parameters import HEADERS, all_parameters, parameters_of
 from service.api.openapi.shapes import WINDOWS
+from service.api.ring import FIGURES_PATHS, OPEN_PATHS
 from service.problems import Pointer
 
 _DESCRIPTION: Final = """Holds chat conversations, counts their tokens once, and hands back the window of messages that \

@@ -1,0 +1,359 @@
+"""The ring: one ASGI layer around the framework. What must hold for every answer is done here and nowhere else.
+
+::
+
+    every request   its id, Host and path, whose it is, its deadline, its figures and its log line, safe headers
+    HEAD, OPTIONS   answered as GET without a body, and with the methods of the path
+    not a GET       a body that comes in is bounded in size and slowness (incoming.py)
+    a write         with an Idempotency-Key takes effect once (idempotency.py)
+    a page          of messages waits until there is memory to make it (large.py)
+    a large body    goes out in pieces, and the slowest reader is cut (large.py)
+    from SIGTERM on the client is told to go elsewhere (drain.py)
+
+A plain read gets the first line and no more: no task, no timer, no wrapped ``receive``.
+"""
+
+import asyncio
+import math
+import re
+import time
+from typing import Any
+
+import msgspec
+
+from service.api.asgi import App, Headers, Message, Receive, Scope, Send
+from service.api.browsers import Cors
+from service.api.connections import reset_when_closed
+from service.api.drain import Drain
+from service.api.errors import PROBLEM_TYPE, render
+from service.api.incoming import Incoming
+from service.api.keys import DEFAULT_TENANT, Keys
+from service.api.large import WHOLE_BYTES, Making, Sending
+from service.api.paths import Paths
+from service.operations.line import LINE
+from service.operations.logging import RequestLog, describe, get_logger, log_request, printable
+from service.operations.metrics import Metrics
+from service.operations.tracing import PassOn, Span, Tracing, read_traceparent
+from service.problems import (
+    DeadlineExceeded,
+    Internal,
+    MisdirectedRequest,
+    NotFound,
+    Problem,
+    RequestTimeout,
+    StoreUnavailable,
+)
+from service.store.entries import new_id
+from service.store.limits import RateLimits
+
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
+"""What needs no key: nothing of a tenant's is behind these."""
+FIGURES_PATHS = frozenset({"/metrics", "/stats"})
+"""What needs the key of SASH_METRICS_KEY where keys are on: figures of all tenants."""
+
+_STREAMED = "/conversations/import"  # never in memory, and bounded by itself
+_PAGE = "/messages"  # how the path of a page of a history ends
+_ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
+_SLASH_IN_NAME = b"/models/"  # a model's name may hold one, and clients encode names
+_QUIET = OPEN_PATHS | {"/metrics"}  # asked for every few seconds by machines: no log line each
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
+_READS = frozenset({"GET", "HEAD"})
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_NO_STORE = (b"cache-control", b"no-store")
+_ASK_AGAIN = (b"cache-control", b"private, no-cache")
+_CLOSE = (b"connection", b"close")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_LOOK_SECONDS = 0.1
+_log = get_logger()
+
+
+class Exchange(msgspec.Struct, eq=False):
+    """One request and its answer. ``send`` watches status and size, and adds the headers that every answer has."""
+
+    ring: "Ring"
+    pass_on: Send
+    task: asyncio.Task[Any] | None
+    method: str
+    http_version: str
+    request_id: str
+    started: float
+    deadline: float
+    """In seconds of ``time.monotonic``, as ``started``."""
+    line: dict[str, Any]
+    more: Headers = []
+    """Headers of this answer beside those that every one has."""
+    body: Incoming | None = None
+    span: Span | None = None
+    charge: int = 0
+    """Bytes that the making of the answer is charged with."""
+    was_cut: bool = False
+    status: int = 0
+    size_bytes: int = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = list(message.get("headers", ()))
+            names = dict(headers)
+            if b"allow" in names:
+                headers = [_with_head(name, value) for name, value in headers]
+            if b"cache-control" not in names:
+                headers.append(_ASK_AGAIN if b"etag" in names and self.method in _READS else _NO_STORE)
+            headers += ((b"x-request-id", self.request_id.encode()), _NO_SNIFFING, *self.more)
+            if self.ring.drain.began and self.http_version.startswith("1"):
+                headers.append(_CLOSE)  # the server itself tells connections of HTTP/2 to go away
+            message["headers"] = headers
+        else:
+            body = message.get("body", b"")
+            size = len(body)
+            if size > WHOLE_BYTES and self.method != "HEAD":
+                await self.ring.sending.send(self, body, more=message.get("more_body", False))
+                return
+            if self.charge and size:
+                self.made(size)
+            self.size_bytes += size
+            if self.method == "HEAD":
+                message = {**message, "body": b""}
+        await self.pass_on(message)
+
+    async def empty(self, headers: Headers) -> None:
+        """Answer 204."""
+        await self.send({"type": "http.response.start", "status": 204, "headers": headers})
+        await self.send({"type": "http.response.body", "body": b""})
+
+    async def fail(self, problem: Problem, scope: Scope) -> None:
+        """Answer with the problem; where an answer has begun, see to it that nobody takes what came for the whole."""
+        self.deadline = math.inf
+        if self.status:
+            await reset_when_closed(scope)
+            return
+        status, headers, body = render(problem, scope["path"])
+        headers = {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body)), **headers}
+        pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await self.send({"type": "http.response.start", "status": status, "headers": pairs})
+        await self.send({"type": "http.response.body", "body": body})
+
+    def extend(self) -> None:
+        """Begin the request's time anew: a long transfer may take long as long as it gets on."""
+        if not self.was_cut:
+            self.deadline = time.monotonic() + self.ring.timeout_seconds
+
+    def cut(self) -> None:
+        """End the request, as at its deadline."""
+        if not self.was_cut and self.task is not None:
+            self.was_cut, self.deadline = True, math.inf
+            self.task.cancel()
+
+    def ends_by_cut(self) -> bool:
+        """Whether ``cut`` alone cancelled the request's task; its cancellation is taken back."""
+        return self.was_cut and self.task is not None and self.task.uncancel() == 0
+
+    def too_slow(self) -> Problem:
+        """Whose fault a cut is: the client's, whose body did not come, or ours."""
+        seconds = self.ring.timeout_seconds
+        if self.body is not None and self.body.waiting:
+            return RequestTimeout(f"The body did not come within {seconds:g} seconds.")
+        return DeadlineExceeded(f"The request was not done in {seconds:g} seconds; try again.")
+
+    def made(self, size_bytes: int | None) -> None:
+        """The answer is made; None where it never came to be."""
+        charge, self.charge = self.charge, 0
+        if charge:
+            self.ring.making.give(charge, size_bytes)
+
+
+class Ring:
+    """The layer: an ASGI application around another, and around ``once``, which heeds Idempotency-Key."""
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        once: App,
+        keys: Keys,
+        paths: Paths,
+        limits: RateLimits,
+        timeout_seconds: float,
+        metrics: Metrics,
+        tracing: Tracing | None = None,
+        hosts: re.Pattern[bytes] | None = None,
+        cors: Cors | None = None,
+        log: RequestLog | None = log_request,
+        ends_on_sigterm: bool = False,
+    ) -> None:
+        """``hosts`` are those that are answered, any where it is None; ``cors`` the origins whose pages may ask."""
+        self._app = app
+        self._once = once
+        self._keys = keys
+        self._paths = paths
+        self._limits = limits
+        self._free = keys.anonymous and limits.rate is None
+        self._hosts = hosts
+        self._cors = cors
+        self._metrics = metrics
+        self._tracing = tracing or PassOn()
+        self._log = log
+        self._operations = metrics.figures.operations
+        self._running: set[Exchange] = metrics.running
+        self._timer: asyncio.TimerHandle | None = None
+        self._ends_on_sigterm = ends_on_sigterm
+        self._latest = -math.inf
+        self.timeout_seconds = timeout_seconds
+        self.drain = Drain(self.idle_seconds)
+        self.making = Making()
+        self.sending = Sending()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan" and self._ends_on_sigterm:
+                self.drain.take_sigterm()
+            await self._app(scope, receive, send)
+            return
+        headers = dict(reversed(scope["headers"]))  # of a name that is there twice, the first
+        exchange = self._begin(scope, headers, send)
+        try:
+            await self._answer(exchange, scope, headers, receive)
+        except asyncio.CancelledError:
+            if not exchange.ends_by_cut():
+                raise
+            await exchange.fail(exchange.too_slow(), scope)
+        except Problem as problem:
+            await exchange.fail(problem, scope)
+        except Exception as error:  # noqa: BLE001 - the last place where a failure can become an answer
+            _log.error("request failed", operation=_operation(scope), **describe(error))
+            await exchange.fail(Internal("The service failed; nothing is known to be lost, try again."), scope)
+        finally:
+            self._end(exchange, scope)
+
+    def idle_seconds(self) -> float:
+        """How long ago the latest request came, probes not counted; 0 while any runs."""
+        return 0.0 if self._running else time.monotonic() - self._latest
+
+    def _begin(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> Exchange:
+        started, method = time.monotonic(), scope["method"]
+        given = headers.get(b"x-request-id", b"")
+        request_id = given.decode("ascii") if _REQUEST_ID.fullmatch(given) else new_id()
+        line = {
+            "request_id": request_id,
+            "method": method if method in _METHODS else printable(method),
+            "operation": None,
+            "status": 0,
+            "milliseconds": 0.0,
+            "bytes": 0,
+        }
+        exchange = Exchange(
+            self,
+            send,
+            asyncio.current_task(),
+            method,
+            scope["http_version"],
+            request_id,
+            started,
+            started + self.timeout_seconds,
+            line,
+        )
+        self._running.add(exchange)
+        if self._timer is None:
+            self._cut_late()
+        LINE.set(line)
+        scope["sash.line"] = line
+        scope["sash.exchange"] = exchange
+        if self._cors is not None:
+            exchange.more += self._cors.headers(headers.get(b"origin", b""))
+        if self._tracing.begins or b"traceparent" in headers:
+            exchange.span = span = self._tracing.begin(read_traceparent(headers.get(b"traceparent", b"")))
+            if span is not None:
+                exchange.more.append((b"traceparent", span.context.traceparent.encode()))
+        return exchange
+
+    async def _answer(self, exchange: Exchange, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> None:
+        path, method = scope["path"], exchange.method
+        if method not in _READS:
+            exchange.body = Incoming(receive, self.timeout_seconds)
+            receive = exchange.body.receive
+        self._check_address(scope, headers)
+        if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
+            await exchange.empty(self._cors.preflight)  # a browser asks if a page may ask; it sends no key with that
+            return
+        if path in OPEN_PATHS:
+            if self.drain.began and path == "/readyz":
+                raise StoreUnavailable("Not ready: the service is stopping.")
+            scope["sash.tenant"] = DEFAULT_TENANT
+        else:
+            self._latest = exchange.started
+            free = self._free and b"authorization" not in headers and path not in FIGURES_PATHS
+            scope["sash.tenant"] = DEFAULT_TENANT if free else await self._tenant(path, headers, exchange.body)
+        if method in _READS:
+            scope["method"] = "GET"
+            if path.endswith(_PAGE):
+                exchange.charge = await self.making.take()
+            await self._app(scope, receive, exchange.send)
+        elif method == "OPTIONS" and (methods := self._paths.methods(path)):
+            allowed = ", ".join(sorted({*methods, "OPTIONS"}))  # the framework knows those of one handler alone
+            await exchange.empty([(b"allow", allowed.encode())])
+        else:
+            app = self._once if b"idempotency-key" in headers else self._app
+            await app(scope, receive, exchange.send)
+
+    def _check_address(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Raise MisdirectedRequest for a Host that is not ours, NotFound for a path with an encoded slash in an id."""
+        if self._hosts is not None and not self._hosts.fullmatch(headers.get(b"host", b"")):
+            raise MisdirectedRequest(
+                "Without API keys the service answers to localhost and loopback addresses alone: ask it by one of them, "
+                "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS."
+            )
+        raw = scope.get("raw_path") or b""
+        if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
+            raise NotFound("There is nothing at this path: no id holds a slash.")
+
+    async def _tenant(self, path: str, headers: dict[bytes, bytes], body: Incoming | None) -> str:
+        """Whose request it is, counted and bounded by what the tenant may send."""
+        authorization = headers.get(b"authorization", b"")
+        if path in FIGURES_PATHS:
+            self._keys.check_figures(authorization)
+            return DEFAULT_TENANT
+        caller = await self._keys.caller(authorization)
+        await self._limits.take(caller.tenant, caller.rate, caller.rated_key)
+        if caller.max_body_bytes is not None and body is not None and path != _STREAMED:
+            body.bound(caller.max_body_bytes, headers.get(b"content-length", b""))
+        return caller.tenant
+
+    def _end(self, exchange: Exchange, scope: Scope) -> None:
+        self._running.discard(exchange)
+        if exchange.charge:
+            exchange.made(None)
+        seconds = time.monotonic() - exchange.started
+        operation = _operation(scope)
+        figures = self._operations.get(operation or "") or self._metrics.operation(operation)
+        figures.answered(exchange.status, seconds)
+        line, span = exchange.line, exchange.span
+        if span is not None:
+            span.end(operation, exchange.status)
+            line |= {"trace_id": span.context.trace_id, "span_id": span.context.span_id}
+        if self._log is not None and scope["path"] not in _QUIET:
+            line["operation"] = operation
+            line["status"] = exchange.status
+            line["milliseconds"] = round(seconds * 1000, 2)
+            line["bytes"] = exchange.size_bytes
+            self._log(line)
+
+    def _cut_late(self) -> None:
+        """Cut what is past its deadline, now and every moment as long as anything runs."""
+        now = time.monotonic()
+        for late in [each for each in self._running if each.deadline < now]:
+            late.cut()
+        again = asyncio.get_running_loop().call_later
+        self._timer = again(_LOOK_SECONDS, self._cut_late) if self._running else None
+
+
+def _operation(scope: Scope) -> str | None:
+    """The operation's id; None where nothing is at the path. The path itself holds ids, which are never logged."""
+    operation: str | None = getattr(scope.get("route_handler"), "operation_id", None)
+    return operation
+
+
+def _with_head(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """Allow names HEAD beside GET, because the ring answers it."""
+    if name == b"allow" and b"GET" in value and b"HEAD" not in value:
+        return name, value.replace(b"GET", b"GET, HEAD")
+    return name, value
