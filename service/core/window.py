@@ -12,11 +12,13 @@ It works on records alone: no body is opened, nothing is tokenised but a documen
 history; when that is too short to decide, it answers NeedOlder instead of a window, and is asked again with more.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping
+from itertools import accumulate
 
 import msgspec
 
-from service.core.costs import message_costs
+from service.core.costs import costs_as_counted, message_costs, reference_costs
 from service.core.counting import Measure
 from service.core.documents import Documents
 from service.core.explain import Explained, does_not_fit, dropped, explain
@@ -25,9 +27,9 @@ from service.core.grounding import Grounded
 from service.core.models import Model
 from service.core.notes import longest_note, note_measure
 from service.core.parameters import WindowQuery
-from service.core.records import Summary
+from service.core.records import Records, Summary
 from service.core.stable import cut_seq
-from service.core.units import DEVELOPER, TOOL, USER
+from service.core.units import DEVELOPER, SYSTEM, TOOL, USER
 from service.core.view import History, View, view_history
 from service.core.walk import Bounds, Walk, walk
 
@@ -70,9 +72,9 @@ def build_window(
     Raises:
         WindowDoesNotFit: what must be in is over the budget; the problem carries each cost and the shortfall.
     """
-    whole = _whole(history, model, budget, fixed, options)
-    if whole is not None:
-        return whole
+    plain = _plain_window(history, model, budget, fixed, options)
+    if plain is not None:
+        return plain
     view = view_history(history, model)
     if view is None:
         return _older(history, budget)
@@ -93,50 +95,79 @@ def build_window(
             return frame.window(taken, seqs, summary, history.length - len(seqs) if noted else 0)
 
 
-def _whole(history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery) -> Window | None:
-    """The window of a short chat, which has room for all of it; None where there is more to decide.
+def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery) -> Window | None:
+    """The window of a plain chat, as many of the newest messages as a sum allows; None where there is more to decide.
 
-    It is what the law below gives, found by one sum: without tool groups, documents, definitions or duplicates to look
-    for, a history that was read from its first message on and fits is kept as it is.
+    It is what the law gives where no message is in every window but the newest and the newest question, and where there
+    are no tool groups, documents, definitions, lines or duplicates to look for.
     """
-    records = history.records
-    if (
-        history.first_seq != 1
-        or not records
-        or (options.limit is not None and options.limit < history.length)
-        or options.dedupe == "messages"
-        or options.summary == "always"
-        or options.explain
-        or history.grounding_messages
-        or fixed.tools
-        or TOOL in records.roles
-        or not records.plain
-        or (options.start == "user" and records.roles[0] != USER)
-    ):
+    records, first = history.records, history.first_seq
+    if not _is_plain(history, fixed, options):
         return None
-    tokens = {
+    costs = message_costs(records, model)
+    fixed_tokens = {
         "priming": model.priming,
         "system": messages_tokens(fixed.system, model) if fixed.system else 0,
         "few_shots": messages_tokens(fixed.few_shots, model) if fixed.few_shots else 0,
-        "tools": 0,
-        "summary": 0,
-        "messages": sum(message_costs(records, model)),
-        "grounding": 0,
     }
-    total = sum(tokens.values())
-    if total > budget:
+    room = budget - sum(fixed_tokens.values())
+    total = sum(costs)
+    kept = len(costs) if total <= room else bisect_right(list(accumulate(reversed(costs))), room)
+    begins = first + len(costs) - kept
+    if not kept or history.question < begins or (first > 1 and kept == len(costs)):
         return None
+    whole = begins == 1
+    if not whole and (_is_more_than_a_tail(options) or history.summary is not None or _is_marked(records)):
+        return None
+    messages = total if kept == len(costs) else sum(costs[-kept:])
+    tokens = {**fixed_tokens, "tools": 0, "summary": 0, "messages": messages, "grounding": 0}
     return Window(
         budget=budget,
-        seqs=list(range(1, history.length + 1)),
+        seqs=list(range(begins, history.length + 1)),
         grounding={},
         summary=None,
         note=0,
-        tokens={"total": total, **tokens},
-        dropped=_NOTHING_DROPPED,
-        stop_reason="complete",
+        tokens={"total": sum(tokens.values()), **tokens},
+        dropped=_NOTHING_DROPPED if whole else _dropped(history, model, messages, kept),
+        stop_reason="complete" if whole else "budget",
         explain=None,
     )
+
+
+def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
+    """Whether costs alone decide what is kept."""
+    records = history.records
+    return not (
+        not records.flags
+        or history.outside
+        or history.grounding_messages
+        or fixed.tools
+        or options.explain
+        or options.dedupe == "messages"
+        or options.summary == "always"
+        or (options.limit is not None and options.limit < history.length)
+        or TOOL in records.roles
+        or not records.plain
+        or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
+    )
+
+
+def _is_more_than_a_tail(options: WindowQuery) -> bool:
+    """Whether something else than the budget decides where history begins."""
+    return options.note or options.stable or options.overflow == "skip" or options.start == "user"
+
+
+def _is_marked(records: Records) -> bool:
+    """Whether a message of every window is among them: system, developer or pinned."""
+    return SYSTEM in records.roles or DEVELOPER in records.roles or any(True for _ in records.pinned())
+
+
+def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[str, int]:
+    """What was left out of a plain chat, of which ``kept`` messages cost the model ``messages`` tokens."""
+    counted = messages
+    if not costs_as_counted(history.records, model, history.column):
+        counted = sum(reference_costs(history.records, history.column)[-kept:])
+    return {**_NOTHING_DROPPED, "messages": history.length - kept, "tokens": history.tokens - counted}
 
 
 def _older(history: History, room: int) -> NeedOlder:

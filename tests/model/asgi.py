@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from service.api.edge import App
+from service.api.asgi import App
 
 
 class Answer(NamedTuple):

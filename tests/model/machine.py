@@ -53,7 +53,7 @@ from model.world import (
     SETTINGS as SETTINGS_NAMES,
 )
 
-from service.api.edge import App
+from service.api.asgi import App
 
 SEEDS = st.integers(0, 2**32 - 1)
 TENANTS = {"acme": "key-of-acme-0123456789", "beta": "key-of-beta-0123456789"}

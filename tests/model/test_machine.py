@@ -19,7 +19,7 @@ from model.behind import Behind
 from model.machine import TENANTS, Machine, Service, Steps
 from store.servers import Cluster, binaries, server
 
-from service.api.edge import App
+from service.api.asgi import App
 from service.app import create_app
 from service.settings import ApiKey, Settings
 from service.store.embedded import EmbeddedStore
