@@ -34,7 +34,7 @@ from service.store.addresses import read_url
 from service.store.cluster import Cluster
 from service.store.durability import Durability, Found, Level
 from service.store.permissions import denied_call, is_denial
-from service.store.pipeline import Commands, Nobody, Observer, key_of
+from service.store.pipeline import Commands, NoObserver, Observer, key_of
 from service.store.redis_parts import connect_to, key_slot, primary_of
 from service.store.scripts import SCRIPTS, Call
 from service.store.servers import NodeLost, Server, Setup
@@ -81,7 +81,7 @@ class Client:
         self._address = read_url(url)
         self._timeout_seconds = timeout_seconds
         self._data_files = data_files
-        self._observer = observer or Nobody()
+        self._observer = observer or NoObserver()
         clustered = self._address.kind == "cluster"
         loads = [("SCRIPT", "LOAD", script.source) for script in SCRIPTS.values()]
         level = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE, data_files=data_files)
