@@ -204,6 +204,8 @@ class Client:
     async def _send_by_slot(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
         """Replies to commands of any number of slots, in their order."""
         slots = _slots(words)
+        if len(set(slots)) == 1:
+            return await self._send(words, deadline, writes=writes)
         groups = {slot: [i for i, each in enumerate(slots) if each == slot] for slot in slots}
         parts = [self._send([words[i] for i in places], deadline, writes=writes) for places in groups.values()]
         replies: list[Any] = [None] * len(words)
@@ -253,6 +255,7 @@ class Client:
 
 
 def _words(call: Call[Any]) -> tuple[Any, ...]:
+    """A call as a command, with the script's hash."""
     script, keys, arguments, _ = call
     return ("EVALSHA", script.sha, len(keys), *keys, *arguments)
 
@@ -290,7 +293,6 @@ def _slot(words: Commands) -> int:
 
 async def _ask(server: Server, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
     """Ask a node that is taking the slot over: each command says that it knows."""
-    replies = await server.submit(
-        [part for each in words for part in (("ASKING",), each)], deadline, writes=writes
-    ).future
+    asking = [part for each in words for part in (("ASKING",), each)]
+    replies = await server.submit(asking, deadline, writes=writes).future
     return replies[1::2]
