@@ -65,7 +65,7 @@ def _endpoint(text: str, default_port: int) -> tuple[str, int]:
 
 
 def connection_options(address: Address, timeout_seconds: float) -> dict[str, Any]:
-    """What every connection of ours is made with: no retry and no timeout of its own, because a lane has both."""
+    """What every connection of ours is made with: no retry and no timeout of its own, because Client has both."""
     return {
         **address.options,
         "socket_connect_timeout": timeout_seconds,

@@ -34,7 +34,7 @@ from service.store.addresses import read_url
 from service.store.cluster import Cluster
 from service.store.durability import Durability, Found, Level
 from service.store.permissions import denied_call, is_denial
-from service.store.pipeline import Commands, Nobody, Observer, key_of
+from service.store.pipeline import Commands, NoObserver, Observer, key_of
 from service.store.redis_parts import connect_to, key_slot, primary_of
 from service.store.scripts import SCRIPTS, Call
 from service.store.servers import NodeLost, Server, Setup
@@ -81,7 +81,7 @@ class Client:
         self._address = read_url(url)
         self._timeout_seconds = timeout_seconds
         self._data_files = data_files
-        self._observer = observer or Nobody()
+        self._observer = observer or NoObserver()
         clustered = self._address.kind == "cluster"
         loads = [("SCRIPT", "LOAD", script.source) for script in SCRIPTS.values()]
         level = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE, data_files=data_files)
@@ -204,6 +204,8 @@ class Client:
     async def _send_by_slot(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
         """Replies to commands of any number of slots, in their order."""
         slots = _slots(words)
+        if len(set(slots)) == 1:
+            return await self._send(words, deadline, writes=writes)
         groups = {slot: [i for i, each in enumerate(slots) if each == slot] for slot in slots}
         parts = [self._send([words[i] for i in places], deadline, writes=writes) for places in groups.values()]
         replies: list[Any] = [None] * len(words)
@@ -253,6 +255,7 @@ class Client:
 
 
 def _words(call: Call[Any]) -> tuple[Any, ...]:
+    """A call as a command, with the script's hash."""
     script, keys, arguments, _ = call
     return ("EVALSHA", script.sha, len(keys), *keys, *arguments)
 
@@ -290,7 +293,6 @@ def _slot(words: Commands) -> int:
 
 async def _ask(server: Server, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
     """Ask a node that is taking the slot over: each command says that it knows."""
-    replies = await server.submit(
-        [part for each in words for part in (("ASKING",), each)], deadline, writes=writes
-    ).future
+    asking = [part for each in words for part in (("ASKING",), each)]
+    replies = await server.submit(asking, deadline, writes=writes).future
     return replies[1::2]

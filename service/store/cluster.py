@@ -38,29 +38,29 @@ class Cluster:
         self._known: set[Place] = set()
         self._refreshed = 0.0
         self._unread: NoPermissionError | None = None  # why the map could not be read
-        self._refreshing = asyncio.create_task(self._refresh())
         self.refreshes = 0
+        self._refreshing = asyncio.create_task(self._refresh())
 
     @property
     def servers(self) -> list[Server]:
         return list(self._servers.values())
 
     def find(self, slot: int) -> Server:
-        """Who serves the slot. Raises NodeLost while nobody does."""
+        """The node that serves the slot. Raises NodeLost while none does."""
         place = self._slots.get(slot)
         if place is None:
             raise NodeLost("no node of the cluster serves the slot")
         return self._server(place)
 
     async def primaries(self) -> list[Server]:
-        """Those that have all keys between them. Raises StoreUnavailable while some slot has no node."""
+        """The nodes that have all keys between them. Raises StoreUnavailable while some slot has no node."""
         await asyncio.shield(self.refresh())
         if len(self._slots) < SLOTS:
             raise StoreUnavailable("A part of the cluster has no node now; try again.")
         return [self._server(place) for place in sorted(set(self._slots.values()))]
 
     async def redirect(self, error: Exception) -> tuple[Server | None, float]:
-        """Who is to be asked next, if not the slot's own node, and after how many seconds.
+        """The node to ask next, if it is not the slot's own, and after how many seconds.
 
         MOVED is believed at once, and the whole map is read soon, because slots rarely move alone. ASK names a node that
         is taking the slot over and may have the key already. A node that is lost needs a map without it. Raises
@@ -77,7 +77,7 @@ class Cluster:
                 return None, await self._without_node()
 
     async def _without_node(self) -> float:
-        """Seconds to wait for a map that has the slot; none where there was no map at all."""
+        """Seconds until the map may have the slot, after reading the first map where there is none yet."""
         known = bool(self._slots)
         refreshing = self.refresh()
         if known:
@@ -88,7 +88,7 @@ class Cluster:
         return 0.0 if self._slots else _LOST_SECONDS
 
     def refresh(self) -> "asyncio.Task[None]":
-        """Read the map again, unless somebody does; the task that does it."""
+        """The task that reads the map again: a new one, unless one is under way."""
         if self._refreshing.done():
             self._refreshing = asyncio.create_task(self._refresh())
         return self._refreshing
@@ -149,11 +149,11 @@ class Cluster:
 
 
 Range = tuple[int, int, list[Place]]
-"""First and last slot, and who has them, the primary first."""
+"""First and last slot, and their nodes, the primary first."""
 
 
 def _range(entry: Sequence[Any], asked: str) -> Range:
-    """A line of CLUSTER SLOTS. A node that does not know its own host is called as it was when it was asked."""
+    """A line of CLUSTER SLOTS. A node that does not know its own host is the one that was asked."""
     first, last, *nodes = entry
     return first, last, [((host or b"").decode() or asked, int(port)) for host, port, *_ in nodes]
 

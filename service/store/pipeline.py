@@ -29,7 +29,7 @@ _TOUCH = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'PX', 1)"
 
 
 class Observer(Protocol):
-    """Whoever counts what the store is asked; told on the event loop, so it must be quick."""
+    """Counts what the store is asked. It is called on the event loop, so it must be quick."""
 
     def sent(self, commands: int) -> None:
         """So many commands left in one write."""
@@ -41,7 +41,7 @@ class Observer(Protocol):
         """A connection was lost, or could not be made."""
 
 
-class Nobody:
+class NoObserver:
     """Counts nothing."""
 
     def sent(self, commands: int) -> None:
@@ -96,9 +96,9 @@ def key_of(commands: Commands) -> Any:
 
 
 class Pipeline(asyncio.Protocol):
-    """One socket for as long as it is open.
+    """One open socket.
 
-    ``lost`` gets the reason when it is closed. ``free`` is called when batches may be written again.
+    ``lost`` gets the error when it is closed. ``free`` is called when batches may be written again.
     """
 
     def __init__(self, socket: Socket, barrier: Barrier | None, observer: Observer, free: Callable[[], None]) -> None:
@@ -110,9 +110,9 @@ class Pipeline(asyncio.Protocol):
         self._observer = observer
         self._free = free
         self.full = False
-        """Whether the server does not take what was written already; nothing may be written."""
+        """Whether the server takes nothing now. Nothing may be written."""
         self.guard: Batch | None = None
-        """The barrier that the server is at; nothing may be written."""
+        """The barrier that was sent and is not answered. Nothing may be written."""
         self._held: list[Batch] = []
         self._transport.set_protocol(self)
         self._transport.resume_reading()  # type: ignore[attr-defined] # a stream may have had enough

@@ -33,10 +33,12 @@ class NodeLost(Exception):  # noqa: N818 - it reads as what happened
 
 
 class Setup(NamedTuple):
-    """What all servers of a deployment have in common. ``prepare`` are commands for each new connection."""
+    """What the servers of a deployment have in common."""
 
     connections: int
+    """To each server."""
     prepare: Commands
+    """Sent first on each connection."""
     durability: Durability
     observer: Observer
     hands_back: bool
@@ -52,7 +54,7 @@ class Connection:
         self._connect = connect
         self._judge = judge
         self._setup = setup
-        self._found: Found | None = None
+        self._refusing: Found | None = None  # why writes are refused
         self._scheduled = False
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run())
@@ -76,11 +78,11 @@ class Connection:
     def _flush(self) -> None:
         """Send what is queued, unless the socket takes nothing now."""
         self._scheduled = False
-        pipeline, found = self.pipeline, self._found
+        pipeline = self.pipeline
         if pipeline is None or pipeline.full or pipeline.guard is not None:
             return
-        if found is not None and found.refused:
-            self._refuse(found)
+        if self._refusing is not None:
+            self._refuse(self._refusing)
         pipeline.write(self.queue)
 
     def _refuse(self, found: Found) -> None:
@@ -89,8 +91,8 @@ class Connection:
                 batch.fail(found.problem("Writes are refused"))
 
     def revise(self, found: Found) -> None:
-        """Take a later judgement of the server. Another barrier needs a new connection: replies may wait for the old one."""
-        self._found = found
+        """Take a judgement of the server. Another barrier needs a new connection: replies may wait for the old one."""
+        self._refusing = found if found.refused else None
         if self.pipeline is not None and self.pipeline.barrier != found.barrier:
             self.pipeline.abort()
 
@@ -132,11 +134,10 @@ class Connection:
             connection = await self._connect()
             try:
                 replies = await ask(connection, [*INSPECT, *self._setup.prepare])
-                self._found = self._judge(replies[: len(INSPECT)])
                 _raise_errors(replies[len(INSPECT) :])
-                self.pipeline = Pipeline(
-                    take_over(connection), self._found.barrier, self._setup.observer, self.flush_soon
-                )
+                found = self._judge(replies[: len(INSPECT)])
+                self.revise(found)
+                self.pipeline = Pipeline(take_over(connection), found.barrier, self._setup.observer, self.flush_soon)
                 limit.reschedule(None)
                 self.flush_soon()
                 await self.pipeline.lost
@@ -168,9 +169,7 @@ def _raise_errors(replies: Sequence[Any]) -> None:
 
 
 class Server:
-    """The few connections to one server. Where writes wait for a barrier they have half of them, so that no read waits
-    for a disk.
-    """
+    """One server. Where writes wait for a barrier they have half of its connections, so that no read waits for a disk."""
 
     def __init__(self, connect: Connect, setup: Setup) -> None:
         self._loop = asyncio.get_running_loop()
@@ -238,7 +237,7 @@ def _is_busy(reply: Any) -> bool:
 
 
 def _choose(connections: Sequence[Connection]) -> Connection:
-    """The connection that is being written to in this tick, else the one with the fewest batches; a lost one in need."""
+    """The connection that has commands of this tick, else the one with the fewest batches; a lost one when all are."""
     chosen, fewest = connections[0], math.inf
     for connection in connections:
         pipeline, queued = connection.pipeline, len(connection.queue)

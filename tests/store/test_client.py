@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -44,6 +44,14 @@ async def echo(client: Client, text: str) -> str:
     """What the server says back."""
     (reply,) = await client.commands([("ECHO", text)])
     return str(reply, "utf-8")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return when it holds."""
+    give_up = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < give_up
+        await asyncio.sleep(0.01)
 
 
 async def test_one_tick_is_one_write(store: EmbeddedStore, tmp_path: Path) -> None:
@@ -142,9 +150,11 @@ async def test_a_connection_that_cannot_be_made_holds_nobody(tmp_path: Path) -> 
         EmbeddedStore(tmp_path, fsync="everysec") as store,
         redis.Redis.from_url(store.url) as admin,
     ):
-        admin.config_set("maxclients", 2)
         async with connected(store.url, connections=2, timeout_seconds=1) as client:
-            assert (client.load.idle, client.load.down) == (1, 1)
+            await until(lambda: client.load.idle == 2)
+            admin.config_set("maxclients", 2)
+            admin.client_kill_filter(_id=max({int(each["id"]) for each in admin.client_list()} - {admin.client_id()}))
+            await until(lambda: client.load.down == 1)
             slow = asyncio.create_task(client.commands([("BLPOP", "t{none}", "0.2")]))
             await asyncio.sleep(0.05)
 

@@ -182,7 +182,7 @@ async def test_an_orphan(shelf: Shelf, conversation: str) -> None:
 
 @pytest.mark.parametrize("change", ["rewind", "redact", "summary"])
 async def test_a_change_asked_for_twice_is_made_once(shelf: Shelf, conversation: str, change: str) -> None:
-    """A lane that lost a reply asks again: the same token changes nothing more, whatever came between."""
+    """A client that lost a reply asks again: the same token changes nothing more, whatever came between."""
     await shelf.fill(conversation, 5)
 
     life = await shelf.life(conversation)

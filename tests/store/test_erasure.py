@@ -103,7 +103,7 @@ async def test_after_an_erasure_no_key_is_left_and_after_a_rewrite_no_byte(name:
 
 
 async def test_an_erasure_that_finds_nothing_where_something_was_is_one(tmp_path: Path) -> None:
-    """As when the store's first reply was lost and the lane asks again, or when two erase at once: both are told 204."""
+    """As when the store's first reply was lost and the client asks again, or when two erase at once: both are told 204."""
     with server(PRESENT["valkey-9"], tmp_path) as running:
         async with serving(running.url) as client:
             await append(client, "c", said("hello"))
