@@ -44,8 +44,8 @@ STAGES = {
     "tests.bench": _LOOP,
     "litestar": _ROUTING,
     "service.api": _ROUTING,
-    "service.api.drain": _EDGE,
-    "service.api.edge": _EDGE,
+    "service.api.ring": _EDGE,
+    "service.api.incoming": _EDGE,
     "service.api.keys": _EDGE,
     "service.api.large": _EDGE,
     "service.api.idempotency": _EDGE,
@@ -67,7 +67,7 @@ STAGES = {
     "service.core.render": _SPLICE,
     "service.operations": _SAID,
     "service.api.observed": _SAID,
-    "service.api.edge:Edge._done": _SAID,
+    "service.api.ring:Ring._end": _SAID,
     "structlog": _SAID,
 }
 """Stage by package, module or function (``module:name``); the longest that begins a function's name says it."""
