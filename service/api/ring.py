@@ -17,6 +17,8 @@ import asyncio
 import math
 import re
 import time
+from contextvars import Context
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -196,8 +198,11 @@ class Ring:
         self._operations = metrics.figures.operations
         self._running: set[Exchange] = metrics.running
         self._timer: asyncio.TimerHandle | None = None
+        self._context = Context()  # of nobody: the timer would keep the one of the request that set it
         self._ends_on_sigterm = ends_on_sigterm
         self._latest = -math.inf
+        self._numbers = count()
+        self._rest_of_ids = new_id()[18:]
         self.timeout_seconds = timeout_seconds
         self.drain = Drain(self.idle_seconds)
         self.making = Making()
@@ -211,6 +216,9 @@ class Ring:
             return
         headers = dict(reversed(scope["headers"]))  # of a name that is there twice, the first
         exchange = self._begin(scope, headers, send)
+        self._running.add(exchange)
+        if self._timer is None:
+            self._cut_late()
         try:
             await self._answer(exchange, scope, headers, receive)
         except asyncio.CancelledError:
@@ -229,10 +237,15 @@ class Ring:
         """How long ago the latest request came, probes not counted; 0 while any runs."""
         return 0.0 if self._running else time.monotonic() - self._latest
 
+    def _new_id(self) -> str:
+        """A UUID of version 7: the time, a number in place of chance, and chance that is the same for all of a process."""
+        milliseconds, number = time.time_ns() // 1_000_000, next(self._numbers) & 0xFFF
+        return f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7{number:03x}{self._rest_of_ids}"
+
     def _begin(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> Exchange:
         started, method = time.monotonic(), scope["method"]
         given = headers.get(b"x-request-id", b"")
-        request_id = given.decode("ascii") if _REQUEST_ID.fullmatch(given) else new_id()
+        request_id = given.decode("ascii") if given and _REQUEST_ID.fullmatch(given) else self._new_id()
         line = {
             "request_id": request_id,
             "method": method if method in _METHODS else printable(method),
@@ -252,12 +265,11 @@ class Ring:
             started + self.timeout_seconds,
             line,
         )
-        self._running.add(exchange)
-        if self._timer is None:
-            self._cut_late()
         LINE.set(line)
         scope["sash.line"] = line
         scope["sash.exchange"] = exchange
+        if scope["path"] not in OPEN_PATHS:
+            self._latest = started
         if self._cors is not None:
             exchange.more += self._cors.headers(headers.get(b"origin", b""))
         if self._tracing.begins or b"traceparent" in headers:
@@ -271,18 +283,14 @@ class Ring:
         if method not in _READS:
             exchange.body = Incoming(receive, self.timeout_seconds)
             receive = exchange.body.receive
-        self._check_address(scope, headers)
+        self._check(scope, headers)
         if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
             await exchange.empty(self._cors.preflight)  # a browser asks if a page may ask; it sends no key with that
             return
-        if path in OPEN_PATHS:
-            if self.drain.began and path == "/readyz":
-                raise StoreUnavailable("Not ready: the service is stopping.")
+        if path in OPEN_PATHS or (self._free and path not in FIGURES_PATHS and b"authorization" not in headers):
             scope["sash.tenant"] = DEFAULT_TENANT
         else:
-            self._latest = exchange.started
-            free = self._free and b"authorization" not in headers and path not in FIGURES_PATHS
-            scope["sash.tenant"] = DEFAULT_TENANT if free else await self._tenant(path, headers, exchange.body)
+            scope["sash.tenant"] = await self._tenant(path, headers, exchange.body)
         if method in _READS:
             scope["method"] = "GET"
             if path.endswith(_PAGE):
@@ -295,8 +303,14 @@ class Ring:
             app = self._once if b"idempotency-key" in headers else self._app
             await app(scope, receive, exchange.send)
 
-    def _check_address(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """Raise MisdirectedRequest for a Host that is not ours, NotFound for a path with an encoded slash in an id."""
+    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Raise what no key changes.
+
+        Raises:
+            MisdirectedRequest: a Host that is not ours.
+            NotFound: a path with an encoded slash in an id.
+            StoreUnavailable: readiness, while the process ends.
+        """
         if self._hosts is not None and not self._hosts.fullmatch(headers.get(b"host", b"")):
             raise MisdirectedRequest(
                 "Without API keys the service answers to localhost and loopback addresses alone: ask it by one of them, "
@@ -305,6 +319,8 @@ class Ring:
         raw = scope.get("raw_path") or b""
         if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
             raise NotFound("There is nothing at this path: no id holds a slash.")
+        if self.drain.began and scope["path"] == "/readyz":
+            raise StoreUnavailable("Not ready: the service is stopping.")
 
     async def _tenant(self, path: str, headers: dict[bytes, bytes], body: Incoming | None) -> str:
         """Whose request it is, counted and bounded by what the tenant may send."""
@@ -342,8 +358,10 @@ class Ring:
         now = time.monotonic()
         for late in [each for each in self._running if each.deadline < now]:
             late.cut()
-        again = asyncio.get_running_loop().call_later
-        self._timer = again(_LOOK_SECONDS, self._cut_late) if self._running else None
+        self._timer = None
+        if self._running:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_LOOK_SECONDS, self._cut_late, context=self._context)
 
 
 def _operation(scope: Scope) -> str | None:

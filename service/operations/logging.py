@@ -72,7 +72,7 @@ def configure_logging(
     logging.basicConfig(handlers=[_FromStandardLibrary()], level=library_level.upper(), force=True)
     if threshold > logging.INFO:
         return None
-    return _in_json(stream) if format == "json" else log_request
+    return in_json(stream) if format == "json" else log_request
 
 
 def _stdout() -> BinaryIO:
@@ -90,7 +90,7 @@ def log_request(line: dict[str, Any]) -> None:
     get_logger().info("request", **line)
 
 
-def _in_json(stream: BinaryIO) -> RequestLog:
+def in_json(stream: BinaryIO) -> RequestLog:
     """Writes the line of a request straight to the stream: its values are numbers, checked ids and names of ours."""
     encode, write = msgspec.json.Encoder().encode, stream.write
 

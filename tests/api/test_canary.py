@@ -14,7 +14,7 @@ from operations.test_spans import collecting
 
 from service.api.ring import OPEN_PATHS
 from service.app import ROUTES
-from service.operations.logging import configure_logging
+from service.operations.logging import RequestLog, configure_logging
 from service.store.embedded import EmbeddedStore
 
 CANARY = "canary7x"
@@ -83,16 +83,16 @@ REFUSED: tuple[tuple[str, str, Any], ...] = (
 
 
 @contextmanager
-def logging_everything() -> Iterator[None]:
-    """Log lines as they are in production, of the least level."""
+def logging_everything() -> Iterator[RequestLog | None]:
+    """Log lines as they are in production, of the least level; gives what writes those of requests."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    configure_logging("json", "debug")
+    log = configure_logging("json", "debug")
     structlog.configure(cache_logger_on_first_use=False)  # other tests look at these loggers too
     for client in ("httpx", "httpcore"):  # the test's own, in the same process
         logging.getLogger(client).setLevel(logging.ERROR)
     try:
-        yield
+        yield log
     finally:
         structlog.reset_defaults()
         root.handlers[:], root.level = handlers, level
@@ -104,9 +104,9 @@ async def test_nothing_that_people_wrote_is_in_logs_metrics_or_traces(
     store: EmbeddedStore, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A canary in every place where people's words and ids go, through success and every kind of failure."""
-    with collecting() as collector, logging_everything():
+    with collecting() as collector, logging_everything() as log:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
-        async with service(store, api_keys=KEYS, metrics_key="m1") as client:
+        async with service(store, log=log, api_keys=KEYS, metrics_key="m1") as client:
             for number, (method, path, body) in enumerate(DONE + REFUSED):
                 given = {"content": body} if isinstance(body, bytes) else {"json": body}
                 form = "application/x-ndjson" if "import" in path else "application/json"

@@ -14,6 +14,7 @@ from conftest import http, lifespan
 from service.api.ring import OPEN_PATHS
 from service.app import ROUTES, create_app
 from service.cli import main
+from service.operations.logging import RequestLog, log_request
 from service.settings import ApiKey, Settings, SettingsError
 from service.store.client import Client
 from service.store.embedded import EmbeddedStore
@@ -40,9 +41,11 @@ STORED = [
 
 
 @asynccontextmanager
-async def service(store: EmbeddedStore, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def service(
+    store: EmbeddedStore, *, log: RequestLog | None = log_request, **settings: Any
+) -> AsyncIterator[httpx.AsyncClient]:
     options = {"redis_url": store.url, "store_connections": 1, "durability": "fast", **settings}
-    async with lifespan(create_app(Settings(**options))) as app, http(app) as client:
+    async with lifespan(create_app(Settings(**options), log=log)) as app, http(app) as client:
         yield client
 
 

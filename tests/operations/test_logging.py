@@ -246,3 +246,45 @@ def test_fields_bound_for_a_request_are_on_every_line(lines: Callable[[], list[d
     inside, outside = lines()
     assert inside["request_id"] == "r-1"
     assert "request_id" not in outside
+
+
+REQUEST = {"request_id": "r-1", "method": "GET", "operation": None, "status": 200, "milliseconds": 1.25, "bytes": 2}
+
+
+def test_the_line_of_a_request_is_a_line_like_others(lines: Callable[[], list[dict[str, Any]]]):
+    """What writes it has no processors on its way, and writes the same fields in the same order and form."""
+    write = configure_logging("json", "info")
+    assert write is not None
+
+    write({**REQUEST, "model": "gpt-4o"})
+    get_logger().info("request", **REQUEST, model="gpt-4o")
+
+    direct, logged = lines()
+    assert list(direct) == list(logged)
+    at, then = (datetime.fromisoformat(line.pop("timestamp")) for line in (direct, logged))
+    assert timedelta() <= then - at < timedelta(minutes=1)
+    assert direct == logged
+
+
+def test_the_line_of_a_request_goes_at_once(lines: Callable[[], list[dict[str, Any]]]):
+    """Nothing of it is kept back: each line is one write."""
+    write = configure_logging("json", "info")
+    assert write is not None
+    for number in range(3):
+        write({**REQUEST, "status": number})
+        assert [line["status"] for line in lines()] == [number]
+
+
+def test_lines_of_requests_for_people(capsys: pytest.CaptureFixture[str]):
+    """In the other format they are as plain as all."""
+    write = configure_logging("console", "info")
+    assert write is not None
+
+    write(REQUEST)
+
+    assert "milliseconds" in capsys.readouterr().out
+
+
+def test_a_level_above_info_holds_the_lines_of_requests_back():
+    """Nothing writes them then."""
+    assert configure_logging("json", "warning") is None

@@ -1,0 +1,248 @@
+"""The ring around the framework: what a request is wrapped in, how it is cut, and what a plain read does without."""
+
+import asyncio
+import sys
+import time
+from io import BytesIO
+from types import FrameType
+from typing import Any
+
+import httpx
+import pytest
+
+from service.api.drain import Drain
+from service.api.keys import Keys
+from service.api.paths import Paths
+from service.api.ring import Ring
+from service.operations.logging import in_json
+from service.operations.metrics import Metrics
+from service.settings import ApiKey
+from service.store.client import Client
+from service.store.limits import RateLimits
+
+LIMIT_SECONDS = 0.2
+
+
+def ring(app: Any, *, keys: Keys | None = None, timeout_seconds: float = LIMIT_SECONDS, **options: Any) -> Ring:
+    """A ring around an application, without a store behind it."""
+    limits = RateLimits(Client("redis://localhost:1"), None)
+    return Ring(
+        app,
+        once=app,
+        keys=keys or Keys(()),
+        paths=Paths(()),
+        limits=limits,
+        timeout_seconds=timeout_seconds,
+        metrics=options.pop("metrics", Metrics()),
+        **options,
+    )
+
+
+def http(app: Ring, **options: Any) -> httpx.AsyncClient:
+    """A client of it; what these applications say is in no contract."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", **options)
+
+
+async def answer(scope: Any, receive: Any, send: Any) -> None:
+    """An application that answers with two bytes."""
+    del scope, receive
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+
+async def hang(scope: Any, receive: Any, send: Any) -> None:
+    """An application that never answers."""
+    del scope, receive, send
+    await asyncio.Event().wait()
+
+
+async def test_a_read_that_takes_too_long() -> None:
+    """At its deadline it is 503 with Retry-After, and nothing of it is left running."""
+    metrics, began = Metrics(), time.monotonic()
+    async with http(ring(hang, metrics=metrics)) as client:
+        answers = await asyncio.gather(*(client.get("/conversations/c") for _ in range(5)))
+
+    assert LIMIT_SECONDS <= time.monotonic() - began < 1
+    assert {(each.status_code, each.json()["type"]) for each in answers} == {(503, "/problems/deadline-exceeded")}
+    assert all("retry-after" in each.headers for each in answers)
+    assert not metrics.running
+
+
+async def test_a_request_in_time_is_not_cut() -> None:
+    """The deadline is its own: one that began before it ends alone."""
+
+    async def half(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"].endswith("/slow"):
+            await hang(scope, receive, send)
+        await asyncio.sleep(LIMIT_SECONDS / 2)
+        await answer(scope, receive, send)
+
+    async with http(ring(half)) as client:
+        slow = asyncio.create_task(client.get("/conversations/slow"))
+        await asyncio.sleep(LIMIT_SECONDS * 0.75)
+        assert (await client.get("/conversations/quick")).status_code == 200
+        assert (await slow).status_code == 503
+
+
+async def test_a_request_that_gets_on_may_take_longer() -> None:
+    """Each sign of progress begins its time anew."""
+
+    async def long(scope: Any, receive: Any, send: Any) -> None:
+        for _ in range(4):
+            await asyncio.sleep(LIMIT_SECONDS / 2)
+            scope["sash.exchange"].extend()
+        await answer(scope, receive, send)
+
+    async with http(ring(long)) as client:
+        assert (await client.get("/conversations/c")).status_code == 200
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_cancellation_from_outside_passes(late: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """It becomes no answer, also where the deadline comes at the same moment."""
+    lines: list[Any] = []
+    app, said = ring(hang, timeout_seconds=30, log=lines.append), list[Any]()
+    exchanges: list[Any] = []
+
+    async def ask() -> None:
+        async def send(message: Any) -> None:
+            said.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": "/conversations/c", "http_version": "1.1", "headers": []}
+        exchanges.append(scope)
+        await app(scope, None, send)  # type: ignore[arg-type]
+
+    task = asyncio.create_task(ask())
+    await asyncio.sleep(0.01)
+    if late:
+        exchanges[0]["sash.exchange"].cut()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert said == []
+    assert [line["status"] for line in lines] == [0]
+
+
+async def test_what_came_of_a_cut_request_can_go_on() -> None:
+    """The task that asked is not left cancelled: it may wait for other things afterwards."""
+
+    async def ask() -> int:
+        async with http(ring(hang)) as client:
+            await client.get("/conversations/c")
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0)
+        task = asyncio.current_task()
+        return task.cancelling() if task else -1
+
+    assert await asyncio.create_task(ask()) == 0
+
+
+async def test_ids_of_requests_differ() -> None:
+    """However many come in a millisecond, and in whichever process."""
+    apps = [ring(answer), ring(answer)]
+    ids = []
+    for app in apps:
+        async with http(app) as client:
+            ids += [(await client.get("/conversations/c")).headers["x-request-id"] for _ in range(500)]
+    assert len(set(ids)) == 1000
+
+
+@pytest.mark.parametrize(("authorization", "status"), [(None, 401), ("Bearer key-red", 200), ("Bearer key-blue", 401)])
+async def test_a_key_is_asked_for_where_there_are_any(authorization: str | None, status: int) -> None:
+    """A request without one is nobody's only where nobody has one."""
+    app = ring(answer, keys=Keys((ApiKey("red", "key-red"),)))
+    headers = {"authorization": authorization} if authorization else {}
+    async with http(app, headers=headers) as client:
+        assert (await client.get("/conversations/c")).status_code == status
+        assert (await client.get("/livez")).status_code == 200
+
+
+async def test_figures_need_their_key_where_nothing_else_needs_one() -> None:
+    """SASH_METRICS_KEY holds without API keys too."""
+    async with http(ring(answer, keys=Keys((), metrics_key="m1"))) as client:
+        assert (await client.get("/stats")).status_code == 401
+        assert (await client.get("/conversations/c")).status_code == 200
+
+
+async def test_a_plain_read_enters_little() -> None:
+    """At most twelve functions of ours in four modules, its log line included, and no task or timer of its own."""
+    entered: set[tuple[str, str]] = set()
+    begun: list[str] = []
+
+    def profile(frame: FrameType, event: str, called: Any) -> None:
+        module = frame.f_globals.get("__name__", "")
+        if event == "call" and module.startswith("service."):
+            entered.add((module, frame.f_code.co_qualname))
+        if event == "c_call" and called.__name__ in {"call_later", "call_at", "create_task", "Task"}:
+            begun.append(called.__name__)
+
+    def route(_: Any) -> None:
+        """Has an operation's id, as the framework's handlers."""
+
+    async def operation(scope: Any, receive: Any, send: Any) -> None:
+        scope["route_handler"] = route
+        await answer(scope, receive, send)
+
+    async def send(message: Any) -> None:
+        del message
+
+    route.operation_id = "getConversation"  # type: ignore[attr-defined]
+    written = BytesIO()
+    app = ring(operation, log=in_json(written))
+    for turn in range(3):
+        scope = {"type": "http", "method": "GET", "path": "/conversations/c", "http_version": "1.1"}
+        sys.setprofile(profile if turn == 2 else None)
+        await app({**scope, "headers": [(b"host", b"localhost")]}, None, send)  # type: ignore[arg-type]
+        sys.setprofile(None)
+    assert written.getvalue().count(b'"operation":"getConversation"') == 3
+    assert ("service.api.ring", "Exchange.send") in entered
+    assert len(entered) <= 12, sorted(entered)
+    assert len({module for module, _ in entered}) <= 4, sorted(entered)
+    assert begun == []
+
+
+async def test_a_method_that_nobody_knows_is_cut_in_the_log() -> None:
+    """It is a client's word: as long a one as it likes, and no more than a field of a line may have."""
+    lines: list[Any] = []
+    async with http(ring(answer, log=lines.append)) as client:
+        await client.request("X" * 5000, "/conversations/c")
+        await client.get("/conversations/c")
+    assert [len(line["method"]) for line in lines] == [501, 3]
+
+
+async def test_a_read_has_no_body() -> None:
+    """Its receive is the server's own; that of a write is judged."""
+    given: list[Any] = []
+
+    async def look(scope: Any, receive: Any, send: Any) -> None:
+        given.append(receive)
+        await answer(scope, receive, send)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        del message
+
+    for method in ("GET", "POST"):
+        scope = {"type": "http", "method": method, "path": "/count", "http_version": "1.1", "headers": []}
+        await ring(look)(scope, receive, send)
+    assert [each is receive for each in given] == [True, False]
+
+
+@pytest.mark.parametrize(("version", "said"), [("1.1", [b"close"]), ("1.0", [b"close"]), ("2", [])])
+async def test_who_drains_closes_connections(version: str, said: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP/2 has no such header; and until then nobody is told."""
+    monkeypatch.setattr(Drain, "_look", lambda _: None)  # nothing is ended here
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    app = ring(answer)
+    for _ in range(2):
+        scope = {"type": "http", "method": "GET", "path": "/models", "http_version": version, "headers": []}
+        await app(scope, None, send)  # type: ignore[arg-type]
+        app.drain.begin()
+    headers = [[value for name, value in each["headers"] if name == b"connection"] for each in sent[::2]]
+    assert headers == [[], said]
