@@ -99,14 +99,19 @@ AT_ONCE = (
 """Operations that are asked for at the same time."""
 
 
-def step(**kinds: Kind) -> Callable[[Callable[..., None]], Any]:
-    """A rule whose arguments all come out of one number: a step costs one draw, and each value is as likely as it reads."""
+def step(*, grown: bool = False, **kinds: Kind) -> Callable[[Callable[..., None]], Any]:
+    """A rule whose arguments all come out of one number: a step costs one draw, and each value is as likely as it reads.
+
+    With ``grown`` something is said in the conversation before, more often than not, where there is little.
+    """
 
     def decorate(function: Callable[..., None]) -> Any:
         def run(self: "Machine", seed: int) -> None:
             chance = random.Random(seed)
             given = {name: kind(chance) for name, kind in kinds.items()}
             self.transcript.append(f"-- {function.__name__} {given}")
+            if grown and chance.random() < 0.75:
+                self.grow(self.name(given["place"]), chance)
             function(self, **given)
 
         run.__name__, run.__qualname__, run.__doc__ = function.__name__, function.__qualname__, function.__doc__
@@ -272,8 +277,11 @@ class Machine(RuleBasedStateMachine):
             if_match = tags[which % len(tags)]
         elif condition == 7:
             if_match = ("*", '"nope"', '"1-abc-def"')[which % 3]
-        key = f"key-{self.number}-{next(self.keys)}" if keyed == 0 else ""
-        return Op(kind, name, if_match=if_match, key=key, **fields)
+        return Op(kind, name, if_match=if_match, key=self.key() if keyed == 0 else "", **fields)
+
+    def key(self) -> str:
+        """An Idempotency-Key that nobody used."""
+        return f"key-{self.number}-{next(self.keys)}"
 
     def do(self, via: int, op: Op) -> Answer:
         """Ask for a change: it is done, or refused for a reason that stands and nothing has changed."""
@@ -399,6 +407,20 @@ class Machine(RuleBasedStateMachine):
         elif talk.summary is None or query.get("summary") == "never":
             assert one.slug == given.slug, self._told(f"the same in a body is {given.body!r}", one)
 
+    def grow(self, name: Name, chance: random.Random) -> None:
+        """See to it that a conversation has something in it to be edited, copied or forgotten."""
+        via = chance.randrange(2)
+        if name not in self.world.talks and chance.random() < 0.6:
+            self.do(via, Op("create", name, {"settings": self.settings(SETTINGS(chance))}))
+        talk = self.world.talks.get(name)
+        if talk is None or talk.length < 3:
+            entries = entries_of(TURNS(chance), talk.messages if talk else [], self.words)
+            self.do(via, Op("append", name, {"entries": entries}))
+        talk = self.world.talks.get(name)
+        if talk is not None and talk.length and talk.summary is None and chance.random() < 0.3:
+            given = {"text": self.words.text(3), "through_seq": chance.randint(1, talk.length)}
+            self.do(via, Op("summarize", name, given))
+
     # ---- rules: appending
 
     @step(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=maybe(QUERY))
@@ -463,7 +485,7 @@ class Machine(RuleBasedStateMachine):
         self._append(place, via + 32, 0, entries, QUERIES[queries[1]] if len(queries) > 2 else query)
         self.check_windows(via, self.name(place), query)
 
-    @step(place=PLACES, via=numbers(2), what=numbers(6), which=ANY, query=QUERY)
+    @step(grown=True, place=PLACES, via=numbers(2), what=numbers(6), which=ANY, query=QUERY)
     def conditional_read(self, place: Any, via: int, what: int, which: int, query: int) -> None:
         """Under a tag that it knows, a client gets 304 where the tag stands, and the present state where it does not."""
         name = self.name(place)
@@ -489,7 +511,7 @@ class Machine(RuleBasedStateMachine):
             assert answer.status == 200, self._told(f"{tag} is an older state", answer)
             assert _EXPIRES.sub(b"", answer.body) == _EXPIRES.sub(b"", fresh.body), self._told("the two differ", answer)
 
-    @step(place=PLACES, via=numbers(2), limit=numbers(7), order=one_of("asc", "desc"), stop=numbers(4))
+    @step(grown=True, place=PLACES, via=numbers(2), limit=numbers(7), order=one_of("asc", "desc"), stop=numbers(4))
     def pages(self, place: Any, via: int, limit: int, order: str, stop: int) -> None:
         """The history page by page, each page from the other application; some readers stop half-way."""
         name, limit = self.name(place), limit + 1
@@ -553,6 +575,9 @@ class Machine(RuleBasedStateMachine):
     @step(tenant=one_of(*TENANTS), owner=one_of(*OWNERS), via=numbers(2), limit=numbers(4))
     def listing(self, tenant: str, owner: str, via: int, limit: int) -> None:
         """An owner's conversations: each once, all of them, none of anybody else's."""
+        self._list(tenant, owner, via, limit)
+
+    def _list(self, tenant: str, owner: str, via: int, limit: int) -> None:
         for each in (via, 1 - via):  # what they still hold back of activity would move lines between two pages
             self.ask(each, tenant, Request("GET", f"/conversations?owner={self.owner(owner)}"))
         owned = self.world.owned(tenant, self.owner(owner))
@@ -580,18 +605,18 @@ class Machine(RuleBasedStateMachine):
         given = {"settings": self.settings(settings)}
         self.do(how % 2, Op("create", self.name(place), given, key=self.conditioned("", ("", ""), how, which).key))
 
-    @step(place=PLACES, how=HOW, which=ANY, settings=SETTINGS)
+    @step(grown=True, place=PLACES, how=HOW, which=ANY, settings=SETTINGS)
     def change(self, place: Any, how: int, which: int, settings: int) -> None:
         """Settings are set and taken away."""
         patch = self._owned(patch_of(settings, self.words))
         self.do(how % 2, self.conditioned("change", self.name(place), how, which, given={"patch": patch}))
 
-    @step(place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize", "unsummarize"))
+    @step(grown=True, place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize", "unsummarize"))
     def edit(self, place: Any, how: int, which: int, kind: str) -> None:
         """What was said is forgotten, redacted or summed up."""
         self._edit(place, how, which, kind)
 
-    @step(place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize"), query=QUERY)
+    @step(grown=True, place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize"), query=QUERY)
     def edit_between_windows(self, place: Any, how: int, which: int, kind: str, query: int) -> None:
         """The same between two reads of the same window."""
         self.check_windows(how % 2, self.name(place), QUERIES[query])
@@ -611,7 +636,7 @@ class Machine(RuleBasedStateMachine):
         }
         self.do(how % 2, self.conditioned(kind, name, how, which, given=given[kind]))
 
-    @step(place=PLACES, other=PLACES, how=HOW, which=ANY, query=maybe(QUERY))
+    @step(grown=True, place=PLACES, other=PLACES, how=HOW, which=ANY, query=maybe(QUERY))
     def fork(self, place: Any, other: Any, how: int, which: int, query: int | None) -> None:
         """A copy of all or of the beginning, which then goes its own way."""
         name = self.name(place)
@@ -675,7 +700,7 @@ class Machine(RuleBasedStateMachine):
         if "metadata" in line:
             line["metadata"] = {"note": self.words.mark()}
 
-    @step(place=PLACES, how=HOW, which=ANY)
+    @step(grown=True, place=PLACES, how=HOW, which=ANY)
     def usage(self, place: Any, how: int, which: int) -> None:
         """What a provider billed."""
         given = {"model": ("gpt-4o", SPENT_ON)[which % 2], "prompt_tokens": 100 + which, "window_tokens": 100}
@@ -688,7 +713,28 @@ class Machine(RuleBasedStateMachine):
         """A request comes again under its key, maybe in another life of what it spoke of."""
         if not self.world.kept:
             return
-        kept = list(self.world.kept.values())[-1 - which % len(self.world.kept)]
+        self._replay(via, list(self.world.kept.values())[-1 - which % len(self.world.kept)])
+
+    @step(grown=True, place=PLACES, via=numbers(2), which=ANY, kind=numbers(5), entries=ENTRIES, query=QUERY)
+    def replay_after_edit(self, place: Any, via: int, which: int, kind: int, entries: list[int], query: int) -> None:
+        """A turn under a key, which is asked for again when what was said is gone, or in another life."""
+        name = self.name(place)
+        talk = self.world.talks.get(name) or Talk({})
+        given = {"entries": entries_of(entries, talk.messages, self.words)}
+        op = Op("append", name, given, QUERIES[query], key=self.key())
+        self.do(via, op)
+        talk = self.world.talks.get(name)
+        if talk is not None and talk.length:
+            seq = max(1, talk.length - which % 4)
+            edit = (("rewind", {"to_seq": seq - 1}), ("redact", {"seq": seq}), ("unsummarize", {}), ("erase", {}))[
+                kind % 4
+            ]
+            self.do(via, Op(edit[0], name, edit[1]))
+        if kind == 3 and name not in self.world.talks:
+            self.do(via, Op("append", name, {"entries": entries_of([1], [], self.words)}))
+        self._replay(1 - via, self.world.kept[name[0], op.key])
+
+    def _replay(self, via: int, kept: Kept) -> None:
         op, first = kept.op, kept.answer
         if first is None:
             self.do(via, op)
@@ -739,7 +785,7 @@ class Machine(RuleBasedStateMachine):
                 left = self.service.behind.keys_of("/".join(name))
                 assert not left, self._told(f"its time is over, and there are {left}")
 
-    @step(place=PLACES, via=numbers(2), after=FLAG, entries=ENTRIES, query=QUERY)
+    @step(grown=True, place=PLACES, via=numbers(2), after=FLAG, entries=ENTRIES, query=QUERY)
     def time_passes(self, place: Any, via: int, after: bool, entries: list[int], query: int) -> None:  # noqa: FBT001
         """Half of what a conversation has left; or the same before and after a turn, which begins its time anew."""
         name = self.name(place)
@@ -750,7 +796,7 @@ class Machine(RuleBasedStateMachine):
         self.check(via, name)
         self.check_windows(1 - via, name, QUERIES[query])
 
-    @step(place=PLACES, via=numbers(2))
+    @step(grown=True, place=PLACES, via=numbers(2))
     def look_around(self, place: Any, via: int) -> None:
         """A file is written and the store is copied, for later; and what was erased is in no key of it."""
         answer = self.get(via, self.name(place), "/export")
@@ -758,17 +804,23 @@ class Machine(RuleBasedStateMachine):
             self.files.append([json.loads(line) for line in answer.body.splitlines()])
         if len(self.snapshots) < 3:
             self.snapshots.append((self.service.behind.remember(), self.world.copy()))
-        if self.service.encrypted:
-            return
+        self.look_behind()
+
+    def look_behind(self) -> None:
+        """What was erased is in no key of the store; all keys of a conversation end together."""
         erased = {mark for marks in self.world.erased.values() for mark in marks}
         there = set().union(*(talk.marks() for talk in self.world.talks.values()))
-        for key, value in self.service.behind.values().items():
+        for key, value in () if self.service.encrypted else self.service.behind.values().items():
             back = set(MARK.findall(value)) & (erased - there)
             assert not back, self._told(f"erased, and still in {key!r}: {back}")
+        for name, talk in self.world.talks.items():
+            for key, left in self.service.behind.times_left("/".join(name)).items():
+                together = abs(left - talk.left_ms) < _SLOW_MS if talk.left_ms else left == -1
+                assert together, self._told(f"{key!r} ends in {left} ms, and {name} in {talk.left_ms or 'no time'}")
 
     # ---- rules: ends
 
-    @step(place=PLACES, how=HOW, which=ANY, kind=numbers(11), query=QUERY)
+    @step(grown=True, place=PLACES, how=HOW, which=ANY, kind=numbers(9), query=QUERY)
     def end(self, place: Any, how: int, which: int, kind: int, query: int) -> None:
         """A life ends now and then: erased alone or with all of an owner's, expired, or lost by the store."""
         name, via = self.name(place), how % 2
@@ -776,13 +828,13 @@ class Machine(RuleBasedStateMachine):
         match kind:
             case 0 | 1:
                 self.do(via, self.conditioned("erase", name, how, which))
-            case 2 | 3:
+            case 2:
                 owner = self.owner(OWNERS[which % 2])
                 self.do(via, self.conditioned("forget", name, how & ~14, which, given={"owner": owner}))
-            case 4 | 5:
+            case 3 | 4:
                 self._pass_time(name, over=True)
                 self.check(via, name)
-            case 6:
+            case 5:
                 self._lose(via, which, query)
 
     def _lose(self, via: int, which: int, query: int) -> None:
@@ -801,7 +853,7 @@ class Machine(RuleBasedStateMachine):
             self.check(via, name)
             self.check_windows(1 - via, name, QUERIES[query])
 
-    @step(place=PLACES, via=numbers(2), which=ANY, birth=numbers(5), settings=SETTINGS, query=QUERY)
+    @step(grown=True, place=PLACES, via=numbers(2), which=ANY, birth=numbers(5), settings=SETTINGS, query=QUERY)
     def begin_anew(self, place: Any, via: int, which: int, birth: int, settings: int, query: int) -> None:
         """One application erases and begins another life of the name; the other read before, and reads again."""
         name = self.name(place)
@@ -821,6 +873,7 @@ class Machine(RuleBasedStateMachine):
     # ---- rules: at once
 
     @step(
+        grown=True,
         place=PLACES,
         kinds=one_of(*AT_ONCE),
         which=ANY,
@@ -935,8 +988,12 @@ class Machine(RuleBasedStateMachine):
             self.service.behind.clear()
 
     def _leave_nothing(self) -> None:
+        self.look_behind()
+        for tenant in TENANTS:
+            for owner in OWNERS:
+                self._list(tenant, owner, 0, 1)
         for name in sorted(self.world.talks):
-            self.check(0, name)
+            self.check_windows(0, name, {"model": "gpt-4o", "grounding": "all"})
             self.do(1, Op("erase", name))
         names = [f"{tenant}/c{n}-{self.number}" for tenant in TENANTS for n in range(3)]
         left = [key for name in names for key in self.service.behind.keys_of(name)]
