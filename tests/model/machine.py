@@ -8,6 +8,7 @@ import random
 import re
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -198,7 +199,7 @@ class Machine(RuleBasedStateMachine):
             assert talk is not None, self._told(f"{name} is not there", answer)
             self._note_tag(name, talk, answer)
         if answer.status == 200:
-            self._check_shown(answer, talk.marks() if talk else set())
+            self._check_shown(answer, talk.marks() if talk else frozenset())
             self._check_same(name[0], path, answer)
         elif answer.status == 404 and talk is not None:
             assert "/messages/" in path, self._told(f"{name} is gone", answer)
@@ -206,7 +207,7 @@ class Machine(RuleBasedStateMachine):
             self._check_shown(answer, set())
         return answer
 
-    def _check_shown(self, answer: Answer, allowed: set[bytes]) -> None:
+    def _check_shown(self, answer: Answer, allowed: AbstractSet[bytes]) -> None:
         shown = set(MARK.findall(answer.body))
         assert shown <= allowed, self._told(f"shown though not there: {shown - allowed}", answer)
 
@@ -288,7 +289,8 @@ class Machine(RuleBasedStateMachine):
         problems, excuses = self.world.problems(op), self.world.excuses(op)
         answer = self.ask(via, op.name[0], op.request(), if_match=op.if_match, idempotency_key=op.key)
         if op.key:
-            self.world.kept[op.name[0], op.key] = Kept(op)
+            meant = self.world.talks.get(op.name)
+            self.world.kept.setdefault((op.name[0], op.key), Kept(op, life=meant.life if meant else 0))
         if answer.ok:
             assert not problems, self._told(f"should be refused for {problems}", answer)
             self._done(via, op, answer)
