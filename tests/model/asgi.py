@@ -2,10 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from service.api.edge import App
+App = Callable[[Any, Any, Any], Awaitable[None]]
+"""An ASGI application."""
 
 
 class Answer(NamedTuple):

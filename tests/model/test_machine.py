@@ -15,11 +15,11 @@ import uvloop
 from conftest import lifespan
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from model.asgi import App
 from model.behind import Behind
 from model.machine import TENANTS, Machine, Service, Steps
 from store.servers import Cluster, binaries, server
 
-from service.api.edge import App
 from service.app import create_app
 from service.settings import ApiKey, Settings
 from service.store.embedded import EmbeddedStore
