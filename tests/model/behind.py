@@ -5,7 +5,7 @@ from typing import Any
 
 import redis
 
-from service.store.layout import PREFIX
+from service.store.layout import PREFIX, keys_of
 
 Snapshot = list[tuple[bytes, int, bytes]]
 """Keys with what is left of their time in milliseconds, 0 for ever, and their values as the server dumps them."""
@@ -38,6 +38,12 @@ class Behind:
     def keys_of(self, name: str) -> list[bytes]:
         """Every key of the conversation ``tenant/conversation``."""
         return sorted(self._scan(f"{PREFIX}{{{name}}}:*"))
+
+    def times_left(self, name: str) -> dict[bytes, int]:
+        """What each key of a conversation has left, in milliseconds, or -1; of those that end with it."""
+        kept = [key.encode() for key in keys_of(name).kept]
+        pairs = zip(kept, self._each("pttl", kept), strict=True)
+        return {key: left for key, left in pairs if left != -2}
 
     def pass_time(self, name: str, milliseconds: int) -> None:
         """Take so much off the time that each key of a conversation has left, all at once."""

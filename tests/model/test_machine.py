@@ -15,11 +15,15 @@ import uvloop
 from conftest import lifespan
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from model.asgi import App
 from model.behind import Behind
 from model.machine import TENANTS, Machine, Service, Steps
 from store.servers import Cluster, binaries, server
 
+<<<<<<< HEAD
 from service.api.asgi import App
+=======
+>>>>>>> machine
 from service.app import create_app
 from service.settings import ApiKey, Settings
 from service.store.embedded import EmbeddedStore

@@ -143,7 +143,7 @@ class Talk:
 
     def __post_init__(self) -> None:
         self.settings_marks = marks_of(self.settings)
-        self.renew()
+        self.change()
 
     @property
     def length(self) -> int:
@@ -156,14 +156,17 @@ class Talk:
     def find(self, identity: str) -> Entry | None:
         return next((entry for entry in self.entries if entry.id == identity), None)
 
-    def marks(self) -> set[bytes]:
+    def marks(self) -> frozenset[bytes]:
         """Every marker word in it."""
-        told = set(self.settings_marks).union(*(entry.marks for entry in self.entries))
-        return told | marks_of(self.summary)
+        if self._marks is None:
+            self._marks = self.settings_marks.union(marks_of(self.summary), *(entry.marks for entry in self.entries))
+        return self._marks
 
     def change(self) -> None:
         """Note that it is another version now."""
         self.changed, self.tag = True, ""
+        self._marks: frozenset[bytes] | None = None
+        self._printed = ""
         self.renew()
 
     def renew(self) -> None:
@@ -171,8 +174,10 @@ class Talk:
 
     def print(self) -> str:
         """Text that differs where the content, or the life, differs."""
-        said = [[e.id, e.message, e.pinned, e.documents, e.metadata, e.redacted] for e in self.entries]
-        return json.dumps([self.life, self.settings, said, self.summary])
+        if not self._printed:
+            said = [[e.id, e.message, e.pinned, e.documents, e.metadata, e.redacted] for e in self.entries]
+            self._printed = json.dumps([self.life, self.settings, said, self.summary])
+        return self._printed
 
     def copy(self) -> "Talk":
         """Another that can change; what is never changed in place is shared."""
@@ -296,9 +301,15 @@ class World:
         return {"precondition-failed"} if fresh and self._moved(op, talk) else set()
 
     def excuses(self, op: Op) -> set[str]:
-        """Problems of an operation that would change nothing: it may be told of them, and it may succeed."""
+        """Problems that an operation may be told of although it may succeed as well.
+
+        An append of nothing new changes nothing, whatever its condition; and a request that was refused in another life
+        may be said to be about that one.
+        """
         talk = self.talks.get(op.name)
-        return {"precondition-failed"} if op.kind == "append" and self._moved(op, talk) else set()
+        kept = self.kept.get((op.name[0], op.key))
+        found = {"precondition-failed"} if op.kind == "append" and self._moved(op, talk) else set()
+        return found | ({"not-found"} if kept and kept.life and (talk is None or kept.life != talk.life) else set())
 
     @staticmethod
     def _moved(op: Op, talk: Talk | None) -> bool:
@@ -330,13 +341,13 @@ class World:
 
     def apply(self, op: Op, ids: list[str] | None = None) -> None:
         """Do it; it must be one without problems. ``ids`` are those that bare entries were given."""
-        before = {name: talk.marks() for name, talk in self.talks.items() if self._may_lose(op, name)}
+        before = {name: set(talk.marks()) for name, talk in self.talks.items() if self._may_lose(op, name)}
         getattr(self, f"_{op.kind}")(op, ids or [])
         self._note_erased(before, [op.name, op.target])
 
     def expire(self, name: Name) -> None:
         """Let a conversation's time be over."""
-        before = {name: self.talks.pop(name).marks()}
+        before = {name: set(self.talks.pop(name).marks())}
         self._note_erased(before, [name])
 
     @staticmethod
