@@ -126,7 +126,7 @@ class EntryArguments(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class _AppendArguments(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
-    now: int
+    now: str
     if_match: str
     change: str
     most_pinned: int
@@ -152,7 +152,7 @@ def append(
     ``blobs`` are five for each entry: record, details, body, documents, metadata. ``before`` is how many messages must be
     there already. The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, ConversationDamaged.
     """
-    asked = _AppendArguments(name, now_ms, if_match, new_name(), MOST_PINNED, entries, before, ttl_ms)
+    asked = _AppendArguments(name, str(now_ms), if_match, new_name(), MOST_PINNED, entries, before, ttl_ms)
     return _call("append", keys, (_encode(asked), settings, *blobs), _read_append)
 
 

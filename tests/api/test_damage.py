@@ -22,7 +22,10 @@ PARTS = ("conversation", *LISTS, "ids", "pinned", "grounding", "metadata")
 UNREAD = {
     "conversation": {"ids", "pinned", "grounding", "metadata"},
     "rewind": {"ids", "pinned", "grounding", "metadata"},
-    "window": {"metadata"},
+    "window": {"metadata", "ids"},
+    "page": {"ids"},
+    "export": {"ids"},
+    "fork": {"ids"},
     "append": {"metadata"},
     "append with a window": {"metadata"},
 }

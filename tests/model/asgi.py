@@ -5,12 +5,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-<<<<<<< HEAD
-from service.api.asgi import App
-=======
 App = Callable[[Any, Any, Any], Awaitable[None]]
 """An ASGI application."""
->>>>>>> machine
 
 
 class Answer(NamedTuple):

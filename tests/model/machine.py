@@ -54,11 +54,6 @@ from model.world import (
     SETTINGS as SETTINGS_NAMES,
 )
 
-<<<<<<< HEAD
-from service.api.asgi import App
-
-=======
->>>>>>> machine
 SEEDS = st.integers(0, 2**32 - 1)
 TENANTS = {"acme": "key-of-acme-0123456789", "beta": "key-of-beta-0123456789"}
 PLACES = one_of(*[("acme", 0)] * 6, *[("acme", 1)] * 3, ("acme", 2), ("beta", 0), ("beta", 0), ("beta", 1))

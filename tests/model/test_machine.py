@@ -20,10 +20,6 @@ from model.behind import Behind
 from model.machine import TENANTS, Machine, Service, Steps
 from store.servers import Cluster, binaries, server
 
-<<<<<<< HEAD
-from service.api.asgi import App
-=======
->>>>>>> machine
 from service.app import create_app
 from service.settings import ApiKey, Settings
 from service.store.embedded import EmbeddedStore

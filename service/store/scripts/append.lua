@@ -25,9 +25,11 @@ if exists and name ~= asked.name then return {'foreign'} end
 local length = redis.call('LLEN', log)
 local missing
 if exists then missing = damage(length, pins, gn) else missing = remains() end
+if not missing and length > 0 and redis.call('EXISTS', ids) == 0 then missing = 'ids' end
 if missing then return {'damaged', missing} end
 open = open and open ~= '' and cjson.decode(open) or nil
 pins = tonumber(pins or redis.call('HLEN', pinned))
+local was_user, was_open = user, state[11]
 
 local function has(record, flag) return math.floor(string.byte(record, 1) / flag) % 2 == 1 end
 local function role_of(record) return string.byte(record, 2) end
@@ -115,7 +117,7 @@ if fresh > 0 then
   if not exists then
     settings, ttl, life = ARGV[2], asked.ttl, asked.change
     redis.call('UNLINK', answers, done)
-    redis.call('HSET', conversation, 'id', asked.name, 's', settings, 'created', asked.now)
+    redis.call('HSET', conversation, 'id', asked.name, 's', settings, 'created', asked.now, 'pins', 0)
     if ttl then redis.call('HSET', conversation, 'ttl', ttl) end
   end
   local bodies, records, detail_list, id_seqs = {}, {}, {}, {}
@@ -168,11 +170,24 @@ if fresh > 0 then
     redis.call('HSET', ids, unpack(id_seqs, 2 * first - 1, 2 * last))
   end
   redis.call('APPEND', counts, table.concat(records))
-  redis.call('HSET', conversation, 't0', t0, 't1', t1, 'gn', gn, 'g0', g0, 'g1', g1, 'user', user,
-    'pins', redis.call('HLEN', pinned), 'open', open and #open.p > 0 and cjson.encode(open) or '')
-  if rich then redis.call('HSET', conversation, 'rich', 1) end
-  if sealed then redis.call('HSET', conversation, 'sealed', 1) end
-  etag = write_version(version, life, asked.change, asked.now)
+  -- What stays as it was is not written again: each number is printed, and each field is looked up.
+  local waits = open and #open.p > 0 and cjson.encode(open) or ''
+  local fields = {'t0', t0, 't1', t1}
+  local function note(field, value)
+    fields[#fields + 1] = field
+    fields[#fields + 1] = value
+  end
+  if gn > tonumber(state[8] or 0) then
+    note('gn', gn)
+    note('g0', g0)
+    note('g1', g1)
+  end
+  if user ~= was_user then note('user', user) end
+  if waits ~= (was_open or '') then note('open', waits) end
+  if fresh_pins > 0 or not state[14] then note('pins', redis.call('HLEN', pinned)) end
+  if rich then note('rich', 1) end
+  if sealed then note('sealed', 1) end
+  etag = write_version(version, life, asked.change, asked.now, fields)
   if stale then sweep(length + fresh, tonumber(stale)) end
   renew(ttl)
 end

@@ -14,9 +14,8 @@ local function damage(length, pins, grounded)
   local counted, detailed = redis.call('STRLEN', counts) / RECORD, redis.call('LLEN', details)
   if counted ~= length then return counted == detailed and 'log' or 'counts' end
   if detailed ~= length then return 'details' end
-  if length > 0 and redis.call('EXISTS', ids) == 0 then return 'ids' end
-  if pins and redis.call('HLEN', pinned) ~= tonumber(pins) then return 'pinned' end
-  if redis.call('HLEN', grounding) < tonumber(grounded or 0) then return 'grounding' end
+  if pins and pins ~= '0' and redis.call('HLEN', pinned) ~= tonumber(pins) then return 'pinned' end
+  if grounded and grounded ~= '0' and redis.call('HLEN', grounding) < tonumber(grounded) then return 'grounding' end
 end
 
 -- The key that is left of a conversation whose own hash is missing; nothing where no conversation is.
@@ -32,10 +31,11 @@ local function renew(ttl)
   redis.call('PEXPIRE', done, math.min(ttl, DAY))
 end
 
--- Write a new version; gives its entity tag. A conversation from before lives were given begins one now.
-local function write_version(version, life, change, now)
-  redis.call('HSET', conversation, 'v', version, 'life', life or change, 'change', string.sub(change, 1, 8), 'updated', now)
-  return etag_of(version, life or change, string.sub(change, 1, 8))
+-- Write a new version, with other fields and their values; gives its entity tag. A conversation from before lives were given begins one now.
+local function write_version(version, life, change, now, fields)
+  local short = string.sub(change, 1, 8)
+  redis.call('HSET', conversation, 'v', version, 'life', life or change, 'change', short, 'updated', now, unpack(fields or {}))
+  return etag_of(version, life or change, short)
 end
 
 local function was_done(token) return redis.call('HEXISTS', done, token) == 1 end

@@ -13,7 +13,7 @@
 -- come without theirs. What passes through a script is copied once more where all clients wait; so who needs more asks for
 -- it by plain commands. Records are one string, read at memory speed.
 -- include conversation.lua
-local ENOUGH, SLACK, TOKENS, NEAR, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 4, 131072, 4194304, 4000
+local ENOUGH, SLACK, NEAR, MOST_BYTES, MOST_MESSAGES, BLOCK = 64, 1.2, 131072, 4194304, 4000, 64
 local fields = redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0', 'g1', 'user',
   'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins')
 local version, life, change = fields[2], fields[3], fields[4]
@@ -51,7 +51,7 @@ if user > 0 then
   end
 end
 local before, left, always = {}, MOST_BYTES, user >= first and user or length
-for _, pin in ipairs(redis.call('HKEYS', pinned)) do
+for _, pin in ipairs(pins == '0' and {} or redis.call('HKEYS', pinned)) do
   local seq = tonumber(pin)
   if seq < first then
     local value
@@ -70,13 +70,20 @@ for _, pin in ipairs(redis.call('HKEYS', pinned)) do
 end
 local bodies = {}
 if length > 0 then
-  local unpacked, tokens_and_size = struct.unpack, ARGV[3] == 't0' and '<I4xxxxI4' or '<xxxxI4I4'
-  local near, room, newest = NEAR, budget > 0 and budget or math.huge, 0
-  for at = #records - RECORD + TOKENS + 1, TOKENS + 1, -RECORD do
-    local tokens, size = unpacked(tokens_and_size, records, at)
-    near, room = near - size, room - tokens
-    if newest > 0 and (near < 0 or room < 0 and length - newest < always) then break end
-    newest = newest + 1
+  local format = ARGV[3] == 't0' and 'xxxxI4xxxxI4xxxxxxxx' or 'xxxxxxxxI4I4xxxxxxxx'
+  local near, room, newest, stop = NEAR, budget > 0 and budget or math.huge, 0, false
+  for last = #records / RECORD, 1, -BLOCK do
+    local count = math.min(BLOCK, last)
+    local found = {struct.unpack('<' .. string.rep(format, count), records, (last - count) * RECORD + 1)}
+    for at = 2 * count - 1, 1, -2 do
+      near, room = near - found[at + 1], room - found[at]
+      if newest > 0 and (near < 0 or room < 0 and length - newest < always) then
+        stop = true
+        break
+      end
+      newest = newest + 1
+    end
+    if stop then break end
   end
   bodies = redis.call('LRANGE', log, -newest, -1)
 end
