@@ -157,13 +157,13 @@ def append(
 
 
 def _read_append(reply: list[Any]) -> AppendReply:
+    if reply[0] == b"ok":
+        entries = [
+            Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
+            for at in range(4, len(reply), 3)
+        ]
+        return AppendReply(int(reply[1]), reply[2].decode(), reply[3], entries)
     match reply:
-        case [b"ok", version, etag, settings, *steps]:
-            entries = [
-                Appended(steps[at], steps[at + 1] == 1, steps[at + 2] == 1)  # seq, duplicate, parallel
-                for at in range(0, len(steps), 3)
-            ]
-            return AppendReply(int(version), etag.decode(), settings, entries)
         case [b"conflict", index]:
             detail = "This id is stored with other content"
             raise EntryConflict(
