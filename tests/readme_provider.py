@@ -1,10 +1,11 @@
-"""A stand-in for the provider on loopback: asks for a talk when it has the tool for it, else says where it is.
+"""A stand-in for OpenAI and Anthropic on loopback: calls the tool for talks if it has it, else says where the talk is.
 
-It bills what ``POST /count`` says, and answers 400 as the provider does when a call and its result are not together.
-``python tests/readme_provider.py`` serves it on port 8001, for a Sash on port 8000.
+It bills what ``POST /count`` says, and answers 400 as the providers do when a call and its result are not together.
+``python tests/readme_provider.py [PORT [SASH]]`` serves it on port 8001, for the Sash at http://127.0.0.1:8000.
 """
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,15 +31,34 @@ class Provider(ThreadingHTTPServer):
     @property
     def environment(self) -> dict[str, str]:
         """What points the provider's SDKs here."""
-        return {"OPENAI_BASE_URL": f"http://127.0.0.1:{self.server_port}/v1", "OPENAI_API_KEY": "none"}
+        here = f"http://127.0.0.1:{self.server_port}"
+        openai = {"OPENAI_BASE_URL": f"{here}/v1", "OPENAI_API_KEY": "none"}
+        return {**openai, "ANTHROPIC_BASE_URL": here, "ANTHROPIC_API_KEY": "none"}
 
     def reply(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self.requests.append(body)
-        return self._completion(body) if path == "/v1/chat/completions" else self._response(body)
+        answers = {"/v1/chat/completions": self._completion, "/v1/messages": self._message}
+        return answers.get(path, self._response)(body)
+
+    def _tokens(self, body: dict[str, Any]) -> int:
+        counted = {name: body[name] for name in ("model", "messages", "tools") if name in body}
+        tokens: int = httpx.post(f"{self.sash}/count", json=counted).raise_for_status().json()["tokens"]
+        return tokens
+
+    def _message(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "id": f"msg_{len(self.requests)}",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "content": [{"type": "text", "text": ANSWER}],
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "usage": {"input_tokens": self._tokens(body), "output_tokens": 1},
+        }
 
     def _completion(self, body: dict[str, Any]) -> dict[str, Any]:
-        counted = {name: body[name] for name in ("model", "messages", "tools") if name in body}
-        tokens = httpx.post(f"{self.sash}/count", json=counted).raise_for_status().json()["tokens"]
+        tokens = self._tokens(body)
         message: dict[str, Any] = {"role": "assistant", "content": ANSWER, "refusal": None, "annotations": []}
         if _wants_talk(body, body["messages"]):
             call = {"id": f"call_{len(self.requests)}", "type": "function"}
@@ -127,6 +147,8 @@ def provided(sash: str) -> Iterator[Provider]:
 
 
 if __name__ == "__main__":
-    with Provider("http://127.0.0.1:8000", 8001) as standing_in, suppress(KeyboardInterrupt):
+    given = sys.argv[1:]
+    port, sash = int(given[0]) if given else 8001, given[1] if given[1:] else "http://127.0.0.1:8000"
+    with Provider(sash, port) as standing_in, suppress(KeyboardInterrupt):
         print(f"a stand-in for the provider: {standing_in.environment['OPENAI_BASE_URL']}", flush=True)
         standing_in.serve_forever()

@@ -1,4 +1,4 @@
-"""README's section "Moving in", run line by line against the stores that it names.
+"""The section "Moving in" of service/commands/README.md, run line by line against the stores that it names.
 
 What LangChain and the Agents SDK store is written by hand, in the forms of langchain-community 0.4 (a list, the newest
 message first) and openai-agents 0.24 (a table, and a list with the oldest first): the libraries bring numpy and SQLAlchemy
@@ -6,7 +6,6 @@ along, or an HTTP framework, and are not worth installing for this.
 """
 
 import json
-import re
 import shlex
 import sqlite3
 from collections.abc import Iterator
@@ -18,12 +17,12 @@ import pytest
 import redis
 from click.testing import CliRunner
 from conftest import Served
+from readme_blocks import blocks, section
 
 from service.cli import main
 from service.commands.sources.conversation import safe_id
 from service.store.embedded import EmbeddedStore
 
-README = Path(__file__).resolve().parent.parent / "README.md"
 THEIR_REDIS = "redis://127.0.0.1:6379/0"
 
 CALL = {"name": "find_table", "args": {"seats": 2}, "id": "call_1", "type": "tool_call"}
@@ -63,10 +62,8 @@ MOVED = [
 
 def commands() -> list[list[str]]:
     """Every line of the section's shell blocks, split as a shell does."""
-    section = re.search(r"^## Moving in$(.*?)(?=^## |\Z)", README.read_text(), re.MULTILINE | re.DOTALL)
-    assert section is not None, "README.md has no section '## Moving in'"
-    blocks = re.findall(r"^```sh$(.*?)^```$", section[1], re.MULTILINE | re.DOTALL)
-    return [shlex.split(line) for block in blocks for line in block.splitlines() if line.strip()]
+    found = blocks("sh", section("service/commands/README.md", "## Moving in"))
+    return [shlex.split(line) for block in found for line in block.splitlines() if line.strip()]
 
 
 @pytest.fixture
@@ -113,7 +110,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_readmes_way_in_works_and_may_be_taken_twice(served: Served, theirs: EmbeddedStore) -> None:
+def test_the_pages_way_in_works_and_may_be_taken_twice(served: Served, theirs: EmbeddedStore) -> None:
     """Each source arrives whole and in order, ready for a window; a second run adds nothing."""
     run = [[word.replace(THEIR_REDIS, theirs.url) for word in command] for command in commands()]
     assert [command[:2] for command in run] == [["sash", "import"]] * 5

@@ -1,27 +1,40 @@
-"""README's blocks, run as they stand against ``sash serve`` and a stand-in for the provider.
+"""The programs of the pages, run as they stand against ``sash serve`` and a stand-in for the providers.
 
 Those of LangChain and the Agents SDK need thirty packages that nothing else here needs, so they have an environment of
-their own, and the mark ``clients``: ``python -m pytest -m clients tests/test_readme.py``.
+their own, and the mark ``clients``, as have those that need npm: ``python -m pytest -m clients tests/test_readme.py``.
 """
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from conftest import Served
-from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, readme, run, section
+from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, read, run, section
 from readme_provider import ANSWER, TOPIC, Provider, provided
+from store.servers import free_port
 
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
 _NPM_SECONDS = 300
+_NPM = pytest.mark.skipif(
+    shutil.which("npm") is None, reason="needs node 20 and npm: apt-get install nodejs npm, or newer ones"
+)
+_CURL = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
+LANGCHAIN, AGENTS, CLIENTS = "## LangChain", "## OpenAI Agents SDK", "service/clients/README.md"
+TYPED = "is there a talk about gradle?\nand where is it?\n\n"
 FOUND = "gradle: The Network Latency Tax, 12:10, Robertson 2"
 QUESTION = {"role": "user", "content": "is there a talk about gradle?"}
+SECOND = {"role": "user", "content": "and where is it?"}
+ANSWERED = {"role": "assistant", "content": ANSWER}
+SYSTEM = {"role": "system", "content": "You know the programme."}
 THEIR_TESTS = ["tests/memory/test_session.py", "tests/memory/test_session_limit.py"]
 NOT_THE_PROTOCOL = [
     "connection",  # the rest of this list: what their SQLite does with threads, locks, rows and commits
@@ -66,67 +79,146 @@ def call(identity: str) -> dict[str, object]:
     return {"id": identity, "type": "function", "function": {"name": "find_talk", "arguments": TOPIC}}
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
-def test_every_curl_of_the_readme_is_answered(fresh_server: str) -> None:
-    """Each shell block with curl in it, anywhere in README, succeeds."""
-    found = [code for code in blocks("sh", readme()) if "curl " in code and "127.0.0.1:8000" in code]
-    assert len(found) >= 2
-    httpx.delete(f"{fresh_server}/conversations/talks-1")  # another test makes it too
-    answers = [curl(code, server=fresh_server) for code in found]
-    assert all(answers)
-    first = answers[0][0]
-    assert first["window"]["request"]["messages"][0]["content"].startswith("is there a talk about gradle?")
-    assert first["window"]["grounding"]["documents_kept"] == 1
+def holds(found: Any, shown: Any) -> bool:
+    """Whether ``found`` has all that is ``shown``, and perhaps more members."""
+    if isinstance(shown, dict):
+        return all(name in found and holds(found[name], value) for name, value in shown.items())
+    if isinstance(shown, list):
+        return len(found) == len(shown) and all(map(holds, found, shown))
+    return bool(found == shown)
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
-def test_curl_makes_a_conversation_and_reads_its_window(fresh_server: str) -> None:
-    """Create, append, window, usage: the window holds the system prompt and the question, and predicts the bill."""
-    httpx.delete(f"{fresh_server}/conversations/talks-1")
-    created, appended, window, usage = curl(block("sh", "### curl"), server=fresh_server)
-    assert (created["id"], appended["last_seq"]) == ("talks-1", 1)
-    assert window["request"]["messages"] == [{"role": "system", "content": "You know the programme."}, QUESTION]
-    assert window["budget"] == 2000
-    assert usage["error"] == 0
+def test_both_commands_install_in_the_same_way() -> None:
+    """They differ in the lock and in what they run at last; CI runs the second, and the data run starts the first."""
+    serve, tests = (code.strip() for code in blocks("sh", section("README.md", "## Two commands")))
+    assert serve.replace("requirements.lock", "requirements-test.lock").removesuffix(".venv/bin/sash serve") == (
+        tests.removesuffix(".venv/bin/python -m tests")
+    )
+    (pattern,) = re.findall(r"grep -E '([^']+)' README\.md", (ROOT / ".ci" / "run").read_text())
+    assert re.findall(pattern, read("README.md"), re.MULTILINE) == [tests]
+
+
+@_CURL
+def test_the_first_window_is_the_one_that_is_shown(fresh_server: str) -> None:
+    """The first curl is answered with all that the page shows of its answer."""
+    (answer,) = curl(block("sh", "README.md", "## A first window"), server=fresh_server)
+    shown = json.loads(block("json", "README.md", "## A first window"))
+    assert holds(answer, shown), json.dumps(answer, indent=1)
+
+
+def test_the_stand_in_serves_what_the_environment_names() -> None:
+    """The stand-in's command starts it, and the exported variables are those of a stand-in on its port."""
+    started, exported = blocks("sh", section("README.md", "## A chat loop"))
+    shown = dict(pair.split("=", 1) for line in exported.splitlines() for pair in line.removeprefix("export ").split())
+    assert shown == {
+        "OPENAI_BASE_URL": "http://127.0.0.1:8001/v1",
+        "OPENAI_API_KEY": "none",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:8001",
+        "ANTHROPIC_API_KEY": "none",
+    }
+    program, *arguments = started.split()
+    assert program == ".venv/bin/python"
+    with subprocess.Popen(
+        [sys.executable, *arguments, str(free_port())], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("a stand-in for the provider: http://127.0.0.1:")
+        process.terminate()
 
 
 def test_the_openai_loop_goes_through_a_tool_call(fresh_server: str, provider: Provider) -> None:
-    """The window goes to the SDK as it is, the call's result follows its call, and the bill is what was predicted."""
-    code = block("python", "### The OpenAI SDK")
-    done = run([sys.executable, "-"], code, server=fresh_server, environment=provider.environment)
-    assert printed(done) == [ANSWER]
+    """Windows go to the SDK as they are, a call's result follows its call, and the second question has the first turn."""
+    code = block("python", "README.md", "### Python, with the OpenAI SDK")
+    done = run([sys.executable], code, server=fresh_server, environment=provider.environment, typed=TYPED)
+    assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
     assert [[message["role"] for message in request["messages"]] for request in provider.requests] == [
         ["system", "user"],
         ["system", "user", "assistant", "tool"],
+        ["system", "user", "assistant", "tool", "assistant", "user"],
     ]
-    assert stored(fresh_server, "talks-2") == [
+    assert stored(fresh_server, "talks-1") == [
         QUESTION,
         {"role": "assistant", "tool_calls": [call("call_1")]},
         {"role": "tool", "tool_call_id": "call_1", "content": FOUND},
-        {"role": "assistant", "content": ANSWER},
+        ANSWERED,
+        SECOND,
+        ANSWERED,
     ]
-    known = httpx.get(f"{fresh_server}/models/gpt-4o-mini").json()["calibration"]
-    assert known["n"] >= 2
-    assert known["worst_error"] == 0
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node 20: apt-get install nodejs, or a newer one")
-def test_javascript_needs_no_client(fresh_server: str, provider: Provider) -> None:
-    """Fetch appends, sends the window, and appends the reply."""
-    code = block("js", "### JavaScript and TypeScript")
-    done = run(["node", "--input-type=module", "-"], code, server=fresh_server, environment=provider.environment)
-    assert printed(done) == [ANSWER]
-    assert provider.requests == [{"model": "gpt-4o-mini", "messages": [QUESTION]}]
-    assert [message["role"] for message in stored(fresh_server, "talks-5")] == ["user", "assistant"]
+def test_the_claude_loop_sends_windows_and_reports_the_bill(fresh_server: str, provider: Provider) -> None:
+    """Windows in Anthropic's form go to the SDK as they are; both turns are stored, and both bills are known."""
+    code = block("python", "README.md", "### Claude, with the Anthropic SDK")
+    done = run([sys.executable], code, server=fresh_server, environment=provider.environment, typed=TYPED)
+    assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
+    assert [[message["role"] for message in request["messages"]] for request in provider.requests] == [
+        ["user"],
+        ["user", "assistant", "user"],
+    ]
+    assert stored(fresh_server, "talks-3") == [QUESTION, ANSWERED, SECOND, ANSWERED]
+    assert httpx.get(f"{fresh_server}/models/claude-sonnet-5").json()["calibration"]["n"] == 2
+
+
+def runs_typescript() -> bool:
+    """Whether Node takes TypeScript as it is: from 22.18 on."""
+    if shutil.which("node") is None:
+        return False
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
+    major, minor, _ = version.removeprefix("v").split(".", 2)
+    return (int(major), int(minor)) >= (22, 18)
+
+
+def told_in_typescript(command: list[str], server: str, provider: Provider) -> None:
+    done = subprocess.run(
+        command,
+        input=TYPED,
+        env={**os.environ, **provider.environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.splitlines()) == (0, [ANSWER, ANSWER]), done.stdout + done.stderr
+    assert provider.requests == [
+        {"model": "gpt-4o-mini", "messages": [QUESTION]},
+        {"model": "gpt-4o-mini", "messages": [QUESTION, ANSWERED, SECOND]},
+    ]
+    assert stored(server, "talks-2") == [QUESTION, ANSWERED, SECOND, ANSWERED]
+
+
+@pytest.fixture
+def talk(fresh_server: str, tmp_path: Path) -> Path:
+    """README's program in TypeScript, as a file, for the server of these tests."""
+    httpx.delete(f"{fresh_server}/conversations/talks-2")
+    path = tmp_path / "talk.ts"
+    path.write_text(block("ts", "README.md", "### TypeScript").replace(SERVER, fresh_server))
+    return path
+
+
+@pytest.mark.skipif(not runs_typescript(), reason="needs node 22.18 or newer")
+def test_node_runs_the_typescript_loop(fresh_server: str, provider: Provider, talk: Path) -> None:
+    """Fetch appends, sends the window and appends the reply, twice."""
+    told_in_typescript(["node", str(talk)], fresh_server, provider)
 
 
 @pytest.mark.clients
-@pytest.mark.skipif(
-    shutil.which("npm") is None, reason="needs node 20 and npm: apt-get install nodejs npm, or newer ones"
-)
+@_NPM
+def test_the_typescript_loop_is_well_typed_and_runs(fresh_server: str, provider: Provider, talk: Path) -> None:
+    """The compiler finds no fault in the program, and tsx runs it."""
+    (talk.parent / "package.json").write_text('{"type": "module"}')
+    tools = ["npm", "install", "--no-audit", "--no-fund", "tsx@4", "typescript@5", "@types/node@22"]
+    subprocess.run(tools, cwd=talk.parent, capture_output=True, timeout=_NPM_SECONDS, check=True)
+    check = ["npx", "tsc", "--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "talk.ts"]
+    checked = subprocess.run(check, cwd=talk.parent, capture_output=True, text=True, timeout=120, check=False)
+    assert checked.returncode == 0, checked.stdout
+    told_in_typescript([str(talk.parent / "node_modules" / ".bin" / "tsx"), str(talk)], fresh_server, provider)
+
+
+@pytest.mark.clients
+@_NPM
 def test_a_typescript_client_is_generated_and_run(fresh_server: str, tmp_path: Path) -> None:
     """The section's commands, one after the other in an empty folder; the client says what the window holds."""
-    text = section("### A client generated from `openapi.json`").replace(SERVER, fresh_server)
+    text = section(CLIENTS, "## A generated client").replace(SERVER, fresh_server)
     (program,) = blocks("ts", text)
     (tmp_path / "talk.ts").write_text(program)
     commands = "\n".join(["set -e", *blocks("sh", text)])
@@ -137,10 +229,45 @@ def test_a_typescript_client_is_generated_and_run(fresh_server: str, tmp_path: P
     assert done.stdout.splitlines()[-1] == "[ { role: 'user', content: 'is there a talk about gradle?' } ]"
 
 
-def test_the_section_names_every_adapter_that_is_shipped() -> None:
-    """Each class of service/clients that has a place in a framework has one in README."""
-    shown = section("## In the tools you have")
-    assert [name for name in ("SashSession", "SashChatMessageHistory") if f"import {name}" not in shown] == []
+@pytest.mark.parametrize("page", ["README.md", CLIENTS])
+def test_the_page_names_every_adapter_that_is_shipped(page: str) -> None:
+    """Each class of service/clients that has a place in a framework has one in the pages."""
+    text = read(page)
+    assert [name for name in ("SashSession", "SashChatMessageHistory") if f"import {name}" not in text] == []
+
+
+def sash(code: str) -> str:
+    """A block whose ``sash`` is this checkout's."""
+    told = f'sash() {{ {sys.executable} -m service "$@"; }}\nset -eu\nexport PYTHONPATH={ROOT}\n'
+    return told + code.replace(".venv/bin/python", sys.executable).replace(".venv/bin/sash", "sash")
+
+
+def test_the_pure_commands_take_a_file(tmp_path: Path) -> None:
+    """The window, the count and the count of a text are printed as JSON, where nobody is at a terminal."""
+    (tmp_path / "chat.json").write_text(json.dumps([QUESTION]))
+    (tmp_path / "prompt.txt").write_text("is there a talk about gradle?")
+    code = block("sh", "service/commands/README.md", "## Windows and counts of a file")
+    done = run(["sh"], sash(code), server=SERVER, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    decoder, text, answers = json.JSONDecoder(), done.stdout.strip(), []
+    while text:
+        answer, end = decoder.raw_decode(text)
+        answers.append(answer)
+        text = text[end:].strip()
+    window, count, plain = answers
+    assert (window["request"]["messages"], len(window["explain"])) == ([QUESTION], 1)
+    assert count["tokens"] == window["tokens"]["total"]
+    assert plain["text"] == 8
+
+
+def test_a_conversation_flows_in_to_be_watched(fresh_server: str, tmp_path: Path) -> None:
+    """The made-up conversation arrives message by message, here without the waiting."""
+    code = block("sh", "service/commands/README.md", "## Watching a window move")
+    assert "--every 0.5" in code
+    quick = code.replace("--every 0.5", f"--every 0.001 --url {fresh_server}")
+    done = run(["sh"], sash(quick), server=fresh_server, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["messages"] == 80
 
 
 @pytest.fixture(scope="session")
@@ -167,7 +294,7 @@ def quiet(provider: Provider) -> dict[str, str]:
 @pytest.mark.clients
 def test_the_agents_sdk_runs_on_windows(fresh_server: str, provider: Provider, adapters: Path) -> None:
     """Two runs with a tool call: the second begins with the window of the first, without its reasoning and ids."""
-    code = block("python", "### OpenAI Agents SDK")
+    code = block("python", CLIENTS, AGENTS)
     done = run([str(adapters), "-"], code, server=fresh_server, environment=quiet(provider))
     assert printed(done) == [ANSWER, ANSWER]
     assert provider.requests[-1]["input"] == [
@@ -177,7 +304,19 @@ def test_the_agents_sdk_runs_on_windows(fresh_server: str, provider: Provider, a
         {"role": "assistant", "content": ANSWER},
         {"role": "user", "content": "and where is it?"},
     ]
-    assert len(stored(fresh_server, "talks-3")) == 6
+    assert len(stored(fresh_server, "talks-6")) == 6
+
+
+@pytest.mark.clients
+def test_the_adapters_in_short_run(fresh_server: str, provider: Provider, adapters: Path) -> None:
+    """README's few lines for each framework store a message, and show it or have it answered."""
+    langchain, agents = blocks("python", section("README.md", "## With your framework"))
+    done = run([str(adapters), "-"], langchain, server=fresh_server, environment=quiet(provider))
+    assert len(printed(done)) == 1
+    assert stored(fresh_server, "talks-4") == [QUESTION]
+    done = run([str(adapters), "-"], agents, server=fresh_server, environment=quiet(provider))
+    assert printed(done) == [ANSWER]
+    assert [message["role"] for message in stored(fresh_server, "talks-5")] == ["user", "assistant"]
 
 
 @pytest.mark.clients
@@ -207,7 +346,9 @@ def test_the_agents_sdks_own_session_tests_pass(fresh_server: str, adapters: Pat
 @pytest.mark.clients
 def test_langchain_chains_on_windows(fresh_server: str, provider: Provider, adapters: Path) -> None:
     """RunnableWithMessageHistory sends the window between its own prompt and the question, and stores what was said."""
-    done = run([str(adapters), "-"], block("python", "### LangChain"), server=fresh_server, environment=quiet(provider))
+    done = run(
+        [str(adapters), "-"], block("python", CLIENTS, LANGCHAIN), server=fresh_server, environment=quiet(provider)
+    )
     noise = [line for line in done.stderr.splitlines() if "LangChainDeprecationWarning" not in line]
     assert (done.returncode, noise, done.stdout.splitlines()) == (0, [], [ANSWER, ANSWER])
     assert [(message["role"], message["content"]) for message in provider.requests[-1]["messages"]] == [
@@ -216,7 +357,7 @@ def test_langchain_chains_on_windows(fresh_server: str, provider: Provider, adap
         ("assistant", ANSWER),
         ("user", "and where is it?"),
     ]
-    assert len(stored(fresh_server, "talks-4")) == 4
+    assert len(stored(fresh_server, "talks-7")) == 4
 
 
 @pytest.mark.clients

@@ -1,4 +1,4 @@
-"""README's commands on encryption at rest, run as they stand on a store with encrypted messages."""
+"""The commands of the page on encryption at rest, run as they stand on a store with encrypted messages."""
 
 import asyncio
 import subprocess
@@ -29,7 +29,7 @@ def commands(own: EmbeddedStore) -> str:
     told = f'sash() {{ {sys.executable} -m service "$@"; }}\nset -eu\n'
     done = subprocess.run(
         ["sh"],
-        input=told + block("sh", "### Encryption at rest") + 'echo "$NEW"\n',
+        input=told + block("sh", "deploy/encryption.md", "## Changing keys") + 'echo "$NEW"\n',
         env={"PATH": "/usr/bin:/bin", "SASH_REDIS_URL": own.url, "SASH_ENCRYPTION_KEY": OLD, "SASH_DURABILITY": "fast"},
         cwd=ROOT,
         capture_output=True,

@@ -1,6 +1,6 @@
 """A long conversation moved, by a worker whose memory stands still: ``python -m tests.bench.moving [MESSAGES]``.
 
-Imports a million short messages, exports them, imports what was exported, and prints README's table. Memory is the worker's
+Imports a million short messages, exports them, imports what was exported, and prints the table. Memory is the worker's
 resident set: before, and the most it was meanwhile, as the kernel kept it.
 """
 

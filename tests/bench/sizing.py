@@ -1,4 +1,4 @@
-"""What a deployment needs, measured: ``python -m tests.bench.sizing``. Prints README's tables, in about a minute.
+"""What a deployment needs, measured: ``python -m tests.bench.sizing``. Prints the tables of deploy/sizing.md, in a minute.
 
 Memory is MEMORY USAGE of every key, all of it sampled. Processor time is what the worker and the store's main thread used
 while a known number of calls was answered, over 32 connections: it says what a call costs whoever else is busy, while

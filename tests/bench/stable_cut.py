@@ -24,11 +24,12 @@ from service.core.grounding import splice
 from service.core.measures import measure
 from service.core.messages import Entry, calls_of, parallel_flags
 from service.core.models import Model, find_model
+from service.core.parameters import WindowQuery
 from service.core.records import Flags, Record, Records
 from service.core.settings import ConversationSettings, FixedParts, fixed_parts
 from service.core.units import USER
 from service.core.view import History
-from service.core.window import Options, Window, build_window
+from service.core.window import Window, build_window
 from service.store.entries import prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
@@ -36,11 +37,11 @@ from tests.recordings import DATA, NO_DATA
 
 CACHED_PRICE = 0.1
 
-WAYS: dict[str, Options] = {
-    "naive tail": Options(),
-    "stable, step 0.1": Options(stable=True, stable_step=0.1),
-    "stable, step 0.25": Options(stable=True, stable_step=0.25),
-    "stable, step 0.5": Options(stable=True, stable_step=0.5),
+WAYS: dict[str, WindowQuery] = {
+    "naive tail": WindowQuery(),
+    "stable, step 0.1": WindowQuery(stable=True, stable_step=0.1),
+    "stable, step 0.25": WindowQuery(stable=True, stable_step=0.25),
+    "stable, step 0.5": WindowQuery(stable=True, stable_step=0.5),
 }
 
 
@@ -79,7 +80,7 @@ def read(path: Path) -> Iterator[Conversation]:
     return map(decoder.decode, path.read_bytes().splitlines())
 
 
-def turns_of(conversation: Conversation, model: Model, budget: int, options: Options) -> list[Turn]:
+def turns_of(conversation: Conversation, model: Model, budget: int, options: WindowQuery) -> list[Turn]:
     """The request of every user message, in order."""
     fixed = fixed_parts(ConversationSettings(system=conversation.system, tools=conversation.tools))
     messages = [entry.message for entry in conversation.entries]

@@ -77,7 +77,7 @@ def grouped(position: int) -> Iterator[tuple[str, list[int]]]:
 
 
 def test_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """The table that the README shows is printed, and covers every recording."""
+    """The table of the README beside this file is printed, and covers every recording."""
     table = Table("by", "", "cases", "exact", "over", "under", "worst")
     for title, position in (("file", 1), ("family", 2), ("kind", 3)):
         for value, errors in grouped(position):

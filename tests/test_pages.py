@@ -1,0 +1,221 @@
+"""The pages: no dead link, no block of code that no test runs, nothing named that does not exist, and a short README."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+from readme_blocks import ROOT, block, blocks, headings, pages, places, read, rows, section, without_blocks
+
+from service import problems
+from service.cli import main
+from service.core.models import find_model, load_models_toml
+from service.core.parameters import WindowQuery
+from service.settings import VARIABLES, Settings
+
+README_BYTES = 16_000
+CLICKS = 2
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+RUN_BY = {
+    "README.md": {
+        ("## Two commands", "sh"): "test_readme.py::test_both_commands_install_in_the_same_way",
+        ("## A first window", "sh"): "test_readme.py::test_the_first_window_is_the_one_that_is_shown",
+        ("## A first window", "json"): "test_readme.py::test_the_first_window_is_the_one_that_is_shown",
+        ("## A chat loop", "sh"): "test_readme.py::test_the_stand_in_serves_what_the_environment_names",
+        ("### Python, with the OpenAI SDK", "python"): "test_readme.py::test_the_openai_loop_goes_through_a_tool_call",
+        ("### TypeScript", "ts"): "test_readme.py::test_the_typescript_loop_is_well_typed_and_runs",
+        (
+            "### Claude, with the Anthropic SDK",
+            "python",
+        ): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
+        ("## With your framework", "python"): "test_readme.py::test_the_adapters_in_short_run",
+    },
+    "deploy/README.md": {
+        ("### Models of your own", "toml"): "test_pages.py::test_the_models_file_is_one",
+    },
+    "deploy/encryption.md": {
+        ("## Changing keys", "sh"): "test_readme_encryption.py::test_both_kinds_of_keys_are_changed",
+    },
+    "service/clients/README.md": {
+        ("## OpenAI Agents SDK", "python"): "test_readme.py::test_the_agents_sdk_runs_on_windows",
+        ("## LangChain", "python"): "test_readme.py::test_langchain_chains_on_windows",
+        ("## A generated client", "sh"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
+        ("## A generated client", "ts"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
+    },
+    "service/commands/README.md": {
+        ("## Windows and counts of a file", "sh"): "test_readme.py::test_the_pure_commands_take_a_file",
+        ("## Watching a window move", "sh"): "test_readme.py::test_a_conversation_flows_in_to_be_watched",
+        ("## Moving in", "sh"): "test_migration.py::test_the_pages_way_in_works_and_may_be_taken_twice",
+    },
+    "tests/bench/README.md": {
+        ("# How fast Sash is", "sh"): "test_pages.py::test_every_module_and_path_exists",
+    },
+    "tests/clients/README.md": {
+        ("# Clients", "sh"): "test_pages.py::test_every_module_and_path_exists",
+    },
+    "tests/model/README.md": {
+        ("## Running it", "sh"): "test_pages.py::test_every_module_and_path_exists",
+    },
+    "tests/truth/README.md": {
+        ("# Accuracy", "sh"): "test_pages.py::test_every_module_and_path_exists",
+    },
+}
+"""The test of each block of code: by page, then by heading and language. ``text`` is no code."""
+
+
+def links(page: str) -> Iterator[str]:
+    """The links of a page into the project, pictures among them."""
+    for target in _LINK.findall(without_blocks(read(page))):
+        if not re.match(r"[a-z]+:", target):
+            yield target
+
+
+def anchors(page: str) -> set[str]:
+    """What links to the headings of a page end in, as GitHub makes it of their text."""
+    texts = [re.sub(r"[^\w\- ]", "", each.lstrip("# ").lower()).replace(" ", "-") for each in headings(page)]
+    return {
+        text + (f"-{texts[:place].count(text)}" if text in texts[:place] else "") for place, text in enumerate(texts)
+    }
+
+
+def reached(page: str, target: str) -> Path:
+    """The file or folder that a link of a page leads to."""
+    return ((ROOT / page).parent / target.partition("#")[0]).resolve() if not target.startswith("#") else ROOT / page
+
+
+def spans(page: str) -> list[str]:
+    """What a page gives to type: the lines of its shell blocks without remarks, and its spans of code."""
+    shell = [line.partition(" #")[0] for code in blocks("sh", read(page)) for line in code.splitlines()]
+    return shell + re.findall(r"`([^`\n]+)`", without_blocks(read(page)))
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_link_leads_somewhere(page: str) -> None:
+    """Files exist beside the page, and headings in the page that is named."""
+    dead = []
+    for target in links(page):
+        file, anchor = reached(page, target), target.partition("#")[2]
+        if not file.exists() or (anchor and anchor not in anchors(str(file.relative_to(ROOT)))):
+            dead.append(target)
+    assert dead == []
+
+
+def test_the_readme_is_short() -> None:
+    """It is for the first quarter of an hour."""
+    assert len((ROOT / "README.md").read_bytes()) < README_BYTES
+
+
+def test_every_page_is_near() -> None:
+    """Two clicks lead from README to any page."""
+    seen = {"README.md"}
+    for _ in range(CLICKS):
+        found = {reached(page, target) for page in seen for target in links(page)}
+        seen |= {str(path.relative_to(ROOT)) for path in found if path.suffix == ".md"}
+    assert set(pages()) - seen == set()
+
+
+def test_every_block_of_code_has_a_test() -> None:
+    """Each block has its test, and each test is there."""
+    listed = {(page, *place) for page, tests in RUN_BY.items() for place in tests}
+    assert {place for place in places() if place[2] != "text"} == listed
+    for test in {test for tests in RUN_BY.values() for test in tests.values()}:
+        file, name = test.split("::")
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text(), test
+
+
+def test_every_window_parameter_has_its_line() -> None:
+    """README's table has all parameters, in their order, with their defaults."""
+    table = rows(section("README.md", "## What a window holds"))
+    shown = [(name.strip("`"), default.strip("`")) for name, default, _ in table]
+    of_conversation = {"model": "the conversation's", "reserve": "the conversation's, else 1024"}
+    assert shown == [
+        (field.name, of_conversation.get(field.name, _written(field.default)))
+        for field in msgspec.structs.fields(WindowQuery)
+    ]
+
+
+def _written(default: Any) -> str:
+    return {None: "none", True: "true", False: "false"}.get(default, str(default))
+
+
+def test_every_setting_has_its_line() -> None:
+    """The table has all variables, in their order, with their defaults, and says of which a file may hold the value."""
+    lines = rows(section("deploy/README.md", "## Settings").partition("\n### ")[0])
+    shown = [(name.strip("`"), default, "†" in meaning) for name, meaning, default in lines]
+    defaults = Settings()
+    assert shown == [
+        (variable.name, _set(getattr(defaults, variable.field)), variable.secret) for variable in VARIABLES
+    ]
+
+
+def _set(default: Any) -> str:
+    return "no" if default is False else "" if default in {None, ()} else str(default)
+
+
+def test_the_models_file_is_one() -> None:
+    """The example is a models file; a model without ``like`` is an estimate with the margin that it names."""
+    text = block("toml", "deploy/README.md", "### Models of your own")
+    models = load_models_toml(text)
+    assert set(models) == set(tomllib.loads(text)["models"])
+    assert models["our-gpt"].rules == find_model("gpt-4o-mini").rules
+    assert (models["house-llama"].margin, models["house-llama"].encoding) == (1.35, "o200k_base")
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_setting_and_problem_that_is_named_exists(page: str) -> None:
+    """Variables are those of the service and of the tests, problems those of its errors."""
+    known = {variable.name for variable in VARIABLES} | {"SASH_TEST_DATA"}
+    assert set(re.findall(r"\bSASH_[A-Z0-9_]*[A-Z0-9]\b", read(page))) - known == set()
+    kinds = [kind for kind in vars(problems).values() if isinstance(kind, type) and issubclass(kind, problems.Problem)]
+    assert set(re.findall(r"/problems/([a-z-]+)", read(page))) - {kind.slug for kind in kinds} == set()
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_command_that_is_named_exists(page: str) -> None:
+    """Each ``sash …`` of a page is a command with those options."""
+    for span in spans(page):
+        for words in re.findall(r"(?:^|[/|(] ?)sash ([a-z][^|)\"]*)", span):
+            command: click.Command = main
+            for word in words.split():
+                if isinstance(command, click.Group) and word != "…":
+                    assert word in command.commands, span
+                    command = command.commands[word]
+            options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+            assert set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", words)) - options == set(), span
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_module_and_path_exists(page: str) -> None:
+    """Each ``python -m …`` of a page is a module that can be run; paths of tests and marks behind pytest exist."""
+    marks = {"nightly", "clients", "deploy"}
+    for span in spans(page):
+        for module, words in re.findall(r"python -m ([\w.]+)([^&|]*)", span):
+            if module.startswith(("tests", "service")):
+                assert find_spec(module) is not None, span
+            if module == "pytest":
+                assert [path for path in re.findall(r"(?<!\S)tests/\S+", words) if not (ROOT / path).exists()] == [], (
+                    span
+                )
+                assert set(re.findall(r"-m (\w+)", words)) <= marks, span
+
+
+def test_the_readmes_figures_are_those_of_the_pages() -> None:
+    """Requests predicted to the token, turns without a fault, and how a library compares."""
+    figures = section("README.md", "## Figures")
+    kinds = rows(section("tests/truth/README.md", "# Accuracy").partition("| family |")[0])
+    cases, exact, under = (sum(int(kind[place]) for kind in kinds) for place in (1, 2, 4))
+    assert f"{cases} recorded OpenAI requests {exact} are predicted" in figures
+    assert under == 0
+    faults = [row for row in rows(read("tests/faults/README.md")) if len(row) == 9]
+    turns = sum(int(row[1].replace(",", "")) for row in faults)
+    assert f"0 of {turns // 1000},000 acknowledged messages" in figures
+    assert {row[3:7] == ["0"] * 4 for row in faults} == {True}
+    peers = {row[0]: row for row in rows(section("tests/bench/README.md", "## Against other libraries"))}
+    assert 0.5 <= float(peers["**Sash, over HTTP**"][1].split()[0]) < 1.5
+    (times,) = re.findall(r"over (\d+) times as long", figures)
+    assert float(peers["LangChain trim_messages"][2]) > int(times)
