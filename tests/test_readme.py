@@ -179,9 +179,10 @@ def told_in_typescript(command: list[str], server: str, provider: Provider) -> N
         check=False,
     )
     assert (done.returncode, done.stdout.splitlines()) == (0, [ANSWER, ANSWER]), done.stdout + done.stderr
+    reply = {**ANSWERED, "refusal": None, "annotations": []}  # as the provider gave it
     assert provider.requests == [
         {"model": "gpt-4o-mini", "messages": [QUESTION]},
-        {"model": "gpt-4o-mini", "messages": [QUESTION, ANSWERED, SECOND]},
+        {"model": "gpt-4o-mini", "messages": [QUESTION, reply, SECOND]},
     ]
     assert stored(server, "talks-2") == [QUESTION, ANSWERED, SECOND, ANSWERED]
 
