@@ -47,7 +47,7 @@ from service.operations.reporter import Reporter
 from service.operations.statistics import Statistics
 from service.operations.summarizer import Summarizer
 from service.operations.summary import Prices
-from service.operations.tracing import OpenTelemetry, PassOn, Tracing, wants_spans
+from service.operations.tracing import OpenTelemetry, wants_spans
 from service.operations.workers import FOLDER_VARIABLE, Workers
 from service.problems import UnknownModel
 from service.settings import Settings, SettingsError
@@ -88,7 +88,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     if settings.redis_url is None:
         raise ValueError("create_app needs redis_url: the command line starts the embedded store and sets it")
     metrics = Metrics()
-    tracing = _tracing(metrics)
+    spans = _spans(metrics)
     client = Client(
         settings.redis_url,
         timeout_seconds=settings.store_timeout_seconds,
@@ -139,7 +139,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
                 await context.summarizer.close()
             await context.owners.close()
             await client.close()
-            tracing.close()
+            if spans is not None:
+                spans.close()
 
     framework = Litestar(
         route_handlers=ROUTES,
@@ -165,7 +166,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         limits=RateLimits(client, settings.rate_limit),
         timeout_seconds=settings.request_timeout_seconds,
         metrics=metrics,
-        tracing=tracing,
+        spans=spans,
         hosts=_hosts(settings),
         cors=Cors(settings.cors_origins) if settings.cors_origins else None,
         log=log,
@@ -207,15 +208,15 @@ def _summarizer(settings: Settings, conversations: Conversations, histories: His
     )
 
 
-def _tracing(metrics: Metrics) -> Tracing:
-    """Spans where OpenTelemetry's variables ask for them and the extra is there; else traces are passed on."""
+def _spans(metrics: Metrics) -> OpenTelemetry | None:
+    """Spans where OpenTelemetry's variables ask for them and the extra is there."""
     if not wants_spans(os.environ):
-        return PassOn()
+        return None
     try:
         spans = OpenTelemetry.from_environment()
     except ImportError:
         get_logger().warning("no spans: install sash[otel]")
-        return PassOn()
+        return None
     metrics.did = spans.did
     return spans
 

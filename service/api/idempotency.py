@@ -9,8 +9,6 @@ them.
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from hashlib import sha256
 
 import msgspec
@@ -97,10 +95,13 @@ class Idempotent:
         scope["sash.token"] = claim.token
         scope["sash.began_ms"] = claim.began_ms
         scope["sash.claim"] = claim
-        caught = _Caught()
+        caught, holding = _Caught(), asyncio.create_task(self._hold(claim))
         try:
-            async with self._held(claim):
+            try:
                 await self._app(scope, receive, caught.send)
+            finally:
+                holding.cancel()
+                await asyncio.gather(holding, return_exceptions=True)
             answer = caught.answer()
             if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
                 answer = Answer(204, [], b"")  # the run that ended without a word had done it
@@ -116,22 +117,12 @@ class Idempotent:
             raise
         return answer
 
-    @asynccontextmanager
-    async def _held(self, claim: Claim) -> AsyncIterator[None]:
+    async def _hold(self, claim: Claim) -> None:
         """Hold the key for as long as the request runs, and no longer than this process does."""
-
-        async def hold() -> None:
-            while True:
-                await asyncio.sleep(_HOLD_SECONDS)
-                with contextlib.suppress(StoreUnavailable, StoreFull):
-                    await self._claims.hold(claim, now_ms())
-
-        task = asyncio.create_task(hold())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        while True:
+            await asyncio.sleep(_HOLD_SECONDS)
+            with contextlib.suppress(StoreUnavailable, StoreFull):
+                await self._claims.hold(claim, now_ms())
 
 
 def _key(scope: Scope) -> str | None:

@@ -70,28 +70,12 @@ class Making:
                 return
 
 
-class _Held:
-    """One answer on its way."""
-
-    __slots__ = ("began", "exchange", "gone", "sent", "size")
-
-    def __init__(self, exchange: "Exchange", size: int) -> None:
-        self.exchange = exchange
-        self.size = size
-        self.sent = 0
-        self.began = time.monotonic()
-        self.gone = False
-
-    def rate(self, now: float) -> float:
-        return self.sent / (now - self.began)
-
-
 class Sending:
     """What is being sent, in pieces, within a budget."""
 
     def __init__(self, most_bytes: int = _HELD_BYTES) -> None:
         self._most = most_bytes
-        self._held: set[_Held] = set()
+        self._held: dict[Exchange, tuple[int, float]] = {}  # with their bytes, and when they began to be sent
         self._total = 0
         self._turn = asyncio.Lock()
 
@@ -104,8 +88,7 @@ class Sending:
         try:
             async with self._turn:  # the first one looks for room, not all who wait for it
                 await self._room(size)
-                held = _Held(exchange, size)
-                self._held.add(held)
+                self._held[exchange] = size, time.monotonic()
                 self._total += size
         finally:
             exchange.made(size)
@@ -114,18 +97,19 @@ class Sending:
                 end = start + _PIECE_BYTES
                 piece = {"type": "http.response.body", "body": body[start:end], "more_body": more or end < size}
                 await exchange.send(piece)
-                held.sent = end
         finally:
-            self._held.discard(held)
+            del self._held[exchange]
             self._total -= size
 
     async def _room(self, size: int) -> None:
         while self._total and self._total + size > self._most:
             now = time.monotonic()
-            going = sum(each.size for each in self._held if each.gone)
-            slow = [each for each in self._held if not each.gone and now - each.began > _PATIENCE_SECONDS]
-            if slow and self._total - going + size > self._most:
-                slowest = min(slow, key=lambda each: each.rate(now))
-                slowest.gone = True
-                slowest.exchange.cut()
+            going = sum(held for each, (held, _) in self._held.items() if each.was_cut)
+            rates = {
+                each: each.size_bytes / (now - began)
+                for each, (_, began) in self._held.items()
+                if not each.was_cut and now - began > _PATIENCE_SECONDS
+            }
+            if rates and self._total - going + size > self._most:
+                min(rates, key=rates.__getitem__).cut()
             await asyncio.sleep(_LOOK_SECONDS)

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from litestar.handlers import HTTPRouteHandler
 
-_KINDS = {"path": ".+"}
-
 
 class Paths:
     """The templates of all routes, each with its methods."""
@@ -28,6 +26,5 @@ class Paths:
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    steps = re.split(r"\{\w+:(\w+)\}", path)
-    kinds = [_KINDS.get(step, "[^/]+") if index % 2 else re.escape(step) for index, step in enumerate(steps)]
-    return re.compile("".join(kinds))
+    kinds = re.compile(r"\\\{\w+:(\w+)\\\}")
+    return re.compile(kinds.sub(lambda kind: ".+" if kind[1] == "path" else "[^/]+", re.escape(path)))

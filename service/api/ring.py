@@ -32,10 +32,9 @@ from service.api.incoming import Incoming
 from service.api.keys import DEFAULT_TENANT, Keys
 from service.api.large import WHOLE_BYTES, Making, Sending
 from service.api.paths import Paths
-from service.operations.line import LINE
 from service.operations.logging import RequestLog, describe, get_logger, log_request, printable
-from service.operations.metrics import Metrics
-from service.operations.tracing import PassOn, Span, Tracing, read_traceparent
+from service.operations.metrics import LINE, Metrics
+from service.operations.tracing import OpenTelemetry, Span, begin_span
 from service.problems import (
     DeadlineExceeded,
     Internal,
@@ -74,7 +73,7 @@ class Exchange(msgspec.Struct, eq=False):
 
     ring: "Ring"
     pass_on: Send
-    task: asyncio.Task[Any] | None
+    task: asyncio.Task[Any]
     method: str
     http_version: str
     request_id: str
@@ -98,7 +97,7 @@ class Exchange(msgspec.Struct, eq=False):
             headers = list(message.get("headers", ()))
             names = dict(headers)
             if b"allow" in names:
-                headers = [_with_head(name, value) for name, value in headers]
+                headers = [(name, _with_head(value) if name == b"allow" else value) for name, value in headers]
             if b"cache-control" not in names:
                 headers.append(_ASK_AGAIN if b"etag" in names and self.method in _READS else _NO_STORE)
             headers += ((b"x-request-id", self.request_id.encode()), _NO_SNIFFING, *self.more)
@@ -142,13 +141,13 @@ class Exchange(msgspec.Struct, eq=False):
 
     def cut(self) -> None:
         """End the request, as at its deadline."""
-        if not self.was_cut and self.task is not None:
+        if not self.was_cut:
             self.was_cut, self.deadline = True, math.inf
             self.task.cancel()
 
     def ends_by_cut(self) -> bool:
         """Whether ``cut`` alone cancelled the request's task; its cancellation is taken back."""
-        return self.was_cut and self.task is not None and self.task.uncancel() == 0
+        return self.was_cut and self.task.uncancel() == 0
 
     def too_slow(self) -> Problem:
         """Whose fault a cut is: the client's, whose body did not come, or ours."""
@@ -177,7 +176,7 @@ class Ring:
         limits: RateLimits,
         timeout_seconds: float,
         metrics: Metrics,
-        tracing: Tracing | None = None,
+        spans: OpenTelemetry | None = None,
         hosts: re.Pattern[bytes] | None = None,
         cors: Cors | None = None,
         log: RequestLog | None = log_request,
@@ -193,7 +192,7 @@ class Ring:
         self._hosts = hosts
         self._cors = cors
         self._metrics = metrics
-        self._tracing = tracing or PassOn()
+        self._spans = spans
         self._log = log
         self._operations = metrics.figures.operations
         self._running: set[Exchange] = metrics.running
@@ -244,6 +243,7 @@ class Ring:
 
     def _begin(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> Exchange:
         started, method = time.monotonic(), scope["method"]
+        task: Any = asyncio.current_task()  # a server calls for each request in a task
         given = headers.get(b"x-request-id", b"")
         request_id = given.decode("ascii") if given and _REQUEST_ID.fullmatch(given) else self._new_id()
         line = {
@@ -254,17 +254,8 @@ class Ring:
             "milliseconds": 0.0,
             "bytes": 0,
         }
-        exchange = Exchange(
-            self,
-            send,
-            asyncio.current_task(),
-            method,
-            scope["http_version"],
-            request_id,
-            started,
-            started + self.timeout_seconds,
-            line,
-        )
+        deadline = started + self.timeout_seconds
+        exchange = Exchange(self, send, task, method, scope["http_version"], request_id, started, deadline, line)
         LINE.set(line)
         scope["sash.line"] = line
         scope["sash.exchange"] = exchange
@@ -272,8 +263,8 @@ class Ring:
             self._latest = started
         if self._cors is not None:
             exchange.more += self._cors.headers(headers.get(b"origin", b""))
-        if self._tracing.begins or b"traceparent" in headers:
-            exchange.span = span = self._tracing.begin(read_traceparent(headers.get(b"traceparent", b"")))
+        if self._spans is not None or b"traceparent" in headers:
+            exchange.span = span = begin_span(self._spans, headers.get(b"traceparent", b""))
             if span is not None:
                 exchange.more.append((b"traceparent", span.context.traceparent.encode()))
         return exchange
@@ -304,13 +295,7 @@ class Ring:
             await app(scope, receive, exchange.send)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """Raise what no key changes.
-
-        Raises:
-            MisdirectedRequest: a Host that is not ours.
-            NotFound: a path with an encoded slash in an id.
-            StoreUnavailable: readiness, while the process ends.
-        """
+        """Raise MisdirectedRequest for a foreign Host, NotFound for a slash in an id, StoreUnavailable if not ready."""
         if self._hosts is not None and not self._hosts.fullmatch(headers.get(b"host", b"")):
             raise MisdirectedRequest(
                 "Without API keys the service answers to localhost and loopback addresses alone: ask it by one of them, "
@@ -370,8 +355,6 @@ def _operation(scope: Scope) -> str | None:
     return operation
 
 
-def _with_head(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+def _with_head(methods: bytes) -> bytes:
     """Allow names HEAD beside GET, because the ring answers it."""
-    if name == b"allow" and b"GET" in value and b"HEAD" not in value:
-        return name, value.replace(b"GET", b"GET, HEAD")
-    return name, value
+    return methods if b"HEAD" in methods else methods.replace(b"GET", b"GET, HEAD")

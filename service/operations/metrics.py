@@ -6,14 +6,16 @@ has declared; any other name is ``other``. No tenant, no id and no text is ever 
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import msgspec
 
 from service.operations.figures import CallFigures, Figures, Flat, ModelFigures, OperationFigures, flatten
 from service.operations.followups import Beginning, Followups
-from service.operations.line import took
 
+LINE: ContextVar[dict[str, Any] | None] = ContextVar("line", default=None)
+"""The log line of the present request, in threads that work for it too; None where there is no request."""
 OTHER = "other"
 _UNKNOWN_OPERATION = "none"
 _STOPS = frozenset({"complete", "budget", "limit", "summary"})
@@ -68,7 +70,7 @@ class Metrics:
     def counted(self, seconds: float) -> None:
         """What came was turned into tokens, or at least into their number."""
         self.figures.tokenise.observe(seconds)
-        took("tokenise_milliseconds", seconds)
+        _took("tokenise_milliseconds", seconds)
 
     def window(self, facts: WindowFacts, seconds: float) -> str:
         """A window was built, in this time from its messages to its JSON; gives the model's label."""
@@ -133,7 +135,7 @@ class Metrics:
             figures = self.figures.calls[call] = CallFigures()
         figures.duration.observe(seconds)
         figures.failures += failed
-        took("store_milliseconds", seconds)
+        _took("store_milliseconds", seconds)
         if self.did is not None:
             self.did(f"store {call}", seconds)
 
@@ -160,3 +162,10 @@ class Metrics:
         if figures is None:
             figures = self.figures.models[label] = ModelFigures()
         return figures
+
+
+def _took(name: str, seconds: float) -> None:
+    """Add so long to a field of the request's line in milliseconds: what it waited for, or worked at, more than once."""
+    line = LINE.get()
+    if line is not None:
+        line[name] = round(line.get(name, 0.0) + seconds * 1000, 2)

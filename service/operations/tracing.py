@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -38,28 +38,6 @@ def read_traceparent(value: bytes) -> TraceContext | None:
     return TraceContext(*(part.decode() for part in match.groups()))
 
 
-class Span(Protocol):
-    """A request's place in its trace."""
-
-    context: TraceContext
-
-    def end(self, operation: str | None, status: int) -> None:
-        """The request was answered."""
-
-
-class Tracing(Protocol):
-    """Where a request's span comes from."""
-
-    begins: bool
-    """Whether a request that comes without a trace gets a span too."""
-
-    def begin(self, parent: TraceContext | None) -> Span | None:
-        """A span for a request, or None when nobody follows it."""
-
-    def close(self) -> None:
-        """Send what was not sent."""
-
-
 class PassedOn:
     """A span that only passes the trace on."""
 
@@ -67,25 +45,11 @@ class PassedOn:
         self.context = parent._replace(span_id=os.urandom(8).hex())
 
     def end(self, operation: str | None, status: int) -> None:
-        pass
-
-
-class PassOn:
-    """Tracing without spans of our own."""
-
-    begins = False
-
-    def begin(self, parent: TraceContext | None) -> Span | None:
-        return PassedOn(parent) if parent is not None else None
-
-    def close(self) -> None:
-        pass
+        """Nothing is sent."""
 
 
 class OpenTelemetry:
     """Spans for an exporter of OpenTelemetry's."""
-
-    begins = True
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider
@@ -104,7 +68,7 @@ class OpenTelemetry:
         provider.add_span_processor(export.BatchSpanProcessor(exporter))
         return cls(provider)
 
-    def begin(self, parent: TraceContext | None) -> Span | None:
+    def begin(self, parent: TraceContext | None) -> "Recorded":
         """A span that those of its task's work hang on until it ends."""
         trace = self._trace
         within = None
@@ -118,7 +82,7 @@ class OpenTelemetry:
             within = trace.set_span_in_context(trace.NonRecordingSpan(remote))
         span = self._tracer.start_span("request", context=within, kind=trace.SpanKind.SERVER)
         token = self._context.attach(trace.set_span_in_context(span))
-        return _Recorded(span, trace.StatusCode.ERROR, lambda: self._context.detach(token))
+        return Recorded(span, trace.StatusCode.ERROR, lambda: self._context.detach(token))
 
     def did(self, name: str, seconds: float) -> None:
         """Something of the present request took so long, until now."""
@@ -126,10 +90,13 @@ class OpenTelemetry:
         self._tracer.start_span(name, start_time=now - int(seconds * 1e9)).end(now)
 
     def close(self) -> None:
+        """Send what was not sent."""
         self._provider.shutdown()
 
 
-class _Recorded:
+class Recorded:
+    """A request's span, which is sent when it ended."""
+
     def __init__(self, span: Any, error: Any, detach: Callable[[], None]) -> None:
         self._span = span
         self._error = error
@@ -144,6 +111,18 @@ class _Recorded:
             self._span.set_status(self._error)
         self._span.end()
         self._detach()
+
+
+Span = PassedOn | Recorded
+"""A request's place in its trace."""
+
+
+def begin_span(spans: OpenTelemetry | None, traceparent: bytes) -> Span | None:
+    """A request's span; without an exporter one that only passes the caller's trace on, where there is any."""
+    parent = read_traceparent(traceparent)
+    if spans is not None:
+        return spans.begin(parent)
+    return PassedOn(parent) if parent is not None else None
 
 
 def wants_spans(environ: Mapping[str, str]) -> bool:
