@@ -32,7 +32,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
-"""What needs no key: nothing of a tenant's is behind these."""
+"""What needs no key: nothing of a tenant's is behind these, nor behind the pages of problem types."""
 FIGURES_PATHS = frozenset({"/metrics", "/stats"})
 """What needs the key of SASH_METRICS_KEY where keys are on: figures of all tenants."""
 
@@ -45,6 +45,11 @@ _NO_STORE = (b"cache-control", b"no-store")
 _ASK_AGAIN = (b"cache-control", b"private, no-cache")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _log = get_logger()
+
+
+def is_open(path: str) -> bool:
+    """Whether a path needs no key."""
+    return path in OPEN_PATHS or path.startswith("/problems/")
 
 
 class Edge:
@@ -131,7 +136,7 @@ class Edge:
 
     async def _tenant(self, scope: Scope, asked: Incoming) -> str:
         """Whose request it is, counted and bounded by what the tenant may send."""
-        if scope["path"] in OPEN_PATHS:
+        if is_open(scope["path"]):
             return DEFAULT_TENANT
         if scope["path"] in FIGURES_PATHS:
             self._keys.check_figures(_header(scope, b"authorization"))
