@@ -11,6 +11,7 @@ from litestar.params import FromPath
 
 from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, is_known, refuse_taken
 from service.api.context import Context, context_of, fresh_id, now_ms, request_token, require_life, tenant_of
+from service.api.openapi.operation import documented
 from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
 from service.core.counting import reference_tokens
 from service.core.messages import invalid, whole_numbers
@@ -37,6 +38,7 @@ def _to_the_second(seconds: int) -> str:
 
 
 @post("/conversations", operation_id="createConversation", status_code=201)
+@documented("Create a conversation", "conversations", takes=CreateConversation, gives=Conversation, errors=(507,))
 async def create_conversation(request: Req) -> Response[bytes]:
     """Create a conversation without messages."""
     context = context_of(request)
@@ -65,6 +67,7 @@ def _settings_of(wanted: ConversationSettings) -> ConversationSettings:
 
 
 @get("/conversations/{conversation_id:str}", operation_id="getConversation")
+@documented("Read a conversation", "conversations", gives=Conversation)
 async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """A conversation's settings and state."""
     identity = checked_id(conversation_id)
@@ -76,6 +79,14 @@ async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Resp
 
 
 @patch("/conversations/{conversation_id:str}", operation_id="changeConversation")
+@documented(
+    "Change settings",
+    "conversations",
+    takes=ConversationSettings,
+    takes_types=(JSON, "application/merge-patch+json"),
+    gives=Conversation,
+    errors=(507,),
+)
 async def change_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """Change settings by a merge patch (RFC 7396): null takes a setting away."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
@@ -145,6 +156,7 @@ def merge_patch(target: Any, changes: Any) -> Any:
 
 
 @delete("/conversations/{conversation_id:str}", operation_id="deleteConversation", status_code=204)
+@documented("Erase a conversation", "conversations", etag=False)
 async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> None:
     """Erase everything that is kept about a conversation."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)

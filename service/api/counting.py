@@ -10,7 +10,8 @@ from litestar.params import FromPath
 from service.api.body import read_body, run_in_thread_if_large
 from service.api.context import context_of, line_of, tenant_of
 from service.api.conversations import JSON
-from service.api.schemas import Count, CountRequest, ModelInfo, SchemaFormat
+from service.api.openapi.operation import documented
+from service.api.schemas import Count, CountRequest, ModelInfo, ModelList, SchemaFormat
 from service.api.usage import shown
 from service.core.calibration import NO_REPORTS
 from service.core.counting import count_request
@@ -27,6 +28,7 @@ _UNKNOWN_WINDOW = 100_000_000
 
 
 @post("/count", operation_id="countTokens", status_code=200)
+@documented("Count tokens", "models", takes=CountRequest, gives=Count, errors=(422,))
 async def count(request: Req) -> Response[bytes]:
     """Predict a request's ``prompt_tokens``; nothing is stored."""
     body = await read_body(request)
@@ -90,6 +92,7 @@ def _checked(value: Any, kind: Any, pointer: str) -> None:
 
 
 @get("/models", operation_id="listModels")
+@documented("List models", "models", gives=ModelList)
 async def models(request: Req) -> Response[bytes]:
     """Every model known by name."""
     known = [_info(model) for model in list_models(context_of(request).models)]
@@ -97,6 +100,7 @@ async def models(request: Req) -> Response[bytes]:
 
 
 @get("/models/{model_id:path}", operation_id="getModel")
+@documented("Read a model", "models", gives=ModelInfo)
 async def model(request: Req, model_id: FromPath[str]) -> Response[bytes]:
     """One model; the name may be dated, fine-tuned, or behind a provider's."""
     context = context_of(request)

@@ -1,18 +1,27 @@
-"""The contract for programs, and a page on which people try it."""
+"""The contract for programs, a page on which people try it, and a page for each problem type."""
 
 import re
 from base64 import b64encode
 from hashlib import sha256
+from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from litestar import Request, Response, get
+from litestar.params import FromPath
+from msgspec import Meta
 
 from service.api.conversations import JSON
 from service.api.openapi import document
+from service.api.openapi.faults import meaning
+from service.api.openapi.operation import documented
+from service.api.schemas import ProblemMeaning
+from service.problems import NotFound, problem_types
 
 Req = Request[Any, Any, Any]
 _PAGE = files("service.api").joinpath("docs.html").read_bytes()
+_PROBLEMS = {kind.slug: kind for kind in problem_types()}
 
 
 def _digest(tag: str) -> str:
@@ -34,15 +43,46 @@ _HEADERS = {
 
 
 @get("/openapi.json", operation_id="getOpenapi", sync_to_thread=False)
+@documented(
+    "This document",
+    "operations",
+    gives=Annotated[dict[str, Any], Meta(title="OpenAPIDocument", description="An OpenAPI 3.1 document.")],
+)
 def get_openapi(request: Req) -> Response[bytes]:
     """The contract as an OpenAPI 3.1 document."""
     return Response(document(request.app.state.routes), headers={"Cache-Control": "max-age=300"}, media_type=JSON)
 
 
 @get("/docs", operation_id="getDocs", sync_to_thread=False)
+@documented("A page to try it", "operations", gives=str, gives_types=("text/html",))
 def get_docs() -> Response[bytes]:
     """Every operation with a form to send it; the page asks nobody but this service."""
     return Response(_PAGE, headers=_HEADERS, media_type="text/html")
 
 
-HANDLERS = (get_openapi, get_docs)
+@get("/problems/{slug:str}", operation_id="getProblem", sync_to_thread=False)
+@documented("What a problem means", "operations", gives=ProblemMeaning, gives_types=(JSON, "text/html"))
+def get_problem(request: Req, slug: FromPath[str]) -> Response[bytes]:
+    """What a problem's ``type`` means and what to do about it: JSON, or a page for browsers."""
+    kind = _PROBLEMS.get(slug)
+    if kind is None:
+        raise NotFound("There is no problem of this type.")
+    means, do = meaning(kind)
+    problem = ProblemMeaning(f"/problems/{slug}", kind.title, kind.status, means, do)
+    if "text/html" in request.headers.get("accept", ""):
+        return Response(_problem_page(problem), headers={**_HEADERS, "Vary": "Accept"}, media_type="text/html")
+    return Response(msgspec.json.encode(problem), headers={"Vary": "Accept"}, media_type=JSON)
+
+
+def _problem_page(problem: ProblemMeaning) -> bytes:
+    title, means, do = (
+        re.sub("`([^`]*)`", r"<code>\1</code>", escape(each)) for each in (problem.title, problem.means, problem.do)
+    )
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>{title}</title><h1>{title}</h1><p><code>{problem.type}</code>, status {problem.status}</p>"
+        f"<p>{means}</p><p>{do}</p><p><a href=../docs>All operations</a></p></html>"
+    ).encode()
+
+
+HANDLERS = (get_openapi, get_docs, get_problem)

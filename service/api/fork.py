@@ -9,6 +9,8 @@ from litestar.params import FromPath
 from service.api.body import checked_id, decode, etag, if_match, refuse_taken
 from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
+from service.api.openapi.operation import documented
+from service.api.schemas import Conversation
 from service.core.messages import Id
 from service.core.settings import decode_settings
 from service.problems import ConversationExists, Pointer, Unprocessable
@@ -31,6 +33,7 @@ _fork = msgspec.json.Decoder(Fork)
 
 
 @post("/conversations/{conversation_id:str}/fork", operation_id="forkConversation", status_code=201)
+@documented("Fork a conversation", "conversations", takes=Fork, gives=Conversation, errors=(507,))
 async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """Copy settings and messages into a new conversation, which appears when it is whole."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)

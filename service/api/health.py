@@ -7,6 +7,8 @@ from litestar import Request, Response, get
 
 from service.api.context import Context, context_of
 from service.api.conversations import JSON
+from service.api.openapi.operation import documented
+from service.api.schemas import Alive, Ready
 from service.problems import StorePermissionDenied, StoreUnavailable
 from service.store.durability import Found
 from service.store.versions import stored_layout, too_new
@@ -15,12 +17,14 @@ Req = Request[Any, Any, Any]
 
 
 @get("/livez", operation_id="live", sync_to_thread=False)
+@documented("Is the process alive", "operations", gives=Alive)
 def live() -> Response[bytes]:
     """The process answers; the store is not asked."""
     return Response(b'{"status":"alive"}', media_type=JSON)
 
 
 @get("/readyz", operation_id="ready")
+@documented("May it take traffic", "operations", gives=Ready)
 async def ready(request: Req) -> Response[bytes]:
     """The store answers, takes every command, keeps what it is given as the settings ask; else 503, and what to change."""
     context = context_of(request)

@@ -10,6 +10,8 @@ from service.api.body import checked_id, decode, etag, if_match
 from service.api.context import Context, context_of, extend_deadline, now_ms, request_token, require_life, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.messages import checked_seq
+from service.api.openapi.operation import documented
+from service.api.schemas import Conversation
 from service.store.history import make_summary
 from service.store.replies import State
 
@@ -35,6 +37,7 @@ _summary = msgspec.json.Decoder(PutSummary)
 
 
 @delete("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="redactMessage", status_code=204)
+@documented("Redact a message", "messages")
 async def redact_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[None]:
     """Take a message's content away for good; its place stays, and its tool group can still be sent."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
@@ -52,6 +55,7 @@ async def redact_message(request: Req, conversation_id: FromPath[str], seq: From
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
+@documented("Forget what came after a message", "messages", takes=Rewind, gives=Conversation)
 async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """Forget what came after a message: to ask again, or to ask something else."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
@@ -70,6 +74,9 @@ async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> R
 
 
 @put("/conversations/{conversation_id:str}/summary", operation_id="putSummary")
+@documented(
+    "Put a summary in place of the oldest messages", "windows", takes=PutSummary, gives=Conversation, errors=(507,)
+)
 async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """Put a text in place of the oldest messages, for windows that cannot hold them."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
@@ -89,6 +96,7 @@ async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[
 
 
 @delete("/conversations/{conversation_id:str}/summary", operation_id="deleteSummary", status_code=204)
+@documented("Take the summary away", "windows")
 async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Response[None]:
     """Take the summary away."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)

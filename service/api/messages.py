@@ -9,13 +9,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 from litestar import Request, Response, get, post
 from litestar.params import FromPath
+from msgspec import Meta
 
 from service.api.answer import Answer
 from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
 from service.api.context import Context, context_of, fresh_id, line_of, now_ms, tenant_of
 from service.api.conversations import JSON, timestamp
+from service.api.openapi.operation import documented
 from service.api.schemas import (
     AppendedMessage,
+    AppendedMessages,
     AppendMessages,
     EncodingTokens,
     MessagePage,
@@ -47,12 +50,23 @@ _DEFAULT_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
     """Which page of history."""
 
-    order: Literal["asc", "desc"] = "asc"
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
-    cursor: Cursor | None = None
+    order: Annotated[
+        Literal["asc", "desc"], Meta(title="Order", description="Oldest first (`asc`), or newest first.")
+    ] = "asc"
+    limit: Annotated[int, Meta(ge=1, le=1000, description="Messages a page.")] = 100
+    cursor: Annotated[Cursor | None, Meta(description="The `next_cursor` of the page before.")] = None
 
 
 @post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)
+@documented(
+    "Append messages",
+    "messages",
+    query=WindowQuery,
+    takes=AppendMessages,
+    gives=AppendedMessages,
+    also=(200, "Every entry was there already."),
+    errors=(507,),
+)
 async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answer:
     """Append entries, all or none, each id once; with ``model`` the answer carries the window."""
     started = time.perf_counter()
@@ -181,6 +195,7 @@ def _answer(reply: AppendReply, body: bytes) -> Answer:
 
 
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
+@documented("Read the history", "messages", query=PageQuery, gives=MessagePage)
 async def list_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """The whole history, page by page. Pages of long messages hold fewer than asked for: only the cursor tells the end."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
@@ -215,6 +230,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
 
 
 @get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")
+@documented("Read a message", "messages", gives=StoredMessage)
 async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[bytes]:
     """One entry."""
     identity, place = checked_id(conversation_id), checked_seq(seq)

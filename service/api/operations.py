@@ -7,13 +7,18 @@ from litestar import Request, Response, get
 
 from service.api.context import context_of
 from service.api.conversations import JSON
+from service.api.openapi.operation import documented
 from service.operations.dashboard import dashboard
+from service.operations.summary import Stats
 
 Req = Request[Any, Any, Any]
 _encoder = msgspec.json.Encoder()
 
 
 @get("/metrics", operation_id="getMetrics", sync_to_thread=False)
+@documented(
+    "Figures for Prometheus", "operations", gives=str, gives_types=("text/plain", "application/openmetrics-text")
+)
 def get_metrics(request: Req) -> Response[bytes]:
     """Figures of this machine's workers in Prometheus' format, or OpenMetrics where that is asked for."""
     body, media_type = context_of(request).reporter.exposition(request.headers.get("accept", ""))
@@ -21,6 +26,7 @@ def get_metrics(request: Req) -> Response[bytes]:
 
 
 @get("/stats", operation_id="getStats")
+@documented("Window statistics of the deployment", "operations", gives=Stats)
 async def get_stats(request: Req) -> Response[bytes]:
     """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
     stats = await context_of(request).reporter.statistics.read()
@@ -28,6 +34,7 @@ async def get_stats(request: Req) -> Response[bytes]:
 
 
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)
+@documented("The statistics for people", "operations", gives=str, gives_types=("text/html",))
 def get_dashboard() -> Response[bytes]:
     """The statistics for people, and a conversation with its window; the page asks for a key where keys are on."""
     page = dashboard()

@@ -8,10 +8,12 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Request, Response, delete, get
 from litestar.params import FromPath
+from msgspec import Meta
 
 from service.api.body import Cursor, checked_id, query_of
 from service.api.context import context_of, extend_deadline, tenant_of
 from service.api.conversations import JSON, conversation_body
+from service.api.openapi.operation import documented
 from service.api.schemas import Conversation
 from service.core.messages import IDS, Id
 from service.problems import InvalidCursor
@@ -23,9 +25,9 @@ Req = Request[Any, Any, Any]
 class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Whose conversations, and which page of them."""
 
-    owner: Id
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
-    cursor: Cursor | None = None
+    owner: Annotated[Id, Meta(description="Whose conversations.")]
+    limit: Annotated[int, Meta(ge=1, le=1000, description="Conversations a page.")] = 100
+    cursor: Annotated[Cursor | None, Meta(description="The `next_cursor` of the page before.")] = None
 
 
 class ConversationPage(msgspec.Struct, frozen=True):
@@ -36,6 +38,7 @@ class ConversationPage(msgspec.Struct, frozen=True):
 
 
 @get("/conversations", operation_id="listConversations")
+@documented("List an owner's conversations", "conversations", query=ListQuery, gives=ConversationPage)
 async def list_conversations(request: Req) -> Response[bytes]:
     """An owner's conversations, newest activity first. A page whose settings are large holds fewer than asked for: only the
     cursor tells the end."""
@@ -62,6 +65,7 @@ async def list_conversations(request: Req) -> Response[bytes]:
 
 
 @delete("/owners/{owner_id:str}", operation_id="deleteOwner", status_code=204)
+@documented("Erase all of an owner's conversations", "conversations")
 async def delete_owner(request: Req, owner_id: FromPath[str]) -> None:
     """Erase every conversation of an owner."""
     owner = checked_id(owner_id, "owner")

@@ -48,7 +48,7 @@ from service.store.entries import new_id
 from service.store.limits import RateLimits
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
-"""What needs no key: nothing of a tenant's is behind these."""
+"""What needs no key: nothing of a tenant's is behind these, nor behind the pages of problem types."""
 FIGURES_PATHS = frozenset({"/metrics", "/stats"})
 """What needs the key of SASH_METRICS_KEY where keys are on: figures of all tenants."""
 
@@ -66,6 +66,11 @@ _CLOSE = (b"connection", b"close")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _LOOK_SECONDS = 0.1
 _log = get_logger()
+
+
+def is_open(path: str) -> bool:
+    """Whether a path needs no key."""
+    return path in OPEN_PATHS or path.startswith("/problems/")
 
 
 class Exchange(msgspec.Struct, eq=False):
@@ -278,7 +283,7 @@ class Ring:
         if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
             await exchange.empty(self._cors.preflight)  # a browser asks if a page may ask; it sends no key with that
             return
-        if path in OPEN_PATHS or (self._free and path not in FIGURES_PATHS and b"authorization" not in headers):
+        if (self._free and path not in FIGURES_PATHS and b"authorization" not in headers) or is_open(path):
             scope["sash.tenant"] = DEFAULT_TENANT
         else:
             scope["sash.tenant"] = await self._tenant(path, headers, exchange.body)

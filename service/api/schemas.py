@@ -1,12 +1,26 @@
 """What goes in and comes out, declared once: validation, encoding and the OpenAPI document follow from these."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
-from service.core.messages import Entry, Grounding, Id
+from service.core.messages import Entry, Grounding, Id, MessageAsSent
 from service.core.parameters import Name
-from service.core.settings import ConversationSettings, ToolChoice
+from service.core.settings import ConversationSettings, ToolAsSent, ToolChoice
+
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""RFC 3339, in UTC, to the millisecond."""
+Lines = Annotated[str, Meta(min_length=1, description="A line of settings, then a line an entry.")]
+Window = Annotated[dict[str, Any], Meta(title="Window", description="A window, by the form of its request.")]
+"""A window as JSON, whose figures and request the law and the formats make."""
+ProblemObject = Annotated[
+    dict[str, Any],
+    Meta(
+        title="ProblemObject",
+        description="A problem as RFC 9457 has it: `type`, `title`, `status`, `detail`, and its figures.",
+    ),
+]
 
 
 class CreateConversation(
@@ -14,7 +28,7 @@ class CreateConversation(
 ):
     """A new conversation; every field is optional."""
 
-    id: Id | None = None
+    id: Annotated[Id | None, Meta(description="The client's own id, else one is made.")] = None
 
 
 class EncodingTokens(msgspec.Struct, frozen=True):
@@ -40,23 +54,23 @@ class ConversationSummary(msgspec.Struct, frozen=True):
     tokens: EncodingTokens
 
 
-class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True):
+class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):
     """A conversation's settings and state."""
 
     id: str
     version: int
-    created_at: str
-    updated_at: str
+    created_at: Timestamp
+    updated_at: Timestamp
     messages: MessageRange
     tokens: EncodingTokens
-    expires_at: str | None
+    expires_at: Timestamp | None
     summary: ConversationSummary | None
 
 
 class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
     """Entries to append, all or none, in order."""
 
-    messages: Annotated[list[Entry], msgspec.Meta(min_length=1)]
+    messages: Annotated[list[Entry], Meta(min_length=1)]
 
 
 class AppendedMessage(msgspec.Struct, frozen=True):
@@ -68,18 +82,30 @@ class AppendedMessage(msgspec.Struct, frozen=True):
     tokens: EncodingTokens
 
 
+class AppendedMessages(msgspec.Struct):
+    """What was appended; with a window when one was asked for, or with why it could not be made."""
+
+    conversation_id: str
+    version: int
+    first_seq: int
+    last_seq: int
+    messages: list[AppendedMessage]
+    window: Window | msgspec.UnsetType | None = msgspec.UNSET
+    window_error: ProblemObject | msgspec.UnsetType = msgspec.UNSET
+
+
 class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """An entry as it is kept."""
 
     seq: int
     id: str
-    created_at: str
-    message: msgspec.Raw
+    created_at: Timestamp
+    message: Annotated[msgspec.Raw, Meta(title="ChatMessage")]
     tokens: EncodingTokens
     pinned: bool
     grounding: Grounding | None = None
     grounding_tokens: EncodingTokens | None = None
-    metadata: msgspec.Raw | None = None
+    metadata: Annotated[msgspec.Raw, Meta(title="Metadata")] | None = None
     redacted: bool = False
 
 
@@ -93,7 +119,7 @@ class MessagePage(msgspec.Struct, frozen=True):
 class JsonSchema(msgspec.Struct):
     """What we rely on in a response format's schema."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1)]
+    name: Annotated[str, Meta(min_length=1)]
     description: str | None = None
     schema: dict[str, Any] | None = None
 
@@ -104,16 +130,22 @@ class SchemaFormat(msgspec.Struct):
     json_schema: JsonSchema
 
 
+ResponseFormat = Annotated[
+    dict[str, Any],
+    Meta(title="ResponseFormat", description="What the reply must look like, as the provider writes it."),
+]
+
+
 class CountRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Bare chat messages, as they would be sent; or ``text`` alone."""
 
     model: Name
-    messages: list[dict[str, Any]] | None = None
-    tools: list[dict[str, Any]] | None = None
+    messages: list[MessageAsSent] | None = None
+    tools: list[ToolAsSent] | None = None
     tool_choice: ToolChoice | None = None
-    functions: list[dict[str, Any]] | None = None
+    functions: list[Annotated[dict[str, Any], Meta(title="FunctionDefinition")]] | None = None
     function_call: ToolChoice | None = None
-    response_format: dict[str, Any] | None = None
+    response_format: ResponseFormat | None = None
     text: str | None = None
 
 
@@ -151,3 +183,41 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None
     margin: float
     calibration: Calibration | None
+
+
+class ModelList(msgspec.Struct):
+    """Every model known by name."""
+
+    models: list[ModelInfo]
+
+
+class Alive(msgspec.Struct):
+    """The process answers."""
+
+    status: Literal["alive"]
+
+
+class ReadyStore(msgspec.Struct):
+    """What was found out about the store, and what makes an acknowledged turn as safe as ``durability`` says."""
+
+    appendonly: Literal["yes", "no", "unknown"]
+    appendfsync: Literal["always", "everysec", "no", "unknown"]
+    how: str
+
+
+class Ready(msgspec.Struct):
+    """The store answers, too, and can be as durable as the service is set to be."""
+
+    status: Literal["ready"]
+    durability: Annotated[Literal["fast", "durable", "replicated", "assume"], Meta(title="Durability")]
+    store: ReadyStore
+
+
+class ProblemMeaning(msgspec.Struct, frozen=True):
+    """What a problem type means, and what to do about it; both are Markdown."""
+
+    type: str
+    title: str
+    status: int
+    means: str
+    do: str

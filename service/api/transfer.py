@@ -7,7 +7,7 @@ times, redactions, pins, documents, notes and the summary. A file written by han
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, Response, get, post
@@ -20,7 +20,8 @@ from service.api.context import Context, context_of, extend_deadline, fresh_id, 
 from service.api.conversations import JSON, conversation_body
 from service.api.importing import Imported, Line, prepare_lines, read_head
 from service.api.messages import stored_message
-from service.api.schemas import StoredMessage
+from service.api.openapi.operation import documented
+from service.api.schemas import Conversation, Lines, StoredMessage
 from service.core.messages import Id
 from service.core.records import Flags, Record
 from service.core.settings import encode_settings
@@ -45,12 +46,16 @@ class ExportedMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=Tr
 
 
 class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """``id`` is the new conversation's, in place of the one in the first line."""
+    """Beside the lines."""
 
-    id: Id | None = None
+    id: Annotated[
+        Id | None,
+        msgspec.Meta(description="The new conversation's id, in place of the one in the first line."),
+    ] = None
 
 
 @get("/conversations/{conversation_id:str}/export", operation_id="exportConversation")
+@documented("Export a conversation", "conversations", gives=Lines, gives_types=(NDJSON,))
 async def export_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes] | Stream:
     """The whole conversation, a line its settings, then a line an entry."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
@@ -99,6 +104,15 @@ def _image_sizes(record: Record) -> list[tuple[int, int] | None] | None:
 
 
 @post("/conversations/import", operation_id="importConversation", status_code=201, request_max_body_size=None)
+@documented(
+    "Import a conversation",
+    "conversations",
+    query=ImportQuery,
+    takes=Lines,
+    takes_types=(NDJSON,),
+    gives=Conversation,
+    errors=(507,),
+)
 async def import_conversation(request: Req) -> Response[bytes]:
     """Make a conversation of what an export wrote; all of it, or nothing."""
     context, tenant = context_of(request), tenant_of(request)

@@ -9,6 +9,7 @@ from litestar.params import FromPath
 from service.api.body import checked_id, decode, if_match
 from service.api.context import Context, context_of, request_token, tenant_of
 from service.api.conversations import JSON
+from service.api.openapi.operation import documented
 from service.api.schemas import Calibration
 from service.core import calibration as core
 from service.core.models import Model, published_name
@@ -44,6 +45,7 @@ _usage = msgspec.json.Decoder(Usage)
 
 
 @post("/conversations/{conversation_id:str}/usage", operation_id="reportUsage", status_code=200)
+@documented("Report what the provider billed", "models", takes=Usage, gives=Reported, etag=False, errors=(507,))
 async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """Tell what a provider billed for a window; an estimated model's later windows are corrected by it."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)

@@ -11,6 +11,8 @@ from service.api.answer import Answer
 from service.api.body import checked_id, if_none_match, query_of, read_body, run_in_thread_if_large
 from service.api.context import context_of, line_of, tenant_of
 from service.api.conversations import JSON
+from service.api.openapi.operation import documented
+from service.api.schemas import Window
 from service.core.messages import decode_json
 from service.core.parameters import WindowQuery
 from service.operations.served import tell_window
@@ -24,6 +26,7 @@ _request = msgspec.json.Decoder(WindowRequest)
 
 
 @get("/conversations/{conversation_id:str}/window", operation_id="getWindow")
+@documented("Read the window to send", "windows", query=WindowQuery, gives=Window, errors=(422,))
 async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     """The messages to send: a window that fits the model exactly."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
@@ -49,6 +52,7 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
 
 
 @post("/window", operation_id="buildWindow", status_code=200)
+@documented("Build a window of a history in the body", "windows", takes=WindowRequest, gives=Window, errors=(409, 422))
 async def build_window(request: Req) -> Response[bytes]:
     """The same for a history in the body; nothing is stored."""
     body = await read_body(request)

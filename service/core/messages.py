@@ -75,7 +75,24 @@ class RefusalPart(msgspec.Struct, tag_field="type", tag="refusal"):
     refusal: str
 
 
-TextParts = Annotated[list[TextPart], msgspec.Meta(min_length=1)]
+TextContent = Annotated[
+    str | Annotated[list[TextPart], msgspec.Meta(min_length=1)],
+    msgspec.Meta(title="TextContent", description="Text, or a list of parts."),
+]
+UserPart = Annotated[
+    TextPart | ImagePart | AudioPart | FilePart,
+    msgspec.Meta(title="UserPart", description="A part of what a user says."),
+]
+UserContent = Annotated[
+    str | Annotated[list[UserPart], msgspec.Meta(min_length=1)],
+    msgspec.Meta(title="UserContent", description="Text, or a list of parts."),
+]
+AssistantPart = Annotated[
+    TextPart | RefusalPart, msgspec.Meta(title="AssistantPart", description="A part of what an assistant says.")
+]
+AssistantContent = Annotated[
+    str | list[AssistantPart], msgspec.Meta(title="AssistantContent", description="Text, or a list of parts.")
+]
 
 
 class FunctionCall(msgspec.Struct):
@@ -101,34 +118,38 @@ class CustomToolCall(msgspec.Struct, tag_field="type", tag="custom"):
     custom: CustomCall
 
 
+ToolCall = Annotated[
+    FunctionToolCall | CustomToolCall,
+    msgspec.Meta(title="ToolCall", description="What an assistant asks a tool for."),
+]
+
+
 class SystemMessage(msgspec.Struct, tag_field="role", tag="system"):
-    content: str | TextParts
+    content: TextContent
     name: str | None = None
 
 
 class DeveloperMessage(msgspec.Struct, tag_field="role", tag="developer"):
-    content: str | TextParts
+    content: TextContent
     name: str | None = None
 
 
 class UserMessage(msgspec.Struct, tag_field="role", tag="user"):
-    content: str | Annotated[list[TextPart | ImagePart | AudioPart | FilePart], msgspec.Meta(min_length=1)]
+    content: UserContent
     name: str | None = None
 
 
 class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant"):
-    content: str | list[TextPart | RefusalPart] | None = None
+    content: AssistantContent | None = None
     refusal: str | None = None
     name: str | None = None
-    tool_calls: (
-        Annotated[list[FunctionToolCall | CustomToolCall], msgspec.Meta(min_length=1, max_length=128)] | None
-    ) = None
+    tool_calls: Annotated[list[ToolCall], msgspec.Meta(min_length=1, max_length=128)] | None = None
     function_call: FunctionCall | None = None
 
 
 class ToolMessage(msgspec.Struct, tag_field="role", tag="tool"):
     tool_call_id: CallId
-    content: str | TextParts
+    content: TextContent
 
 
 class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
@@ -137,6 +158,11 @@ class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
 
 
 ChatMessage = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage
+MessageAsSent = Annotated[dict[str, Any], msgspec.Meta(title="ChatMessage")]
+"""A chat message as the client wrote it; ``validate_message`` holds it against ChatMessage."""
+Metadata = Annotated[
+    dict[str, Any], msgspec.Meta(title="Metadata", description="The client's own; kept and given back.")
+]
 
 
 class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -155,13 +181,15 @@ class Grounding(msgspec.Struct, forbid_unknown_fields=True):
 class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A message with its envelope, as a client appends it."""
 
-    message: dict[str, Any]
-    id: Id | None = None
-    grounding: Grounding | None = None
-    pinned: bool = False
-    metadata: dict[str, Any] | None = None
-    image_sizes: Annotated[list[tuple[Side, Side]], msgspec.Meta(max_length=1000)] | None = None
-    """Width and height in pixels of the message's images, in their order, where no header tells."""
+    message: MessageAsSent
+    id: Annotated[Id | None, msgspec.Meta(description="The client's own id: the same again is stored once.")] = None
+    grounding: Annotated[Grounding | None, msgspec.Meta(description="What retrieval found for this message.")] = None
+    pinned: Annotated[bool, msgspec.Meta(description="In every window.")] = False
+    metadata: Metadata | None = None
+    image_sizes: Annotated[
+        Annotated[list[tuple[Side, Side]], msgspec.Meta(max_length=1000)] | None,
+        msgspec.Meta(description="Width and height in pixels of the images, in their order, where no header tells."),
+    ] = None
 
 
 def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:

@@ -1,7 +1,7 @@
 """How a window is wanted: every parameter once, with its type, bounds, default and meaning.
 
 Query, body, command line, OpenAPI document and the law itself take this declaration; a parameter more is a field more, and
-what the law does about it.
+what the law does about it. A type with a ``title`` is a named type of the OpenAPI document.
 """
 
 from typing import Annotated, Literal
@@ -14,6 +14,49 @@ Reserve = Annotated[int, Meta(ge=0, le=100_000_000)]
 Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]
 Limit = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Step = Annotated[float, Meta(ge=0.05, le=0.5)]
+Overflow = Annotated[
+    Literal["stop", "skip"],
+    Meta(
+        title="Overflow",
+        description="At the first message that does not fit: `stop`, or `skip` it and go on with smaller, older ones.",
+    ),
+]
+GroundingChoice = Annotated[
+    Literal["latest", "all", "none"],
+    Meta(
+        title="GroundingChoice",
+        description="Documents on the newest user message (`latest`), on `all`, each document once, or on `none`.",
+    ),
+]
+GroundingOverflow = Annotated[
+    Literal["trim", "drop", "error"],
+    Meta(
+        title="GroundingOverflow",
+        description="Documents that do not fit: `trim` to what does, `drop` all, or answer with an `error`.",
+    ),
+]
+Dedupe = Annotated[
+    Literal["grounding", "messages", "none"],
+    Meta(
+        title="Dedupe",
+        description="What appears once, at its newest place: documents (`grounding`), besides `messages`, or `none`.",
+    ),
+]
+WindowStart = Annotated[
+    Literal["any", "user"],
+    Meta(title="WindowStart", description="`user`: the kept history begins with a user message."),
+]
+SummaryUse = Annotated[
+    Literal["auto", "never", "always"],
+    Meta(
+        title="SummaryUse",
+        description="When the summary stands in for what it covers: when that is left out (`auto`), `never`, `always`.",
+    ),
+]
+WindowFormat = Annotated[
+    Literal["openai", "responses", "anthropic", "gemini"],
+    Meta(title="WindowFormat", description="The provider whose SDK takes `request`."),
+]
 
 
 class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -31,45 +74,17 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Meta(description="A smaller window than the model's, in tokens; with it an unknown model is no error."),
     ] = None
     limit: Annotated[Limit | None, Meta(description="At most so many of the newest messages.")] = None
-    overflow: Annotated[
-        Literal["stop", "skip"],
-        Meta(
-            description="At the first message that does not fit: `stop`, or `skip` it and go on with smaller, older ones."
-        ),
-    ] = "stop"
-    grounding: Annotated[
-        Literal["latest", "all", "none"],
-        Meta(
-            description="Documents on the newest user message (`latest`), on `all`, each document once, or on `none`."
-        ),
-    ] = "latest"
+    overflow: Overflow = "stop"
+    grounding: GroundingChoice = "latest"
     grounding_max_tokens: Annotated[Tokens | None, Meta(description="A budget for documents alone, in tokens.")] = None
-    grounding_overflow: Annotated[
-        Literal["trim", "drop", "error"],
-        Meta(description="Documents that do not fit: `trim` to what does, `drop` all, or answer with an `error`."),
-    ] = "trim"
-    dedupe: Annotated[
-        Literal["grounding", "messages", "none"],
-        Meta(
-            description="What appears once, at its newest place: documents (`grounding`), besides `messages`, or `none`."
-        ),
-    ] = "grounding"
+    grounding_overflow: GroundingOverflow = "trim"
+    dedupe: Dedupe = "grounding"
     stable: Annotated[
         bool, Meta(description="Leave history out in steps, so that the provider's prompt cache stays warm.")
     ] = False
     stable_step: Annotated[Step, Meta(description="The size of a step, as a share of the budget.")] = 0.25
-    start: Annotated[
-        Literal["any", "user"], Meta(description="`user`: the kept history begins with a user message.")
-    ] = "any"
-    summary: Annotated[
-        Literal["auto", "never", "always"],
-        Meta(
-            description="When the summary stands in for what it covers: when that is left out (`auto`), `never`, `always`."
-        ),
-    ] = "auto"
+    start: WindowStart = "any"
+    summary: SummaryUse = "auto"
     note: Annotated[bool, Meta(description="One system line in place of what was left out: how many messages.")] = False
     explain: Annotated[bool, Meta(description="Adds a line for each message considered: kept or not, and why.")] = False
-    format: Annotated[
-        Literal["openai", "responses", "anthropic", "gemini"],
-        Meta(description="The provider whose SDK takes `request`."),
-    ] = "openai"
+    format: WindowFormat = "openai"

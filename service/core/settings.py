@@ -4,10 +4,11 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from service.core.counting import measure
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
-from service.core.messages import Id, encode_message, invalid, validate_message
+from service.core.messages import Id, MessageAsSent, Metadata, encode_message, invalid, validate_message
 from service.core.parameters import Name, Reserve
 from service.core.window import Fixed
 from service.problems import BadRequest, InvalidEntry, Pointer
@@ -18,9 +19,9 @@ _TEN_YEARS_SECONDS = 10 * 365 * 24 * 3600
 class FunctionDefinition(msgspec.Struct):
     """What we rely on in a function's definition; all else is kept as it is."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1)]
+    name: Annotated[str, Meta(min_length=1)]
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: Annotated[dict[str, Any], Meta(title="Parameters", description="A JSON Schema.")] | None = None
 
 
 class FunctionTool(msgspec.Struct, tag_field="type", tag="function"):
@@ -28,30 +29,50 @@ class FunctionTool(msgspec.Struct, tag_field="type", tag="function"):
 
 
 class CustomDefinition(msgspec.Struct):
-    name: Annotated[str, msgspec.Meta(min_length=1)]
+    name: Annotated[str, Meta(min_length=1)]
 
 
 class CustomTool(msgspec.Struct, tag_field="type", tag="custom"):
     custom: CustomDefinition
 
 
-ToolChoice = str | dict[str, Any]
+ToolAsSent = Annotated[dict[str, Any], Meta(title="Tool")]
+"""A tool's definition as the client wrote it; ``check_tools`` holds it against FunctionTool and CustomTool."""
+NamedToolChoice = Annotated[
+    dict[str, Any], Meta(title="NamedToolChoice", description="One tool, or some, as the provider writes it.")
+]
+ToolChoice = Annotated[
+    str | NamedToolChoice,
+    Meta(title="ToolChoice", description="`auto`, `none`, `required`, or one tool by its name; sent with the tools."),
+]
+SystemPrompt = Annotated[str, Meta(description="The system prompt, first in every window.")]
+FewShots = Annotated[list[MessageAsSent], Meta(description="Examples, after the system prompt in every window.")]
+Tools = Annotated[list[ToolAsSent], Meta(description="Tool definitions; they are in every window and count.")]
+GroundingTemplate = Annotated[
+    str, Meta(description="How documents join their message; holds `{content}` and `{documents}`.")
+]
+DocumentSeparator = Annotated[str, Meta(description="What stands between two documents.")]
 
 
 class ConversationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Every field optional; absent is the default."""
 
-    owner: Id | None = None
-    model: Name | None = None
-    reserve: Reserve | None = None
-    system: str | None = None
-    few_shots: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=1000)] | None = None
-    tools: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=1000)] | None = None
+    owner: Annotated[
+        Id | None, Meta(description="Whose conversation it is; conversations are listed and erased by it.")
+    ] = None
+    model: Annotated[Name | None, Meta(description="The model of windows that name none.")] = None
+    reserve: Annotated[Reserve | None, Meta(description="Tokens that windows keep free for the reply.")] = None
+    system: SystemPrompt | None = None
+    few_shots: Annotated[FewShots, Meta(max_length=1000)] | None = None
+    tools: Annotated[Tools, Meta(max_length=1000)] | None = None
     tool_choice: ToolChoice | None = None
-    grounding_template: Annotated[str, msgspec.Meta(max_length=100_000)] | None = None
-    document_separator: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
-    metadata: dict[str, Any] | None = None
-    ttl_seconds: Annotated[int, msgspec.Meta(ge=1, le=_TEN_YEARS_SECONDS)] | None = None
+    grounding_template: Annotated[GroundingTemplate, Meta(max_length=100_000)] | None = None
+    document_separator: Annotated[DocumentSeparator, Meta(max_length=1000)] | None = None
+    metadata: Metadata | None = None
+    ttl_seconds: Annotated[
+        Annotated[int, Meta(ge=1, le=_TEN_YEARS_SECONDS)] | None,
+        Meta(description="Seconds after the last change until the conversation is forgotten."),
+    ] = None
 
 
 class FixedParts(msgspec.Struct, frozen=True):

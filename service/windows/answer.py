@@ -1,9 +1,10 @@
 """A window as JSON: its figures encoded, the stored bodies spliced in behind them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from service.core.counting import is_estimate
 from service.core.documents import Documents
@@ -65,12 +66,14 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     conversation_id: str | None
     version: int | None
     model: str
-    encoding: str
-    exact: bool
-    context_window: int | None
+    encoding: Annotated[str, Meta(description="What the tokens were counted with.")]
+    exact: Annotated[bool, Meta(description="Whether the count is the provider's own; false for an estimate.")]
+    context_window: Annotated[
+        int | None, Meta(description="Tokens that the model can hold; null when only the caller knows.")
+    ]
     max_input_tokens: int | None
     reserve: int
-    budget: int
+    budget: Annotated[int, Meta(description="Tokens that the window may have.")]
     format: str
     tokens: WindowTokens
     kept: Kept
@@ -78,8 +81,10 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     grounding: WindowGrounding
     stop_reason: str
     summary_used: bool
-    note: int
-    correction: float | None = None
+    note: Annotated[int, Meta(description="How many messages the note speaks for; 0 without one.")]
+    correction: Annotated[
+        float | None, Meta(description="The factor by which estimates were corrected from bills.")
+    ] = None
     explain: list[Any] | None = None
 
 

@@ -1,105 +1,36 @@
-"""Structs as the document's components: JSON Schema as generators like it.
+"""Declarations as the document's components: msgspec's JSON Schema in the form of which generators make good types.
 
-msgspec says what it validates; here that is brought into the form from which every generator makes good types:
-
-* an object always has a name: a plain mapping takes the name that `OBJECTS` has for its field;
-* a union has a name and, where its members differ by one property, a discriminator;
-* a choice of words has a name, so that it is one type wherever it stands, with its default;
-* ``T or null`` of a simple type is ``type: [T, null]``, and what a member is when it is left out is said in words;
-* a pair of equals is an array of two;
-* a number that must be whole is an integer;
-* an integer that may outgrow 32 bits says so, for generators take 32 where nothing is said;
-* what the service refuses is ``additionalProperties: false``, what it keeps and sends on is ``true``; what it answers
-  says neither, for an answer may gain a member in a minor version.
+* What has a title has its name from it, wherever it stands: a choice of words, a union, an object of somebody else's.
+* A union of objects has a discriminator. ``T or null`` of a simple type is ``type: [T, null]``.
+* A member's default is said in words: generators take ``default`` for a promise that the member is always there.
+* A whole number is an integer, and one that may outgrow 32 bits is an int64; a pair of equals is an array of two.
+* What the service refuses is ``additionalProperties: false``; what it keeps and sends on is ``true``. Answers say neither:
+  they may gain a member in a minor version.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
-from service.api.openapi.meanings import MEANINGS
-from service.core import messages as chat
-from service.core import settings as fixed
+from service.core.messages import ChatMessage
+from service.core.settings import CustomTool, FunctionTool
 
 Json = dict[str, Any]
 
-REF = "#/components/schemas/"
-
-OBJECTS: Mapping[str, str] = {
-    "message": "ChatMessage",
-    "messages": "ChatMessage",
-    "few_shots": "ChatMessage",
-    "tools": "Tool",
-    "tool_choice": "NamedToolChoice",
-    "functions": "FunctionDefinition",
-    "function_call": "NamedToolChoice",
-    "response_format": "ResponseFormat",
-    "parameters": "Parameters",
-    "metadata": "Metadata",
-    "window": "Window",
-    "window_error": "ProblemObject",
-    "AnthropicRequest.messages": "ProviderObject",
-    "AnthropicRequest.tools": "ProviderObject",
-    "AnthropicRequest.tool_choice": "ProviderObject",
-    "ResponsesRequest.tools": "ProviderObject",
-    "ResponsesRequest.tool_choice": "ProviderObject",
-    "input": "ProviderObject",
-    "contents": "ProviderObject",
-    "config": "ProviderObject",
-}
-"""What a plain mapping is, by its field, or by its declaration and field."""
-
-_CHAT = (
-    chat.SystemMessage,
-    chat.DeveloperMessage,
-    chat.UserMessage,
-    chat.AssistantMessage,
-    chat.ToolMessage,
-    chat.FunctionMessage,
+REF: Final = "#/components/schemas/"
+_INT32: Final = 2**31 - 1
+_NULL: Final = {"type": "null"}
+_PROVIDERS: Final = (
+    Annotated[
+        ChatMessage,
+        Meta(title="ChatMessage", description="A chat message; fields that a provider adds are kept and sent on."),
+    ],
+    Annotated[FunctionTool | CustomTool, Meta(title="Tool", description="A tool that the model may call.")],
 )
-_USER_PARTS = (chat.TextPart, chat.ImagePart, chat.AudioPart, chat.FilePart)
-_PARTS = (*_USER_PARTS, chat.RefusalPart)
-_TOOL_CALLS = (chat.FunctionToolCall, chat.CustomToolCall)
-_TOOLS = (fixed.FunctionTool, fixed.CustomTool)
-_OPEN_BODIES = (chat.ImageUrl, chat.InputAudio, chat.File, chat.FunctionCall, chat.CustomCall)
-_OPEN_DEFINITIONS = (fixed.FunctionDefinition, fixed.CustomDefinition)
-OPEN = (*_CHAT, *_PARTS, *_TOOL_CALLS, *_TOOLS, *_OPEN_BODIES, *_OPEN_DEFINITIONS)
-"""Declarations of the providers: a field that they add is kept and sent on."""
-
-_UNIONS: Mapping[str, tuple[str, tuple[type[msgspec.Struct], ...], str]] = {
-    "ChatMessage": ("role", _CHAT, "A chat message; fields that a provider adds are kept and sent on."),
-    "UserPart": ("type", _USER_PARTS, "A part of what a user says."),
-    "AssistantPart": ("type", (chat.TextPart, chat.RefusalPart), "A part of what an assistant says."),
-    "ToolCall": ("type", _TOOL_CALLS, "What an assistant asks a tool for."),
-    "Tool": ("type", _TOOLS, "A tool that the model may call."),
-}
-
-_WINDOWS = {
-    "openai": "OpenAIWindow",
-    "responses": "ResponsesWindow",
-    "anthropic": "AnthropicWindow",
-    "gemini": "GeminiWindow",
-}
-_STRING: Json = {"type": "string"}
-_CONTENTS = {"TextContent": "TextPart", "UserContent": "UserPart", "AssistantContent": "AssistantPart"}
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "Order": ("asc", "desc"),
-    "Overflow": ("stop", "skip"),
-    "GroundingChoice": ("latest", "all", "none"),
-    "GroundingOverflow": ("trim", "drop", "error"),
-    "Dedupe": ("grounding", "messages", "none"),
-    "WindowStart": ("any", "user"),
-    "SummaryUse": ("auto", "never", "always"),
-    "WindowFormat": ("openai", "responses", "anthropic", "gemini"),
-    "StopReason": ("complete", "budget", "limit", "summary"),
-    "Durability": ("fast", "durable", "replicated", "assume"),
-}
-"""Choices of words; where one is a default, it is the first."""
-
-_INT32 = 2**31 - 1
-_UNDEFAULTED = {"StopReason", "Durability"}
+"""Providers' declarations: messages and tools stay the mappings that clients sent, which refer to these by title."""
 
 
 def ref(name: str) -> Json:
@@ -107,102 +38,58 @@ def ref(name: str) -> Json:
     return {"$ref": REF + name}
 
 
-def open_object(description: str) -> Json:
-    """An object whose members are somebody else's business."""
-    return {"type": "object", "description": description, "additionalProperties": True}
-
-
 def union(tag: str, names: Mapping[str, str], description: str) -> Json:
     """One of ``names``, by the value of their property ``tag``."""
-    return {
-        "description": description,
-        "oneOf": [ref(name) for name in names.values()],
-        "discriminator": {"propertyName": tag, "mapping": {value: REF + name for value, name in names.items()}},
+    mapping = {value: REF + name for value, name in names.items()}
+    discriminator = {"propertyName": tag, "mapping": mapping}
+    return {"description": description, "oneOf": [ref(name) for name in names.values()], "discriminator": discriminator}
+
+
+def components(types: Iterable[Any]) -> dict[str, Json]:
+    """The types, and what they refer to, by name."""
+    named: dict[str, Json] = {}
+    _, opened = _generated(_PROVIDERS, named)
+    _, found = _generated(types, named)
+    for name, schema in {**found, **opened}.items():
+        named[name] = _object(schema, named, is_open=name in opened)
+    return named
+
+
+def query_fields(struct: type[msgspec.Struct], named: dict[str, Json]) -> tuple[Json, Json]:
+    """The fields of a declaration of parameters, by name, and its whole schema; titled types are added to ``named``."""
+    _, found = msgspec.json.schema_components([struct], ref_template=REF + "{name}")
+    schema = found[struct.__name__]
+    return {name: shaped(each, named) for name, each in schema["properties"].items()}, schema
+
+
+def schema_of(kind: Any) -> tuple[Json, str]:
+    """A type's schema, a reference where it has a name; and its description."""
+    named: dict[str, Json] = {}
+    (schema,), found = _generated([kind], named)
+    component = (found | named).get(schema.get("$ref", "").removeprefix(REF), schema)
+    return schema, plain(component.get("description", ""))
+
+
+def _generated(types: Iterable[Any], named: dict[str, Json]) -> tuple[list[Json], dict[str, Json]]:
+    schemas, found = msgspec.json.schema_components(list(types), ref_template=REF + "{name}")
+    return [shaped(schema, named) for schema in schemas], found
+
+
+def _object(schema: Json, named: dict[str, Json], *, is_open: bool) -> Json:
+    component = {key: value for key, value in schema.items() if key != "title" and value != []}
+    if "description" in component:
+        component["description"] = plain(component["description"])
+    component["properties"] = {
+        name: _without_default(shaped(each, named)) for name, each in schema.get("properties", {}).items()
     }
-
-
-def tag_of(struct: type[msgspec.Struct]) -> str:
-    """The value of a declaration's discriminator."""
-    return str(struct.__struct_config__.tag)
-
-
-def named_components() -> dict[str, Json]:
-    """What has its name from here, and not from a Struct."""
-    unions = {
-        name: union(tag, {tag_of(each): each.__name__ for each in members}, description)
-        for name, (tag, members, description) in _UNIONS.items()
-    }
-    contents = {
-        name: {
-            "description": "Text, or a list of parts.",
-            "oneOf": [_STRING, {"type": "array", "items": ref(part), **({} if name[0] == "A" else {"minItems": 1})}],
-        }
-        for name, part in _CONTENTS.items()
-    }
-    choices = {
-        name: {"type": "string", "enum": list(words), **({} if name in _UNDEFAULTED else {"default": words[0]})}
-        for name, words in _CHOICES.items()
-    }
-    return {
-        **unions,
-        **contents,
-        **choices,
-        "ToolChoice": {
-            "description": "`auto`, `none`, `required`, or one tool by its name.",
-            "oneOf": [_STRING, ref("NamedToolChoice")],
-        },
-        "NamedToolChoice": open_object("One tool, or some, as the provider writes it."),
-        "ResponseFormat": open_object("What the reply must look like, as the provider writes it."),
-        "Parameters": open_object("A JSON Schema."),
-        "Metadata": open_object("The client's own; kept and given back."),
-        "ProviderObject": open_object("An object of the provider's request."),
-        "ProblemObject": open_object(
-            "A problem as RFC 9457 has it: `type`, `title`, `status`, `detail`, and its figures."
-        ),
-        "OpenAPIDocument": open_object("An OpenAPI 3.1 document."),
-        "Window": union("format", _WINDOWS, "A window, by the form of its request."),
-    }
-
-
-def struct_components(structs: Iterable[type]) -> dict[str, Json]:
-    """The structs, and what they refer to, by name."""
-    everything = sorted({*structs, *OPEN}, key=lambda each: each.__name__)
-    _, found = msgspec.json.schema_components(everything, ref_template=REF + "{name}")
-    opened = {each.__name__ for each in OPEN}
-    return {name: _component(name, schema, is_open=name in opened) for name, schema in found.items()}
-
-
-def _component(name: str, schema: Json, *, is_open: bool) -> Json:
-    component: Json = {"type": "object"}
-    if description := schema.get("description"):
-        component["description"] = plain(description)
-    if "properties" in schema:
-        component["properties"] = {
-            field: _without_default(_explained(property_schema(each, name, field), name, field))
-            for field, each in schema["properties"].items()
-        }
-    if required := schema.get("required"):
-        component["required"] = required
-    if is_open:
-        component["additionalProperties"] = True
-    elif schema.get("additionalProperties") is False:
-        component["additionalProperties"] = False
-    return component
-
-
-def _explained(schema: Json, owner: str, field: str) -> Json:
-    meaning = MEANINGS.get(owner, {}).get(field)
-    return {**schema, "description": meaning} if meaning else schema
+    return component | ({"additionalProperties": True} if is_open else {})
 
 
 def _without_default(schema: Json) -> Json:
-    """A member without its default, which generators take for a promise that it is always there."""
     if "default" not in schema:
         return schema
-    default = msgspec.json.encode(schema["default"]).decode()
-    said = schema.get("description", "")
-    rest = {key: value for key, value in schema.items() if key != "default"}
-    return {**rest, "description": f"{said} Left out: {default}.".lstrip()}
+    default = msgspec.json.encode(schema.pop("default")).decode()
+    return {**schema, "description": f"{schema.get('description', '')} Left out: {default}.".lstrip()}
 
 
 def plain(text: str) -> str:
@@ -210,74 +97,52 @@ def plain(text: str) -> str:
     return re.sub(r"\s*\n\s*", " ", text.replace("``", "`").strip())
 
 
-def property_schema(schema: Json, owner: str, field: str) -> Json:
-    """One property of a declaration, by the rules at the head."""
+def shaped(schema: Json, named: dict[str, Json]) -> Json:
+    """A schema by the rules at the head; what has a title goes into ``named``, and a reference is left."""
     schema = dict(schema)
+    title = schema.pop("title", None)
     if schema.get("default", ...) in (None, "", [], {}):
         del schema["default"]
+    if "description" in schema:
+        schema["description"] = plain(schema["description"])
     if "anyOf" in schema:
-        return _any_of(schema, owner, field)
-    if schema in ({}, {"type": "object"}):
-        return ref(OBJECTS.get(f"{owner}.{field}") or OBJECTS[field])
-    if "enum" in schema:
-        return _choice(schema)
+        schema = _either(schema, named)
     if schema.get("items") is False:
-        (schema["items"],) = {msgspec.json.encode(each): each for each in schema.pop("prefixItems")}.values()
-    if schema.get("items"):
-        schema["items"] = property_schema(schema["items"], owner, field)
+        schema["items"] = schema.pop("prefixItems")[0]
+    for inner in ("items", "additionalProperties"):
+        if isinstance(schema.get(inner), dict):
+            schema[inner] = shaped(schema[inner], named)
+    if "enum" in schema:
+        words = schema["enum"]
+        schema = {"type": "string", "const": words[0]} if len(words) == 1 else {"type": "string", **schema}
+    if "pattern" in schema:
+        schema["pattern"] = schema["pattern"].replace(r"\Z", "$")
     _number(schema)
-    if field.endswith("_at") and schema.get("type") == "string":
-        schema["format"] = "date-time"
-    if pattern := schema.get("pattern"):
-        schema["pattern"] = pattern.replace(r"\Z", "$")
-    return schema
+    return schema if title is None else _named(title, schema, named)
 
 
 def _number(schema: Json) -> None:
     """Say of a number, in its schema, that it is whole, and how wide."""
     if schema.get("multipleOf") == 1:
         del schema["multipleOf"]
-        bounds: Json = {name: int(schema[name]) for name in ("minimum", "maximum") if name in schema}
-        schema |= bounds | {"type": "integer"}
+        schema |= {name: int(schema[name]) for name in ("minimum", "maximum") if name in schema} | {"type": "integer"}
     if schema.get("type") == "integer" and schema.get("maximum", _INT32 + 1) > _INT32:
         schema["format"] = "int64"
 
 
-def _choice(schema: Json) -> Json:
-    words = schema["enum"]
-    if len(words) == 1:
-        return {"type": "string", "const": words[0]}
-    for name, named in _CHOICES.items():
-        if set(named) == set(words):
-            return ref(name)
-    return {"type": "string", **schema}
+def _either(schema: Json, named: dict[str, Json]) -> Json:
+    """A union: one of its members where there is but one beside null."""
+    either = schema.pop("anyOf")
+    members = [shaped(each, named) for each in either if each != _NULL]
+    one = members[0] if len(members) == 1 else {"oneOf": members}
+    if len(members) < len(either):
+        one = {"anyOf": [one, _NULL]} if "$ref" in one else {**one, "type": [one["type"], "null"]}
+    return {**one, **schema}
 
 
-def _any_of(schema: Json, owner: str, field: str) -> Json:
-    nullable = {"type": "null"} in schema["anyOf"]
-    members = [property_schema(each, owner, field) for each in schema["anyOf"] if each != {"type": "null"}]
-    tag = schema.get("discriminator", {}).get("propertyName")
-    one = members[0] if len(members) == 1 else _named_union(members, tag)
-    said = {
-        key: plain(value) if key == "description" else value for key, value in schema.items() if key == "description"
-    }
-    if not nullable:
-        return {**one, **said}
-    if "$ref" in one:
-        return {"anyOf": [one, {"type": "null"}], **said}
-    return {**one, "type": [one["type"], "null"], **said}
-
-
-def _named_union(members: list[Json], tag: str | None) -> Json:
-    """The component that is one of ``members``."""
-    refs = {each["$ref"].removeprefix(REF) for each in members if "$ref" in each}
-    if tag:
-        for name, (_, structs, _) in _UNIONS.items():
-            if refs == {each.__name__ for each in structs}:
-                return ref(name)
-    if refs in ({"NamedToolChoice"}, {"ProviderObject"}):
-        return ref("ToolChoice")
-    for name, part in _CONTENTS.items():
-        if any(each.get("items") == ref(part) for each in members):
-            return ref(name)
-    raise LookupError(f"a union without a name: {members}")
+def _named(title: str, schema: Json, named: dict[str, Json]) -> Json:
+    """A reference to the component ``title``, which is made unless a fuller declaration made it."""
+    if title not in named:
+        is_any_object = schema.keys() - {"description"} <= {"type"} and schema.get("type", "object") == "object"
+        named[title] = {"type": "object", **schema, "additionalProperties": True} if is_any_object else schema
+    return ref(title)

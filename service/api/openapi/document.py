@@ -1,21 +1,22 @@
-"""The parts put together; the same bytes for the same service, so that the stored copy can be compared."""
+"""The document, from what handlers declare; the same bytes for the same service, so that the stored copy can be compared."""
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from litestar.handlers import HTTPRouteHandler
 
 from service import __version__
-from service.api.openapi.components import Json, named_components, plain, ref, struct_components
+from service.api.openapi import examples
+from service.api.openapi.components import Json, components, plain, schema_of, union
 from service.api.openapi.faults import problem_responses, problem_schemas, response_name
 from service.api.openapi.links import all_links, links_of
-from service.api.openapi.operations import OPERATIONS, TAGS, Answer, Operation
-from service.api.openapi.parameters import HEADERS, all_parameters, parameters_of
+from service.api.openapi.operation import Operation, operation_of
+from service.api.openapi.parameters import all_parameters, answer_headers, parameter_ref, path_parameters
 from service.api.openapi.shapes import WINDOWS
-from service.api.ring import FIGURES_PATHS, OPEN_PATHS
+from service.api.ring import FIGURES_PATHS, is_open
 from service.problems import Pointer
 
 _DESCRIPTION: Final = """Holds chat conversations, counts their tokens once, and hands back the window of messages that \
@@ -24,11 +25,23 @@ fits the model exactly, ready to send.
 Append turns with `POST /conversations/{conversation_id}/messages`; read what to send with \
 `GET /conversations/{conversation_id}/window`. Every error is `application/problem+json` (RFC 9457), told apart by `type`. \
 Clients should ignore members that they do not know: an answer may gain one in a minor version."""
+_TAGS: Final = {
+    "conversations": "Settings and state of a conversation.",
+    "messages": "Append turns, and read them back.",
+    "windows": "The messages to send: what fits the model, exactly.",
+    "models": "What a request costs, and what is known of models.",
+    "operations": "For those who run the service.",
+}
+_SCHEMES: Final = {
+    "apiKey": "A key belongs to one tenant. A service without keys listens on its own machine alone.",
+    "metricsKey": "SASH_METRICS_KEY opens figures of all tenants; a service without keys needs none.",
+}
+_UNCHANGED: Final = "Nothing has changed since the state that If-None-Match names."
 
 
 @lru_cache(maxsize=4)
 def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
-    """The document of ``handlers``, as indented JSON with a line's end. Raises KeyError for a handler without a row."""
+    """The document of ``handlers``, as indented JSON with a line's end. Raises KeyError for an undeclared handler."""
     content: Json = {
         "openapi": "3.1.0",
         "info": {
@@ -40,9 +53,9 @@ def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
         },
         "servers": [{"url": "/", "description": "This server."}],
         "security": [{"apiKey": []}],
-        "tags": [{"name": name, "description": description} for name, description in TAGS.items()],
+        "tags": [{"name": name, "description": description} for name, description in _TAGS.items()],
         "paths": _paths(handlers),
-        "components": _components(),
+        "components": _components(handlers),
     }
     _drop_unused(content)
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
@@ -72,111 +85,132 @@ def openapi_path(path: str) -> str:
 def _paths(handlers: Sequence[HTTPRouteHandler]) -> Json:
     paths: dict[str, Json] = {}
     for handler in handlers:
-        (template,), (method,) = handler.paths, handler.http_methods
-        path = openapi_path(template)
-        paths.setdefault(path, {})[method.lower()] = _operation(handler, method, path)
+        route = Route(handler)
+        paths.setdefault(route.path, {})[route.method.lower()] = route.documented()
     return paths
 
 
-def _operation(handler: HTTPRouteHandler, method: str, path: str) -> Json:
-    identity = str(handler.operation_id)
-    row = OPERATIONS[identity]
-    operation: Json = {
-        "operationId": identity,
-        "tags": [row.tag],
-        "summary": row.summary,
-        "description": plain(handler.fn.__doc__ or ""),
-    }
-    if path in OPEN_PATHS:
-        operation["security"] = []
-    elif path in FIGURES_PATHS:
-        operation["security"] = [{"metricsKey": []}]
-    if parameters := list(parameters_of(row, method, path)):
-        operation["parameters"] = parameters
-    if row.body:
-        schema = {**_schema(row.body), "minLength": 1} if row.body == "Text" else _schema(row.body)
-        media: Json = {"schema": schema, "example": row.body_example}
-        types = (row.media_type, row.or_type) if row.or_type else (row.media_type,)
-        operation["requestBody"] = {"required": True, "content": dict.fromkeys(types, media)}
-    operation["responses"] = {
-        **{str(status): _answer(answer, row) for status, answer in sorted(row.answers.items())},
-        **{
-            str(status): {"$ref": f"#/components/responses/{response_name(status)}"}
-            for status in _errors(row, method, path)
-        },
-    }
-    return operation
+class Route:
+    """A handler, and what its path and method tell of its operation.
+
+    What is below ``/conversations`` and ``/owners`` is stored: its writes take an Idempotency-Key, a conversation's writes
+    ``If-Match``, reads ``If-None-Match``, and answers name the state in an ETag.
+    """
+
+    def __init__(self, handler: HTTPRouteHandler) -> None:
+        (template,), (self.method,) = handler.paths, handler.http_methods
+        self.handler = handler
+        self.path = openapi_path(template)
+        self.declared: Operation = operation_of(handler)
+        self.reads = self.method == "GET"
+        self.of_conversations = self.path.startswith("/conversations")
+        self.writes = not self.reads and (self.of_conversations or self.path.startswith("/owners"))
+        self.unchanged = self.reads and self.of_conversations
+        self.conditional_write = self.writes and "{conversation_id}" in self.path
+
+    def documented(self) -> Json:
+        """The operation as the document has it."""
+        declared, identity = self.declared, str(self.handler.operation_id)
+        operation: Json = {
+            "operationId": identity,
+            "tags": [declared.tag],
+            "summary": declared.summary,
+            "description": plain(self.handler.fn.__doc__ or ""),
+        }
+        if is_open(self.path):
+            operation["security"] = []
+        elif self.path in FIGURES_PATHS:
+            operation["security"] = [{"metricsKey": []}]
+        if parameters := [parameter_ref(name) for name in self._parameters()]:
+            operation["parameters"] = parameters
+        if declared.takes:
+            media = {"schema": schema_of(declared.takes)[0], "example": examples.body_of(identity)}
+            operation["requestBody"] = {"required": True, "content": dict.fromkeys(declared.takes_types, media)}
+        good = {str(status): self._answer(status) for status in self._good()}
+        bad = {str(s): {"$ref": f"#/components/responses/{response_name(s)}"} for s in sorted(self._errors())}
+        return operation | {"responses": good | bad}
+
+    def _parameters(self) -> Iterator[str]:
+        yield from path_parameters(self.path)
+        if self.unchanged:
+            yield "IfNoneMatch"
+        if self.conditional_write:
+            yield "IfMatch"
+        if self.writes:
+            yield "IdempotencyKey"
+        if query := self.declared.query:
+            yield from (f"{query.__name__}.{field}" for field in query.__struct_fields__)
+
+    def _good(self) -> list[int]:
+        also = [self.declared.also[0]] if self.declared.also else []
+        return sorted([self.handler.status_code, *also, *([304] if self.unchanged else [])])
+
+    def _answer(self, status: int) -> Json:
+        declared = self.declared
+        headers = dict(self._headers(status))
+        if status == 304 or declared.gives is None:
+            return {"description": _UNCHANGED if status == 304 else "Done.", "headers": headers}
+        (schema, said), example = schema_of(declared.gives), examples.answer_of(str(self.handler.operation_id), status)
+        if declared.also and declared.also[0] == status:
+            said = declared.also[1]
+        answer: Json = {"description": said or f"{declared.summary}.", "headers": headers}
+        if links := dict(links_of(schema.get("$ref", "").rpartition("/")[2])):
+            answer["links"] = links
+        media: Json = {name: {"schema": schema, "example": example} for name in declared.gives_types}
+        if "$ref" in schema and "text/html" in media:
+            media["text/html"] = {"schema": {"type": "string"}, "example": "<!doctype html>"}
+        return answer | {"content": media}
+
+    def _headers(self, status: int) -> Iterator[tuple[str, Json]]:
+        names = {"X-Request-ID": "RequestId"}
+        if self.of_conversations and self.declared.etag:
+            names["ETag"] = "ETag"
+        if status == 201 and self.declared.also is None:  # what may answer 200 instead created nothing of its own
+            names["Location"] = "Location"
+        if status == 200 and "next_cursor" in getattr(self.declared.gives, "__struct_fields__", ()):
+            names["Link"] = "Link"
+        if self.writes:
+            names["Idempotency-Replayed"] = "Replayed"
+        return ((name, {"$ref": f"#/components/headers/{names[name]}"}) for name in sorted(names))
+
+    def _errors(self) -> set[int]:
+        """Every status that the operation may answer with when something is wrong."""
+        found = {421, 500, 503, *self.declared.errors}
+        if self.path in FIGURES_PATHS:
+            found.add(401)
+        elif not is_open(self.path):
+            found |= {401, 429}
+        if self.declared.takes or self.declared.query or self.writes or self.of_conversations:
+            found.add(400)
+        if "{" in self.path and "{owner_id}" not in self.path:
+            found.add(404)
+        if self.declared.takes:
+            found |= {408, 413, 415}
+        if self.writes:
+            found |= {408, 409, 413, 422}  # a body is read for its key's sake, even where none is wanted
+        if self.conditional_write:
+            found.add(412)
+        return found
 
 
-def _answer(answer: Answer, row: Operation) -> Json:
-    headers = {name: {"$ref": f"#/components/headers/{name}"} for name in answer.headers}
-    if row.idempotent:
-        headers["Idempotency-Replayed"] = {"$ref": "#/components/headers/Replayed"}
-    headers["X-Request-ID"] = {"$ref": "#/components/headers/RequestId"}
-    said: Json = {"description": answer.description, "headers": headers}
-    if answer.shape is None:
-        return said
-    name = answer.shape if isinstance(answer.shape, str) else answer.shape.__name__
-    if links := dict(links_of(name)):
-        said["links"] = links
-    example = {"example": answer.example} if answer.example is not None else {}
-    media = {"schema": _schema(answer.shape), **example}
-    types = (answer.media_type, answer.or_type) if answer.or_type else (answer.media_type,)
-    return {**said, "content": dict.fromkeys(types, media)}
-
-
-def _schema(shape: type | str) -> Json:
-    name = shape if isinstance(shape, str) else shape.__name__
-    return {"type": "string"} if name == "Text" else ref(name)
-
-
-def _errors(row: Operation, method: str, path: str) -> list[int]:
-    """Every status that the operation may answer with when something is wrong."""
-    found = {421, 500, 503, *row.errors}
-    if path in FIGURES_PATHS:
-        found.add(401)
-    elif path not in OPEN_PATHS:
-        found |= {401, 429}
-    if row.body or row.query or row.conditional or (row.stored and "{" in path):
-        found.add(400)
-    if row.body:
-        found |= {408, 413, 415}
-    if row.fills:
-        found.add(507)
-    if row.conditional and method != "GET":
-        found.add(412)
-    if row.idempotent:
-        found |= {408, 409, 413, 422}  # a body is read for its key's sake, even where none is wanted
-    return sorted(found)
-
-
-def _components() -> Json:
-    schemas = {**struct_components(_structs()), **named_components(), **problem_schemas()}
+def _components(handlers: Sequence[HTTPRouteHandler]) -> Json:
+    operations = [operation_of(handler) for handler in handlers]
+    summaries = {str(handler.operation_id): operation_of(handler).summary for handler in handlers}
+    types: list[Any] = [Pointer, *WINDOWS.values()]
+    types += [each for operation in operations for each in (operation.takes, operation.gives) if each]
+    schemas = components(types)
+    parameters = all_parameters({each.query: None for each in operations if each.query}, schemas)
+    names = {value: window.__name__ for value, window in WINDOWS.items()}
+    schemas |= problem_schemas()
+    schemas["Window"] = union("format", names, "A window, by the form of its request.")
     return {
         "securitySchemes": {
-            "apiKey": {
-                "type": "http",
-                "scheme": "bearer",
-                "description": "A key belongs to one tenant. A service without keys listens on its own machine alone.",
-            },
-            "metricsKey": {
-                "type": "http",
-                "scheme": "bearer",
-                "description": "SASH_METRICS_KEY opens figures of all tenants; a service without keys needs none.",
-            },
+            name: {"type": "http", "scheme": "bearer", "description": description}
+            for name, description in _SCHEMES.items()
         },
-        "parameters": all_parameters(row.query for row in OPERATIONS.values() if row.query),
-        "headers": HEADERS,
+        "parameters": parameters,
+        "headers": answer_headers(),
         "responses": problem_responses(),
-        "links": all_links(),
+        "links": all_links(summaries),
         "schemas": dict(sorted(schemas.items())),
     }
-
-
-def _structs() -> Iterator[type]:
-    yield Pointer
-    yield from WINDOWS
-    for row in OPERATIONS.values():
-        if isinstance(row.body, type):
-            yield row.body
-        yield from (answer.shape for answer in row.answers.values() if isinstance(answer.shape, type))

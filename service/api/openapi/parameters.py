@@ -1,109 +1,123 @@
 """What goes beside the body: path, query and header parameters, and the headers of answers."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta, field
 
-from service.api.openapi.components import REF, Json, property_schema
-from service.api.openapi.meanings import MEANINGS
-from service.api.openapi.operations import Operation
+from service.api.openapi.components import Json, query_fields
+from service.core.messages import Id
 
-_ID: Final[Json] = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"}
-_PATH: Final[dict[str, tuple[str, Json, Any]]] = {
-    "conversation_id": ("The conversation's id.", _ID, "c-1"),
-    "owner_id": ("The owner's id.", _ID, "user-42"),
-    "owner": ("The owner's id.", _ID, "user-42"),
-    "seq": ("The message's sequence number.", {"type": "integer", "format": "int64", "minimum": 1}, 1),
-    "model_id": ("The model's name.", {"type": "string", "minLength": 1}, "gpt-4o-mini"),
-}
-_TAG = '"8-nB3pXJw0m2vSdY6q-Zk4tQ1aL"'
-HEADERS: Final[dict[str, Json]] = {
-    "ETag": {
-        "description": "Names one state of a conversation, for If-Match and If-None-Match. Opaque: send it back as it came.",
-        "schema": {"type": "string"},
-        "example": _TAG,
-    },
-    "Location": {"description": "Where it is.", "schema": {"type": "string"}, "example": "/conversations/c-1"},
-    "Link": {
-        "description": 'The next page, while there is one: `<…>; rel="next"` (RFC 8288).',
-        "schema": {"type": "string"},
-        "example": '</conversations/c-1/messages?order=asc&limit=100&cursor=YTEwMTpuQjNwWEp3MG0ydlNkWTZx>; rel="next"',
-    },
-    "RetryAfter": {"description": "Try again after so many seconds.", "schema": {"type": "integer"}, "example": 1},
-    "RequestId": {"description": "The request's id, as the log has it.", "schema": {"type": "string"}},
-    "Replayed": {
-        "description": "`true` when this is the answer of an earlier request under the same Idempotency-Key.",
-        "schema": {"type": "string"},
-        "example": "true",
-    },
-    "Authenticate": {"description": "How to say who you are.", "schema": {"type": "string"}, "example": "Bearer"},
-}
-_STRING: Final[Json] = {"type": "string"}
-_CONDITIONS: Final[dict[str, tuple[str, str, Json, str]]] = {
-    "IfMatch": (
-        "If-Match",
-        "Only if the conversation is still in the state of this ETag; `*` for any state.",
-        {"type": "string", "pattern": '^(\\*|(W/)?"[^"]*")$'},
-        _TAG,
-    ),
-    "IfNoneMatch": ("If-None-Match", "Only if the conversation is no longer in the state of this ETag.", _STRING, _TAG),
-    "IdempotencyKey": (
-        "Idempotency-Key",
-        "The same key with the same request is answered as before; 1 to 255 visible ASCII characters.",
-        {"type": "string", "pattern": "^[!-~]{1,255}$"},
-        "k-1",
-    ),
-}
+_TAG: Final = '"8-nB3pXJw0m2vSdY6q-Zk4tQ1aL"'
+_NEXT: Final = '</conversations/c-1/messages?order=asc&limit=100&cursor=YTEwMTpuQjNwWEp3MG0ydlNkWTZx>; rel="next"'
 
 
-def all_parameters(queries: Iterable[type]) -> Json:
-    """Every parameter that there is, by its component's name."""
-    named: Json = {
-        name: {"name": name, "in": "path", "required": True, "description": text, "schema": schema, "example": example}
-        for name, (text, schema, example) in _PATH.items()
-    }
-    for name, (header, text, schema, example) in _CONDITIONS.items():
-        named[name] = {"name": header, "in": "header", "description": text, "schema": schema, "example": example}
+class Path(msgspec.Struct):
+    """Every parameter of a path."""
+
+    conversation_id: Annotated[Id, Meta(description="The conversation's id.", examples=["c-1"])]
+    owner_id: Annotated[Id, Meta(description="The owner's id.", examples=["user-42"])]
+    seq: Annotated[int, Meta(ge=1, description="The message's sequence number.", examples=[1])]
+    model_id: Annotated[str, Meta(min_length=1, description="The model's name.", examples=["gpt-4o-mini"])]
+    slug: Annotated[str, Meta(description="The end of a problem's `type`.", examples=["window-does-not-fit"])]
+
+
+class Conditions(msgspec.Struct):
+    """Headers that make a request conditional, or harmless to repeat."""
+
+    if_match: Annotated[
+        str,
+        Meta(
+            pattern=r'^(\*|(W/)?"[^"]*")$',
+            description="Only if the conversation is still in the state of this ETag; `*` for any state.",
+            examples=[_TAG],
+        ),
+    ] = field(name="If-Match")
+    if_none_match: Annotated[
+        str, Meta(description="Only if the conversation is no longer in the state of this ETag.", examples=[_TAG])
+    ] = field(name="If-None-Match")
+    idempotency_key: Annotated[
+        str,
+        Meta(
+            pattern="^[!-~]{1,255}$",
+            description="The same key with the same request is answered as before; 1 to 255 visible ASCII characters.",
+            examples=["k-1"],
+        ),
+    ] = field(name="Idempotency-Key")
+
+
+class AnswerHeaders(msgspec.Struct):
+    """Headers of answers, by their components' names."""
+
+    etag: Annotated[
+        str,
+        Meta(
+            description="Names one state of a conversation, for If-Match and If-None-Match. Opaque: send it back as is.",
+            examples=[_TAG],
+        ),
+    ] = field(name="ETag")
+    location: Annotated[str, Meta(description="Where it is.", examples=["/conversations/c-1"])] = field(name="Location")
+    link: Annotated[
+        str, Meta(description='The next page, while there is one: `<…>; rel="next"` (RFC 8288).', examples=[_NEXT])
+    ] = field(name="Link")
+    retry_after: Annotated[int, Meta(description="Try again after so many seconds.", examples=[1])] = field(
+        name="RetryAfter"
+    )
+    request_id: Annotated[str, Meta(description="The request's id, as the log has it.")] = field(name="RequestId")
+    replayed: Annotated[
+        str,
+        Meta(
+            description="`true` when this is the answer of an earlier request under the same Idempotency-Key.",
+            examples=["true"],
+        ),
+    ] = field(name="Replayed")
+    authenticate: Annotated[str, Meta(description="How to say who you are.", examples=["Bearer"])] = field(
+        name="Authenticate"
+    )
+
+
+def answer_headers() -> Json:
+    """Every header of an answer, by its component's name."""
+    fields, _ = query_fields(AnswerHeaders, {})
+    return {name: _described(schema) for name, schema in fields.items()}
+
+
+def all_parameters(queries: Iterable[type[msgspec.Struct]], named: dict[str, Json]) -> Json:
+    """Every parameter that there is, by its component's name; named types of theirs are added to ``named``."""
+    found = dict(_parameters(Path, "path", "{}", named))
+    found |= _parameters(Conditions, "header", "{}", named)
     for query in queries:
-        named |= _query_parameters(query)
-    return named
+        found |= _parameters(query, "query", query.__name__ + ".{}", named)
+    return found
 
 
-def parameters_of(row: Operation, method: str, path: str) -> Iterator[Json]:
-    """References to the parameters of one operation."""
-    for name in re.findall(r"\{(\w+)\}", path):
-        yield _ref(name)
-    if row.conditional:
-        yield _ref("IfNoneMatch" if method == "GET" else "IfMatch")
-    if row.idempotent:
-        yield _ref("IdempotencyKey")
-    if row.query:
-        for name in row.query.__struct_fields__:
-            yield _ref(f"{row.query.__name__}.{name}")
+def _parameters(
+    struct: type[msgspec.Struct], place: str, template: str, named: dict[str, Json]
+) -> Iterator[tuple[str, Json]]:
+    fields, whole = query_fields(struct, named)
+    for name, schema in fields.items():
+        is_required = place == "path" or (place == "query" and name in whole.get("required", ()))
+        parameter: Json = {"name": name, "in": place} | ({"required": True} if is_required else {})
+        if "$ref" in schema:
+            schema["description"] = named[schema["$ref"].rpartition("/")[2]]["description"]
+        if isinstance(schema.get("type"), list):
+            schema["type"] = schema["type"][0]  # a parameter that is not there is left out
+        yield template.format(name.replace("-", "")), parameter | _described(schema)
 
 
-def _ref(name: str) -> Json:
+def _described(schema: Json) -> Json:
+    """A schema as OpenAPI has it in headers and parameters: with its description and its example beside it."""
+    said: Json = {"description": schema.pop("description"), "schema": schema}
+    return said | ({"example": schema.pop("examples")[0]} if "examples" in schema else {})
+
+
+def path_parameters(path: str) -> list[str]:
+    """The names of a path's parameters."""
+    return re.findall(r"\{(\w+)\}", path)
+
+
+def parameter_ref(name: Any) -> Json:
+    """A reference to a parameter."""
     return {"$ref": f"#/components/parameters/{name}"}
-
-
-def _query_parameters(query: type) -> Json:
-    _, found = msgspec.json.schema_components([query], ref_template=REF + "{name}")
-    name = query.__name__
-    fields = found[name]["properties"]
-    required = found[name].get("required", ())
-    return {f"{name}.{field}": _query_parameter(name, field, fields[field], required) for field in fields}
-
-
-def _query_parameter(owner: str, field: str, schema: Json, required: Sequence[str]) -> Json:
-    said = schema.get("description", "")
-    schema = property_schema(schema, owner, field)
-    schema.pop("description", None)
-    if isinstance(schema.get("type"), list):
-        schema["type"] = schema["type"][0]  # a parameter that is not there is left out
-    description = MEANINGS.get(owner, {}).get(field) or said
-    parameter: Json = {"name": field, "in": "query", "schema": schema}
-    if field in required:
-        parameter["required"] = True
-    return {**parameter, "description": description} if description else parameter

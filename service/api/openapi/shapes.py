@@ -1,92 +1,58 @@
-"""Declarations that only the document needs: what handlers splice from bytes or keep as plain mappings.
+"""A window by the form of its request: the law makes the figures, and the request is spliced in as bytes."""
 
-A chat message stays the mapping that a client sent, and a window's request is bytes; here they get their names, so that a
-generated client has a type for each.
-"""
-
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
-from service.api.schemas import AppendedMessage, ModelInfo
+from service.core.messages import MessageAsSent
+from service.core.settings import SystemPrompt, ToolAsSent, ToolChoice
 from service.core.window import Explained
 from service.windows.answer import WindowHead
 
-
-class Alive(msgspec.Struct):
-    """The process answers."""
-
-    status: Literal["alive"]
-
-
-class ReadyStore(msgspec.Struct):
-    """What was found out about the store, and what makes an acknowledged turn as safe as ``durability`` says."""
-
-    appendonly: Literal["yes", "no", "unknown"]
-    appendfsync: Literal["always", "everysec", "no", "unknown"]
-    how: str
-
-
-class Ready(msgspec.Struct):
-    """The store answers, too, and can be as durable as the service is set to be."""
-
-    status: Literal["ready"]
-    durability: Literal["fast", "durable", "replicated", "assume"]
-    store: ReadyStore
-
-
-class ModelList(msgspec.Struct):
-    """Every model known by name."""
-
-    models: list[ModelInfo]
-
-
-class AppendedMessages(msgspec.Struct):
-    """What was appended; with a window when one was asked for, or with why it could not be made."""
-
-    conversation_id: str
-    version: int
-    first_seq: int
-    last_seq: int
-    messages: list[AppendedMessage]
-    window: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
-    window_error: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+ProviderObject = Annotated[
+    dict[str, Any], Meta(title="ProviderObject", description="An object of the provider's request.")
+]
+StopReason = Annotated[
+    Literal["complete", "budget", "limit", "summary"],
+    Meta(
+        title="StopReason",
+        description="Why history ends where it does; `complete` when nothing was left out for size.",
+    ),
+]
 
 
 class OpenAIRequest(msgspec.Struct):
     """What ``client.chat.completions.create`` takes beside the model."""
 
-    messages: list[dict[str, Any]]
-    tools: list[dict[str, Any]] = []
-    tool_choice: str | dict[str, Any] = ""
+    messages: list[MessageAsSent]
+    tools: list[ToolAsSent] = []
+    tool_choice: ToolChoice = ""
 
 
 class ResponsesRequest(msgspec.Struct):
     """What ``client.responses.create`` takes beside the model."""
 
-    input: list[dict[str, Any]]
+    input: list[ProviderObject]
     instructions: str = ""
-    tools: list[dict[str, Any]] = []
-    tool_choice: str | dict[str, Any] = ""
+    tools: list[ProviderObject] = []
+    tool_choice: ToolChoice = ""
 
 
 class AnthropicRequest(msgspec.Struct):
     """What ``client.messages.create`` takes beside the model and ``max_tokens``."""
 
-    messages: list[dict[str, Any]]
-    system: str = ""
-    tools: list[dict[str, Any]] = []
-    tool_choice: dict[str, Any] = {}
+    messages: list[ProviderObject]
+    system: SystemPrompt = ""
+    tools: list[ProviderObject] = []
+    tool_choice: ProviderObject = {}
 
 
 class GeminiRequest(msgspec.Struct):
     """What ``client.models.generate_content`` takes beside the model."""
 
-    contents: list[dict[str, Any]]
-    config: dict[str, Any]
-
-
-StopReason = Literal["complete", "budget", "limit", "summary"]
+    contents: list[ProviderObject]
+    config: ProviderObject
 
 
 class WindowFigures(WindowHead, frozen=True, kw_only=True):
@@ -122,4 +88,9 @@ class GeminiWindow(WindowFigures, frozen=True, kw_only=True):
     request: GeminiRequest
 
 
-WINDOWS = (OpenAIWindow, ResponsesWindow, AnthropicWindow, GeminiWindow)
+WINDOWS = {
+    "openai": OpenAIWindow,
+    "responses": ResponsesWindow,
+    "anthropic": AnthropicWindow,
+    "gemini": GeminiWindow,
+}

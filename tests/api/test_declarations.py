@@ -1,0 +1,58 @@
+"""What a handler declares is what it decodes: the hot ones read raw bytes, so nothing else makes sure of it."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from service.api.openapi.document import openapi_path
+from service.api.openapi.operation import operation_of
+from service.app import ROUTES
+
+BODIES = {handler: operation_of(handler).takes for handler in ROUTES if isinstance(operation_of(handler).takes, type)}
+QUERIES = {handler: operation_of(handler).query for handler in ROUTES if operation_of(handler).query}
+WRONG = [[True]]
+"""A value that no member of any body takes."""
+
+
+def fields(declared: dict[Any, Any]) -> Any:
+    """Each handler with each field that any handler declares."""
+    every = sorted({field for each in declared.values() for field in each.__struct_fields__})
+    return pytest.mark.parametrize(
+        ("handler", "field"),
+        [pytest.param(handler, field, id=f"{handler.operation_id}-{field}") for handler in declared for field in every],
+    )
+
+
+async def refused(client: httpx.AsyncClient, handler: Any, conversation: str, **rest: Any) -> dict[str, str]:
+    """The first place that is wrong in a request with one wrong field."""
+    await client.post("/conversations", json={"id": conversation})
+    path = openapi_path(next(iter(handler.paths))).format(conversation_id=conversation)
+    answer = await client.request(next(iter(handler.http_methods)), path, **rest)
+    assert answer.status_code == 400, answer.text
+    place: dict[str, str] = answer.json().get("errors", [{"pointer": answer.json()["type"], "detail": ""}])[0]
+    return place
+
+
+@fields(BODIES)
+async def test_a_body_is_what_is_declared(
+    client: httpx.AsyncClient, conversation: str, handler: Any, field: str
+) -> None:
+    """A member that is declared is read, and judged by its type; one that only other bodies have is unknown."""
+    place = await refused(client, handler, conversation, json={field: WRONG})
+    assert place["pointer"].startswith(f"#/{field}")
+    assert ("unknown field" in place["detail"]) == (field not in BODIES[handler].__struct_fields__)
+
+
+@fields(QUERIES)
+async def test_a_query_is_what_is_declared(
+    client: httpx.AsyncClient, conversation: str, handler: Any, field: str
+) -> None:
+    """A parameter that is declared is read, and judged by its type; one that only other queries have is unknown."""
+    declared = QUERIES[handler].__struct_fields__
+    query = {"owner": "somebody", field: ""} if "owner" in declared else {field: ""}
+    body = {"content": "{}", "headers": {"Content-Type": operation_of(handler).takes_types[0]}}
+    rest = body if operation_of(handler).takes else {}
+    place = await refused(client, handler, conversation, params=query, **rest)
+    assert place["pointer"] in (f"#/query/{field}", f"/problems/invalid-{field}")
+    assert ("unknown" in place["detail"]) == (field not in declared)
