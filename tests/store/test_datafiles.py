@@ -42,6 +42,7 @@ def test_a_deleted_data_directory_is_noticed(own: Served, deleted: str) -> None:
     wait_until(lambda: {ready(own).status_code for _ in range(8)} == {503}, 10)
 
     assert "export what you need" in ready(own).json()["detail"]
+    wait_until(lambda: {append(own).status_code for _ in range(8)} == {503}, 10)  # each worker has looked again
     refused = append(own)
     assert (refused.status_code, refused.json()["type"]) == (503, "/problems/store-unavailable")
     assert "deleted" in refused.json()["detail"]
