@@ -287,7 +287,7 @@ def _place(cursor: str, order: str) -> tuple[int, str]:
 
 
 def _no_cursor() -> InvalidCursor:
-    return InvalidCursor("The cursor is not one that this listing of this conversation gave: begin without one.")
+    return InvalidCursor("The cursor is not one that this listing gave to this conversation: begin without one.")
 
 
 HANDLERS = (append_messages, list_messages, get_message)

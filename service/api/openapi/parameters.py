@@ -30,7 +30,7 @@ class Conditions(msgspec.Struct):
     if_match: Annotated[
         str,
         Meta(
-            pattern=r'^(\*|(W/)?"[^"]*")$',
+            pattern=r'^(\*|(W/)?"[!#-~]*")$',
             description="Only if the conversation is still in the state of this ETag; `*` for any state.",
             examples=[_TAG],
         ),
