@@ -12,7 +12,8 @@ from litestar import Request
 
 from service.api.context import context_of
 from service.api.errors import too_large_body
-from service.core.messages import IDS, decode_json, invalid
+from service.core.messages import IDS, decode_json
+from service.core.mistakes import invalid
 from service.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
 
 T = TypeVar("T")
@@ -112,7 +113,7 @@ def _query_of(raw: bytes, kind: type[Any]) -> Any:
     try:
         query = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise invalid(error, "/query", BadRequest) from None
+        raise invalid(error, "/query", BadRequest, of=kind, value=lambda: values) from None
     for name in values:
         if getattr(query, name) is None:  # the lax conversion reads the word null, which no parameter means
             detail = "Leave the parameter out"

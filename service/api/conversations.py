@@ -14,7 +14,8 @@ from service.api.context import Context, context_of, fresh_id, now_ms, request_t
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
 from service.core.counting import reference_tokens
-from service.core.messages import invalid, whole_numbers
+from service.core.messages import whole_numbers
+from service.core.mistakes import invalid
 from service.core.settings import ConversationSettings, check_settings, encode_settings, owner_of, read_settings
 from service.problems import BadRequest, CannotOpen, ConversationDamaged, NotFound, PreconditionFailed
 from service.store.replies import Shut, State
@@ -137,7 +138,7 @@ def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
     try:
         settings = msgspec.convert(merged, ConversationSettings)
     except msgspec.ValidationError as error:
-        raise invalid(error, "", BadRequest) from None
+        raise invalid(error, "", BadRequest, of=ConversationSettings, value=lambda: merged) from None
     check_settings(settings)
     return settings
 

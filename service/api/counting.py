@@ -15,7 +15,8 @@ from service.api.schemas import Count, CountRequest, ModelInfo, ModelList, Schem
 from service.api.usage import shown
 from service.core.calibration import NO_REPORTS
 from service.core.counting import count_request
-from service.core.messages import decode_json, encode_message, invalid, validate_message
+from service.core.messages import decode_json, encode_message, validate_message
+from service.core.mistakes import invalid
 from service.core.models import Model, find_model, list_models
 from service.core.settings import FunctionDefinition, check_tools
 from service.core.text import count_text
@@ -88,7 +89,7 @@ def _checked(value: Any, kind: Any, pointer: str) -> None:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise invalid(error, pointer, BadRequest) from None
+        raise invalid(error, pointer, BadRequest, of=kind, value=lambda: value) from None
 
 
 @get("/models", operation_id="listModels")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Request, Response, post
 from litestar.params import FromPath
+from msgspec import Meta
 
 from service.api.body import checked_id, decode, if_match
 from service.api.context import Context, context_of, request_token, tenant_of
@@ -15,7 +16,7 @@ from service.core import calibration as core
 from service.core.models import Model, published_name
 from service.core.parameters import Name
 from service.operations.logging import get_logger
-from service.problems import Pointer, Unprocessable
+from service.problems import BadRequest, Pointer, Unprocessable
 from service.store.history import require_version
 from service.store.usage import margin_of, model_or_unknown
 
@@ -23,14 +24,28 @@ Req = Request[Any, Any, Any]
 _log = get_logger()
 
 
+Billed = Annotated[int, Meta(ge=0, le=100_000_000)]
+
+
 class Usage(msgspec.Struct, forbid_unknown_fields=True):
-    """``prompt_tokens`` as the provider's answer has it, cached ones included; ``window_tokens`` is the window's
-    ``tokens.total``, and ``correction`` the window's own, where it had one."""
+    """What the provider's answer said of its input, as ``prompt_tokens`` or as ``input_tokens``, cached tokens included."""
 
     model: Name
-    prompt_tokens: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)]
-    window_tokens: Annotated[int, msgspec.Meta(ge=1, le=100_000_000)]
-    correction: Annotated[float, msgspec.Meta(gt=0, le=1000)] | None = None
+    window_tokens: Annotated[int, Meta(ge=1, le=100_000_000, description="The window's `tokens.total`.")]
+    prompt_tokens: Annotated[Billed | None, Meta(description="As chat completions call it.")] = None
+    input_tokens: Annotated[
+        Billed | None, Meta(description="As Responses and Anthropic call it; add Anthropic's cached tokens.")
+    ] = None
+    correction: Annotated[
+        Annotated[float, Meta(gt=0, le=1000)] | None, Meta(description="The window's own, where it had one.")
+    ] = None
+
+    def billed(self) -> int:
+        """The tokens that were billed. Raises BadRequest unless they are given once."""
+        if (self.prompt_tokens is None) == (self.input_tokens is None):
+            detail = "Give prompt_tokens or input_tokens, and not both"
+            raise BadRequest(f"{detail}.", errors=[Pointer("#/prompt_tokens", detail)])
+        return self.prompt_tokens if self.prompt_tokens is not None else self.input_tokens or 0
 
 
 class Reported(msgspec.Struct, frozen=True):
@@ -50,31 +65,31 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
     """Tell what a provider billed for a window; an estimated model's later windows are corrected by it."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _usage)
+    billed = wanted.billed()
     state = await context.reader.get(tenant, identity)
     require_version(state, if_match(request))
     model = model_or_unknown(wanted.model, context.models)
-    _refuse_absurd(wanted, model)
+    _refuse_absurd(wanted, billed, model)
     known = await context.calibrations.report(
         tenant,
         model,
-        billed=wanted.prompt_tokens,
+        billed=billed,
         predicted=wanted.window_tokens,
         correction=wanted.correction,
         token=request_token(request),
     )
-    context.metrics.record_usage(model.id, predicted=wanted.window_tokens, billed=wanted.prompt_tokens)
+    context.metrics.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
     _warn_of_drift(context, model, known)
-    told = Reported(model.id, wanted.window_tokens - wanted.prompt_tokens, shown(model, known))
+    told = Reported(model.id, wanted.window_tokens - billed, shown(model, known))
     return Response(msgspec.json.encode(told), media_type=JSON)
 
 
-def _refuse_absurd(wanted: Usage, model: Model) -> None:
+def _refuse_absurd(wanted: Usage, billed: int, model: Model) -> None:
     """Raise Unprocessable for figures that would spoil what is known of the model: a correction is of the next windows."""
-    if not core.is_plausible(
-        wanted.prompt_tokens, wanted.window_tokens, wanted.correction or 1.0, model.context_window
-    ):
+    if not core.is_plausible(billed, wanted.window_tokens, wanted.correction or 1.0, model.context_window):
         detail = f"Over {core.MOST_RATIO:g} times what the window was predicted to cost, or what the model can hold"
-        raise Unprocessable(f"{detail}.", errors=[Pointer("#/prompt_tokens", detail)])
+        place = "prompt_tokens" if wanted.input_tokens is None else "input_tokens"
+        raise Unprocessable(f"{detail}.", errors=[Pointer(f"#/{place}", detail)])
 
 
 def shown(model: Model, known: core.Calibration) -> Calibration:

@@ -85,13 +85,7 @@ def plain_errors() -> Iterator[None]:
     except SourceError as error:
         raise click.ClickException(str(error)) from None
     except Problem as problem:
-        raise click.ClickException(sentence(problem)) from None
-
-
-def sentence(problem: Problem) -> str:
-    """A problem as a line for people."""
-    near = problem.members.get("near")
-    return f"{problem.detail} Did you mean {', '.join(near[:3])}?" if near else problem.detail
+        raise click.ClickException(problem.detail) from None
 
 
 def read_bytes(name: str) -> bytes:

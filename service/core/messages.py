@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from service.core.mistakes import foreign, invalid, is_misspelt, misnamed, plain
 from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer
 
 T = TypeVar("T")
@@ -203,11 +204,19 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return _decoded(body, decoder)
     except msgspec.ValidationError as error:
-        raise invalid(error, "", BadRequest) from None
+        raise invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
     except UnicodeDecodeError:
         raise BadRequest(f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read.") from None
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
-        raise BadRequest(f"The body is not JSON: {_plain(str(error))}.") from None
+        raise BadRequest(f"The body is not JSON: {plain(str(error))}.") from None
+
+
+def _untyped(body: bytes) -> Any:
+    """The body whatever its shape; None for what is not JSON behind the place that was wrong."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, OverflowError):
+        return None
 
 
 def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
@@ -267,28 +276,10 @@ def refuse_deep(body: bytes) -> None:
             raise BadRequest(f"The body nests deeper than {MAX_DEPTH} levels, or its brackets do not match.")
 
 
-_AT = re.compile(r" - at `(?:key in )?(.*)`$")
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
-_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$", re.DOTALL)
-
-
-def invalid(error: msgspec.ValidationError, prefix: str, kind: type[BadRequest] = InvalidEntry) -> BadRequest:
-    """A msgspec error as a problem that names the place; ``prefix`` is the pointer to what was validated."""
-    text = str(error)
-    found = _AT.search(text)
-    path = found.group(1) if found else ""
-    said = text[: found.start()] if found else text
-    steps = [name or index for name, index in _STEP.findall(path) if index != "..."]
-    if unknown := _UNKNOWN_FIELD.match(said):
-        steps.append(_plain(unknown.group(1)))
-    detail = _plain(said)
-    pointer = "#" + prefix + "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)
-    return kind(f"{detail} at {pointer}.", errors=[Pointer(pointer, detail)])
-
-
-def _plain(text: str) -> str:
-    """One line without backquotes, bounded: the library's words, never the client's text at length."""
-    return text.replace("`", "'").replace("\n", " ")[:300]
+_KNOWN = {
+    kind: frozenset({"role", *kind.__struct_fields__})
+    for kind in (SystemMessage, DeveloperMessage, UserMessage, AssistantMessage, ToolMessage, FunctionMessage)
+}
 
 
 def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
@@ -296,7 +287,10 @@ def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
     try:
         checked: ChatMessage = msgspec.convert(message, ChatMessage)
     except msgspec.ValidationError as error:
-        raise invalid(error, pointer) from None
+        raise foreign(message, pointer) or invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
+    for name in message.keys() - _KNOWN[type(checked)]:
+        if is_misspelt(name, _KNOWN[type(checked)]):
+            raise misnamed(name, _KNOWN[type(checked)], f"#{pointer}/{name}")
     _require_types(message, checked, pointer)
     if isinstance(checked, AssistantMessage) and checked.tool_calls:
         ids = [call.id for call in checked.tool_calls]

@@ -22,6 +22,7 @@ import msgspec
 
 from service.core import registry
 from service.core.families import ESTIMATES, FAMILIES, Rules
+from service.core.mistakes import did_you_mean
 from service.core.text import Encoding
 from service.problems import UnknownModel
 
@@ -65,7 +66,8 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     found = extra.get(name) or _find(name[:_LONGEST_NAME])
     if found is None:
         near = [*difflib.get_close_matches(name[:_LONGEST_NAME], list(extra), n=3), *_near(name[:_LONGEST_NAME])]
-        raise UnknownModel(f"No model is called {name[:_LONGEST_NAME]!r}.", members={"near": near})
+        said = f"No model is called {name[:_LONGEST_NAME]!r}{did_you_mean(near[:3]) or '.'}"
+        raise UnknownModel(said, members={"near": near})
     return found
 
 

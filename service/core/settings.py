@@ -1,6 +1,6 @@
 """A conversation's settings: what a client sets once, and what is in every window because of it."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any
 
 import msgspec
@@ -8,7 +8,8 @@ from msgspec import Meta
 
 from service.core.counting import measure
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
-from service.core.messages import Id, MessageAsSent, Metadata, encode_message, invalid, validate_message
+from service.core.messages import Id, MessageAsSent, Metadata, encode_message, validate_message
+from service.core.mistakes import invalid
 from service.core.parameters import Name, Reserve
 from service.core.window import Fixed
 from service.problems import BadRequest, InvalidEntry, Pointer
@@ -36,6 +37,7 @@ class CustomTool(msgspec.Struct, tag_field="type", tag="custom"):
     custom: CustomDefinition
 
 
+_Tool = FunctionTool | CustomTool
 ToolAsSent = Annotated[dict[str, Any], Meta(title="Tool")]
 """A tool's definition as the client wrote it; ``check_tools`` holds it against FunctionTool and CustomTool."""
 NamedToolChoice = Annotated[
@@ -177,6 +179,6 @@ def check_tools(tools: list[dict[str, Any]] | None) -> None:
     """Raise BadRequest unless every tool has a type and a name."""
     for index, tool in enumerate(tools or ()):
         try:
-            msgspec.convert(tool, FunctionTool | CustomTool)
+            msgspec.convert(tool, _Tool)
         except msgspec.ValidationError as error:
-            raise invalid(error, f"/tools/{index}", BadRequest) from None
+            raise invalid(error, f"/tools/{index}", BadRequest, of=_Tool, value=partial(dict, tool)) from None

@@ -297,6 +297,22 @@ def test_what_cannot_be_shown_is_explained(browser: Browser, keyed: Served):
 
 
 @browsed
+def test_it_asks_for_a_model(browser: Browser, keyed: Served):
+    """A conversation that names no model is no error: one is asked for, where it is typed, and then its window shows."""
+    with httpx.Client(base_url=keyed.url, headers={"Authorization": "Bearer k1"}) as client:
+        entry = {"message": {"role": "user", "content": "hello"}}
+        client.post("/conversations/modelless/messages", json={"messages": [entry]}).raise_for_status()
+    browser.open(f"{keyed.url}/dashboard#conversation?id=modelless")
+    browser.wait("document.querySelector('#seen .notice')?.innerText.includes('names no model')")
+    assert browser.run("return document.querySelector('.problem')") is None
+    assert browser.run("return document.activeElement.id") == "c-model"
+    browser.type("#c-model", "gpt-4o-mini")
+    browser.click("form.controls button")
+    browser.wait("document.querySelector('#strip button')")
+    assert refused(browser.log()) == []
+
+
+@browsed
 def test_it_asks_for_a_key(browser: Browser, keyed: Served):
     """Without a key a dialog, with a wrong one the dialog again, with the right one the figures; kept for the tab.
 

@@ -71,8 +71,18 @@ async function look(whole) {
   drawConversation(window, arrived);
 }
 
+/** No model anywhere is no error: one is asked for, where it is typed. */
+function askForModel() {
+  const said = "This conversation names no model. Choose one above to see its window.";
+  if (byId("seen").textContent === said) return;
+  byId("heard").textContent = said;
+  byId("seen").replaceChildren(h("p", { class: "notice" }, said));
+  byId("c-model").focus();
+}
+
 function drawProblem(error) {
   const { problem } = error;
+  if (!looked.model && problem.errors?.some((each) => each.pointer === "#/query/model")) return askForModel();
   const costs = Object.entries(problem.costs ?? {}).map(([name, tokens], index) => [["c-system", "c-user", "c-accent", "c-warn", "c-soft"][index % 5], name, tokens]);
   const near = problem.near?.length ? h("p", { class: "small" }, `Near: ${problem.near.join(", ")}`) : null;
   byId("heard").textContent = `${problem.title}. ${problem.detail}`;

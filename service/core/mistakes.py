@@ -1,0 +1,164 @@
+"""A decoder's error as a problem that teaches: the place, what is allowed there, and what was probably meant."""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+from msgspec.inspect import ListType, LiteralType, Metadata, StructType, Type, UnionType
+
+from service.problems import BadRequest, InvalidEntry, Pointer
+
+_AT = re.compile(r" - at `(?:key in )?(.*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$", re.DOTALL)
+_MISSING_FIELD = re.compile(r"Object missing required field `(.*)`$")
+_WRONG_WORD = re.compile(r"Invalid (?:enum )?value ")
+_NEARLY_THE_SAME = 0.85
+_ANTHROPIC = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"}
+_RESPONSES = {"input_text", "output_text", "input_image", "input_file"}
+
+
+def invalid(
+    error: msgspec.ValidationError,
+    prefix: str,
+    kind: type[BadRequest] = InvalidEntry,
+    *,
+    of: Any,
+    value: Callable[[], Any],
+) -> BadRequest:
+    """A decoder's error as a problem.
+
+    ``prefix`` is the pointer to what was decoded, ``of`` the type that was wanted, ``value`` gives what came.
+    """
+    text = str(error)
+    found = _AT.search(text)
+    said = text[: found.start()] if found else text
+    steps = [name or index for name, index in _STEP.findall(found.group(1) if found else "") if index != "..."]
+    if unknown := _UNKNOWN_FIELD.match(said):
+        known, _ = _place(of, value(), steps)
+        name = plain(unknown.group(1))
+        return misnamed(name, _fields(known), _pointer(prefix, [*steps, name]), kind)
+    if missing := _MISSING_FIELD.match(said):
+        known, given = _place(of, value(), steps)
+        unread = given.keys() - set(_fields(known)) if isinstance(given, dict) else ()
+        for name in difflib.get_close_matches(missing.group(1), unread, n=1):
+            return misnamed(name, [missing.group(1)], _pointer(prefix, [*steps, name]), kind)
+    words = _allowed(of, value(), steps) if _WRONG_WORD.match(said) and steps else []
+    return _problem(plain(said), _pointer(prefix, steps), f": one of {quoted(words)}" if words else "", kind)
+
+
+def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadRequest] = InvalidEntry) -> BadRequest:
+    """The problem of a field that nobody knows, at ``pointer``, which ends in its name."""
+    what = "parameter" if pointer.startswith("#/query/") else "field"
+    near = [field for field in known if _bare(field) == _bare(name)] or difflib.get_close_matches(
+        name, list(known), n=1
+    )
+    return _problem(f"An unknown {what} {name!r}", pointer, did_you_mean(near), kind)
+
+
+def foreign(message: Mapping[str, Any], pointer: str) -> InvalidEntry | None:
+    """The problem of what another API of a provider takes; None where it looks like nothing that is known."""
+    content = message.get("content")
+    kinds = {part.get("type") for part in content if isinstance(part, dict)} if isinstance(content, list) else set()
+    if isinstance(message.get("parts"), list):
+        what = "a content of Gemini"
+    elif any(kind in _ANTHROPIC for kind in kinds):
+        what = "a message of Anthropic"
+    elif any(kind in _RESPONSES for kind in kinds) or ("role" not in message and isinstance(message.get("type"), str)):
+        what = "an item of OpenAI's Responses"
+    else:
+        return None
+    detail = f'This is {what}, and not a chat message, which looks like {{"role": "user", "content": "Hello"}}'
+    return InvalidEntry(f"{detail}: see #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
+
+
+@lru_cache(maxsize=1024)
+def is_misspelt(name: str, known: frozenset[str]) -> bool:
+    """Whether a field that is not known is one of ``known`` in another spelling, and not one that a provider added."""
+    bare = {_bare(field) for field in known}
+    return _bare(name) in bare or bool(difflib.get_close_matches(_bare(name), bare, n=1, cutoff=_NEARLY_THE_SAME))
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """The end of a sentence that asks whether one of ``names`` was meant; nothing where there is none."""
+    return f"; did you mean {quoted(names)}?" if names else ""
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Words in a row: ``'a', 'b' or 'c'``."""
+    *most, last = [f"'{word}'" for word in words]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def plain(text: str) -> str:
+    """One line without backquotes, bounded: the library's words, never the client's text at length."""
+    return text.replace("`", "'").replace("\n", " ")[:300]
+
+
+def _bare(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _problem(what: str, pointer: str, hint: str, kind: type[BadRequest]) -> BadRequest:
+    end = "" if hint.endswith("?") else "."
+    return kind(f"{what} at {pointer}{hint}{end}", errors=[Pointer(pointer, what + hint)])
+
+
+def _pointer(prefix: str, steps: Sequence[str]) -> str:
+    return "#" + prefix + "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)
+
+
+_info = lru_cache(maxsize=64)(inspect.type_info)
+
+
+def _fields(types: Iterable[Type]) -> list[str]:
+    """The names of the fields that objects of these types have."""
+    return [field.encode_name for each in types if isinstance(each, StructType) for field in each.fields]
+
+
+def _allowed(of: Any, value: Any, steps: Sequence[str]) -> list[str]:
+    """The words that a place may hold: the tags of a union, or those of a choice."""
+    around, given = _place(of, value, steps[:-1])
+    tags = [str(each.tag) for each in around if isinstance(each, StructType) and each.tag_field == steps[-1]]
+    within = [each for outer in around for each in _inside(outer, given, steps[-1])[0]]
+    return tags or [str(word) for each in within if isinstance(each, LiteralType) for word in each.values]
+
+
+def _place(of: Any, value: Any, steps: Sequence[str]) -> tuple[list[Type], Any]:
+    """The types that may stand at a place, and what stands there; None where that is not known."""
+    types = list(_alternatives(_info(of)))
+    for step in steps:
+        found = [_inside(each, value, step) for each in types]
+        types = [inner for inners, _ in found for inner in inners]
+        value = next((each for inners, each in found if inners), None)
+    return types, value
+
+
+def _alternatives(info: Type) -> Iterator[Type]:
+    match info:
+        case Metadata():
+            yield from _alternatives(info.type)
+        case UnionType():
+            for each in info.types:
+                yield from _alternatives(each)
+        case _:
+            yield info
+
+
+def _inside(info: Type, value: Any, step: str) -> tuple[list[Type], Any]:
+    """The types of a member of ``info``, and the member's value; nothing where ``value`` has the tag of another type."""
+    match info:
+        case StructType():
+            given = value if isinstance(value, dict) else {}
+            is_other = info.tag_field is not None and given.get(info.tag_field, info.tag) != info.tag
+            inner = [] if is_other else [field.type for field in info.fields if field.encode_name == step]
+            return [each for one in inner for each in _alternatives(one)], given.get(step)
+        case ListType():
+            at = int(step) if step.isdigit() else 0
+            within = value[at] if isinstance(value, list) and at < len(value) else None
+            return list(_alternatives(info.item_type)), within
+    return [], None

@@ -1,0 +1,157 @@
+"""Errors that teach: what is wrong, what is allowed there, and what was probably meant."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+USER = {"role": "user", "content": "hello"}
+
+
+async def refused(client: httpx.AsyncClient, method: str, path: str, **rest: Any) -> tuple[str, str, str]:
+    """The detail of a refusal, and its first place with what is wrong there."""
+    answer = await client.request(method, path, **rest)
+    assert answer.status_code == 400, answer.text
+    problem = answer.json()
+    (place,) = problem["errors"]
+    return problem["detail"], place["pointer"], place["detail"]
+
+
+async def refused_message(client: httpx.AsyncClient, conversation: str, message: Any) -> tuple[str, str, str]:
+    path = f"/conversations/{conversation}/messages"
+    return await refused(client, "POST", path, json={"messages": [{"message": message}]})
+
+
+ROLES = "one of 'system', 'developer', 'user', 'assistant', 'tool' or 'function'"
+
+
+async def test_a_wrong_role_names_the_roles(client: httpx.AsyncClient, conversation: str) -> None:
+    """Whoever writes ``bot`` reads which roles there are."""
+    said, pointer, detail = await refused_message(client, conversation, {"role": "bot", "content": "x"})
+    assert (pointer, detail) == ("#/messages/0/message/role", f"Invalid value 'bot': {ROLES}")
+    assert said == f"Invalid value 'bot' at {pointer}: {ROLES}."
+
+
+async def test_a_wrong_part_names_the_parts(client: httpx.AsyncClient, conversation: str) -> None:
+    """Deep inside a message, too."""
+    message = {"role": "user", "content": [{"type": "txt", "text": "x"}]}
+    _, pointer, detail = await refused_message(client, conversation, message)
+    assert pointer == "#/messages/0/message/content/0/type"
+    assert detail == "Invalid value 'txt': one of 'text', 'image_url', 'input_audio' or 'file'"
+
+
+@pytest.mark.parametrize("place", ["query", "body"])
+async def test_a_wrong_choice_names_the_choices(client: httpx.AsyncClient, conversation: str, place: str) -> None:
+    """A window parameter's words are told, in a query and in a body."""
+    if place == "query":
+        path, rest = f"/conversations/{conversation}/window", {"params": {"overflow": "drop"}}
+        _, pointer, detail = await refused(client, "GET", path, **rest)
+    else:
+        _, pointer, detail = await refused(client, "POST", "/window", json={"overflow": "drop", "messages": []})
+    assert pointer == ("#/query/overflow" if place == "query" else "#/overflow")
+    assert detail == "Invalid enum value 'drop': one of 'skip' or 'stop'"
+
+
+@pytest.mark.parametrize(
+    ("message", "misspelt", "meant"),
+    [
+        ({"role": "user", "contnt": "x"}, "contnt", "content"),
+        ({"role": "assistant", "content": None, "toolCalls": []}, "toolCalls", "tool_calls"),
+        ({"role": "tool", "content": "x", "toolCallId": "c"}, "toolCallId", "tool_call_id"),
+    ],
+)
+async def test_a_misspelt_field_of_a_message(
+    client: httpx.AsyncClient, conversation: str, message: Any, misspelt: str, meant: str
+) -> None:
+    """A field that was meant to be a known one is not kept as a provider's: it is refused with the right name."""
+    said, pointer, detail = await refused_message(client, conversation, message)
+    assert pointer == f"#/messages/0/message/{misspelt}"
+    assert detail == f"An unknown field '{misspelt}'; did you mean '{meant}'?"
+    assert said.endswith(f"did you mean '{meant}'?")
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "cache_control", "tool_name", "annotations", "audio", "weight"])
+async def test_a_providers_field_is_kept(client: httpx.AsyncClient, conversation: str, field: str) -> None:
+    """What providers add is no misspelling."""
+    message = {"role": "assistant", "content": "x", field: "y"}
+    path = f"/conversations/{conversation}/messages"
+    answer = await client.post(path, json={"messages": [{"message": message}]})
+    assert answer.status_code == 201
+    assert (await client.get(f"{path}/1")).json()["message"] == message
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "pointer", "meant"),
+    [
+        ("/conversations", {"sytem": "x"}, "#/sytem", "system"),
+        ("/conversations", {"ttlSeconds": 5}, "#/ttlSeconds", "ttl_seconds"),
+        ("/window", {"message": [USER], "model": "gpt-4o"}, "#/message", "messages"),
+        ("/window", {"messages": [{"message": USER, "pined": True}]}, "#/messages/0/pined", "pinned"),
+        ("/count", {"Model": "gpt-4o", "text": "x"}, "#/Model", "model"),
+    ],
+)
+async def test_a_misspelt_field_of_an_envelope(
+    client: httpx.AsyncClient, path: str, body: Any, pointer: str, meant: str
+) -> None:
+    """Our own bodies are closed, and say which of their fields was meant."""
+    _, found, detail = await refused(client, "POST", path, json=body)
+    assert found == pointer
+    assert detail.endswith(f"; did you mean '{meant}'?")
+
+
+async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
+    """Nothing is guessed where nothing is near."""
+    said, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
+    assert detail == "An unknown field 'zzzz'"
+    assert said == "An unknown field 'zzzz' at #/zzzz."
+
+
+async def test_a_misspelt_parameter(client: httpx.AsyncClient, conversation: str) -> None:
+    """Whoever writes a parameter as JavaScript would reads its name."""
+    path = f"/conversations/{conversation}/window?model=gpt-4o&maxTokens=500"
+    said, pointer, detail = await refused(client, "GET", path)
+    assert (pointer, detail) == ("#/query/maxTokens", "An unknown parameter 'maxTokens'; did you mean 'max_tokens'?")
+    assert said == "An unknown parameter 'maxTokens' at #/query/maxTokens; did you mean 'max_tokens'?"
+
+
+async def test_a_misspelt_model(client: httpx.AsyncClient, conversation: str) -> None:
+    """The sentence itself names the models that look alike, for whoever prints nothing else."""
+    answer = await client.get(f"/conversations/{conversation}/window?model=gtp-4o")
+    assert answer.status_code == 422
+    assert "No model is called 'gtp-4o'; did you mean 'gpt-4o'" in answer.json()["detail"]
+
+
+FOREIGN = {
+    "a message of Anthropic": {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "t", "content": "x"}],
+    },
+    "a content of Gemini": {"role": "user", "parts": [{"text": "hello"}]},
+    "an item of OpenAI's Responses": {"type": "function_call_output", "call_id": "c", "output": "x"},
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+async def test_another_apis_message_is_recognised(client: httpx.AsyncClient, conversation: str, what: str) -> None:
+    """It is told from a broken chat message, and what a chat message looks like is said."""
+    _, pointer, detail = await refused_message(client, conversation, FOREIGN[what])
+    assert pointer == "#/messages/0/message"
+    assert detail.startswith(f"This is {what}, and not a chat message")
+    assert '{"role": "user", "content": "Hello"}' in detail
+
+
+async def test_usage_by_the_name_of_other_apis(client: httpx.AsyncClient, conversation: str) -> None:
+    """Responses and Anthropic call it input_tokens, and that is taken for prompt_tokens."""
+    await client.post("/conversations", json={"id": conversation})
+    path, body = f"/conversations/{conversation}/usage", {"model": "o3", "window_tokens": 100}
+    answer = await client.post(path, json={**body, "input_tokens": 90})
+    assert (answer.status_code, answer.json()["error"]) == (200, 10)
+
+
+@pytest.mark.parametrize("given", [{}, {"input_tokens": 90, "prompt_tokens": 90}])
+async def test_usage_is_given_once(client: httpx.AsyncClient, conversation: str, given: dict[str, int]) -> None:
+    """Neither name, or both, leaves nobody knowing what was billed."""
+    await client.post("/conversations", json={"id": conversation})
+    body = {"model": "o3", "window_tokens": 100, **given}
+    _, pointer, _ = await refused(client, "POST", f"/conversations/{conversation}/usage", json=body)
+    assert pointer == "#/prompt_tokens"
