@@ -54,10 +54,10 @@ def invalid(
 def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadRequest] = InvalidEntry) -> BadRequest:
     """The problem of a field that nobody knows, at ``pointer``, which ends in its name."""
     what = "parameter" if pointer.startswith("#/query/") else "field"
-    near = [field for field in known if _bare(field) == _bare(name)] or difflib.get_close_matches(
-        name, list(known), n=1
-    )
-    return _problem(f"An unknown {what} {name!r}", pointer, did_you_mean(near), kind)
+    names = list(known)
+    near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(name, names, n=1)
+    hint = _around(names) if name in ("role", "content") else ""
+    return _problem(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
 
 
 def foreign(message: Mapping[str, Any], pointer: str) -> InvalidEntry | None:
@@ -101,6 +101,14 @@ def plain(text: str) -> str:
 
 def _bare(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
+
+
+def _around(names: Sequence[str]) -> str:
+    """What goes around a chat message that was sent bare, where an object has the fields ``names``."""
+    entry = '{"message": {"role": "user", "content": "Hello"}}'
+    if "messages" in names:
+        return f'; a chat message goes into {{"messages": [{entry}]}}'
+    return f"; a chat message goes into {entry}" if "message" in names else ""
 
 
 def _problem(what: str, pointer: str, hint: str, kind: type[BadRequest]) -> BadRequest:

@@ -1,5 +1,6 @@
 """Errors that teach: what is wrong, what is allowed there, and what was probably meant."""
 
+import json
 from typing import Any
 
 import httpx
@@ -97,6 +98,17 @@ async def test_a_misspelt_field_of_an_envelope(
     _, found, detail = await refused(client, "POST", path, json=body)
     assert found == pointer
     assert detail.endswith(f"; did you mean '{meant}'?")
+
+
+@pytest.mark.parametrize(("body", "name"), [(USER, "messages"), ({"messages": [USER]}, "message")])
+async def test_a_bare_chat_message(client: httpx.AsyncClient, conversation: str, body: Any, name: str) -> None:
+    """Who forgets the envelope reads what it looks like, and the example works when it is pasted."""
+    path = f"/conversations/{conversation}/messages"
+    _, _, detail = await refused(client, "POST", path, json=body)
+    example = json.loads(detail.partition(" goes into ")[2])
+    assert next(iter(example)) == name
+    sent = example if name == "messages" else {"messages": [example]}
+    assert (await client.post(path, json=sent)).status_code == 201
 
 
 async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
