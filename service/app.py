@@ -36,7 +36,7 @@ from service.api.asgi import App
 from service.api.browsers import Cors, loopback_hosts
 from service.api.context import Context
 from service.api.idempotency import Idempotent
-from service.api.keys import Keys
+from service.api.keys import Callers
 from service.api.paths import Paths
 from service.api.ring import Ring
 from service.core.models import Model, find_model, list_models, load_models_toml
@@ -161,7 +161,9 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
             max_body_bytes=settings.max_body_bytes,
             max_import_bytes=settings.max_import_bytes,
         ),
-        keys=Keys(settings.api_keys, ApiKeys(client), required=settings.require_keys, metrics_key=settings.metrics_key),
+        keys=Callers(
+            settings.api_keys, ApiKeys(client), required=settings.require_keys, metrics_key=settings.metrics_key
+        ),
         paths=paths,
         limits=RateLimits(client, settings.rate_limit),
         timeout_seconds=settings.request_timeout_seconds,

@@ -15,7 +15,7 @@ from conftest import Served
 from store.servers import free_port
 
 from service.cli import main
-from service.commands.server import Refused, Server, Unreachable, read_key
+from service.commands.server import Refused, RemoteServer, Unreachable, read_key
 from service.commands.sources.conversation import SourceError
 
 USER = {"role": "user", "content": "Two seats?"}
@@ -260,7 +260,7 @@ def test_what_may_pass_is_asked_again() -> None:
     waits: list[float] = []
     busy = (429, b"{}", {"Retry-After": "3"})
     answers = ((0, b"", {}), (503, b"{}", {}), busy, (200, b'{"a": 1}', {}))
-    with stub(*answers) as (url, seen), Server(url, "secret", sleep=waits.append) as server:
+    with stub(*answers) as (url, seen), RemoteServer(url, "secret", sleep=waits.append) as server:
         assert server.post("/x", {}) == {"a": 1}
     assert waits == [0.1, 0.2, 3.0]
     assert seen == ["Bearer secret"] * 4
@@ -271,16 +271,16 @@ def test_patience_ends() -> None:
     away = (503, b'{"detail": "The store is away."}', {})
     with (
         stub(away) as (url, _),
-        Server(url, sleep=lambda _: None) as server,
+        RemoteServer(url, sleep=lambda _: None) as server,
         pytest.raises(Refused, match=r"The store is away\."),
     ):
         server.post("/x", {})
-    with stub((0, b"", {})) as (url, seen), Server(url, sleep=lambda _: None) as server:
+    with stub((0, b"", {})) as (url, seen), RemoteServer(url, sleep=lambda _: None) as server:
         with pytest.raises(Unreachable, match="does not answer"):
             server.post("/x", {})
         assert len(seen) == 3
     lost = (0, b"", {})
-    with stub((200, b"{}", {}), lost) as (url, seen), Server(url, sleep=lambda _: None) as server:
+    with stub((200, b"{}", {}), lost) as (url, seen), RemoteServer(url, sleep=lambda _: None) as server:
         server.post("/x", {})
         with pytest.raises(Unreachable, match="does not answer"):
             server.post("/x", {})
@@ -292,7 +292,7 @@ def test_another_programs_server_is_noticed(status: int) -> None:
     """An HTML page is no answer of ours."""
     with (
         stub((status, b"<html>", {})) as (url, _),
-        Server(url) as server,
+        RemoteServer(url) as server,
         pytest.raises(Refused, match="no Sash server"),
     ):
         server.post("/x", {})

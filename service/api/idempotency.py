@@ -19,7 +19,7 @@ from service.api.context import now_ms
 from service.api.errors import too_large_body
 from service.api.paths import Paths
 from service.problems import BadRequest, Conflict, KeyInProgress, KeyReused, Pointer, StoreFull, StoreUnavailable
-from service.store.claims import HOLD_MS, Answer, Claim, Claims, Forgotten
+from service.store.claims import HOLD_MS, Claim, Claims, Forgotten, KeptAnswer
 from service.store.layout import life_of
 
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -60,10 +60,10 @@ class Idempotent:
         match taken:
             case Claim():
                 answer = await self._run(scope, receive, taken, tenant, streamed)
-            case Answer():
+            case KeptAnswer():
                 if streamed is not None and await self._rest(scope, streamed) != taken.read:
                     raise _reused()
-                answer = Answer(taken.status, [*taken.headers, (b"idempotency-replayed", b"true")], taken.body)
+                answer = KeptAnswer(taken.status, [*taken.headers, (b"idempotency-replayed", b"true")], taken.body)
             case Forgotten():
                 raise Conflict("This request was done; its answer went with what it spoke of.")
             case "busy":
@@ -91,7 +91,7 @@ class Idempotent:
 
     async def _run(
         self, scope: Scope, receive: Receive, claim: Claim, tenant: str, streamed: "_Streamed | None"
-    ) -> Answer:
+    ) -> KeptAnswer:
         scope["sash.token"] = claim.token
         scope["sash.began_ms"] = claim.began_ms
         scope["sash.claim"] = claim
@@ -104,7 +104,7 @@ class Idempotent:
                 await asyncio.gather(holding, return_exceptions=True)
             answer = caught.answer()
             if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
-                answer = Answer(204, [], b"")  # the run that ended without a word had done it
+                answer = KeptAnswer(204, [], b"")  # the run that ended without a word had done it
             if answer.status in _OK:
                 if streamed is not None:
                     answer = msgspec.structs.replace(answer, read=await self._rest(scope, streamed))
@@ -189,7 +189,7 @@ def _fingerprint(scope: Scope, body: bytes | None) -> bytes:
     return sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
 
 
-def _conversation(scope: Scope, answer: Answer) -> tuple[str, str]:
+def _conversation(scope: Scope, answer: KeptAnswer) -> tuple[str, str]:
     """Which conversation an answer speaks of, and which life of it: what the answer's Location and ETag say."""
     headers = {name.lower(): value.decode() for name, value in answer.headers}
     match = _CONVERSATION.match(headers.get(b"location") or scope["path"])
@@ -211,5 +211,5 @@ class _Caught:
         elif message["type"] == "http.response.body":
             self._body += message.get("body", b"")
 
-    def answer(self) -> Answer:
-        return Answer(self._status, self._headers, bytes(self._body))
+    def answer(self) -> KeptAnswer:
+        return KeptAnswer(self._status, self._headers, bytes(self._body))

@@ -20,7 +20,7 @@ _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 
 
-class Line(NamedTuple):
+class ImportLine(NamedTuple):
     """A line of the body, and its number from 1."""
 
     number: int
@@ -86,7 +86,7 @@ _head = msgspec.json.Decoder(ImportHead)
 _entry = msgspec.json.Decoder(ImportEntry)
 
 
-def read_head(line: Line) -> Imported:
+def read_head(line: ImportLine) -> Imported:
     """The first line. Raises BadRequest naming it."""
     try:
         head = decode_json(line.text, _head)
@@ -108,7 +108,7 @@ def read_head(line: Line) -> Imported:
     )
 
 
-def prepare_lines(lines: list[Line], before: int, template: Template, now_ms: int) -> list[NewEntry]:
+def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_ms: int) -> list[NewEntry]:
     """Entries to be staged, ``before`` being how many came earlier. Raises BadRequest naming the line."""
     entries = []
     for place, line in enumerate(lines, before + 1):

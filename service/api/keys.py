@@ -25,8 +25,8 @@ class Caller(msgspec.Struct, frozen=True):
 _NOBODY = Caller(DEFAULT_TENANT)
 
 
-class Keys:
-    """API keys by their hash, compared in constant time.
+class Callers:
+    """Finds whose key a request has. Keys are compared by their hash, in constant time.
 
     A key is asked for when the settings hold any or ``required`` says so; else a request without one is the default
     tenant's. A key of ``sash keys`` opens its tenant in every case, and one that was revoked opens nothing.

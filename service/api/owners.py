@@ -17,7 +17,7 @@ from service.api.openapi.operation import documented
 from service.api.schemas import Conversation
 from service.core.messages import IDS, Id
 from service.problems import InvalidCursor
-from service.store.owners import Listed
+from service.store.owners import ListedConversation
 
 Req = Request[Any, Any, Any]
 
@@ -73,7 +73,7 @@ async def delete_owner(request: Req, owner_id: FromPath[str]) -> None:
         extend_deadline(request)
 
 
-def _cursor(last: Listed) -> str:
+def _cursor(last: ListedConversation) -> str:
     return base64.urlsafe_b64encode(f"{last.score}:{last.id}".encode()).decode().rstrip("=")
 
 

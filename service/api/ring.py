@@ -29,7 +29,7 @@ from service.api.connections import reset_when_closed
 from service.api.drain import Drain
 from service.api.errors import PROBLEM_TYPE, render
 from service.api.incoming import Incoming
-from service.api.keys import DEFAULT_TENANT, Keys
+from service.api.keys import DEFAULT_TENANT, Callers
 from service.api.large import WHOLE_BYTES, Making, Sending
 from service.api.paths import Paths
 from service.operations.logging import RequestLog, describe, get_logger, log_request, printable
@@ -176,7 +176,7 @@ class Ring:
         app: App,
         *,
         once: App,
-        keys: Keys,
+        keys: Callers,
         paths: Paths,
         limits: RateLimits,
         timeout_seconds: float,

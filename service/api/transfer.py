@@ -18,7 +18,7 @@ from litestar.response import Stream
 from service.api.body import checked_id, etag, is_known, query_of, refuse_coded, refuse_taken, run_in_thread_if_large
 from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
-from service.api.importing import Imported, Line, prepare_lines, read_head
+from service.api.importing import Imported, ImportLine, prepare_lines, read_head
 from service.api.messages import stored_message
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation, Lines, StoredMessage
@@ -121,7 +121,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
     refuse_coded(request)
     named = query_of(request, ImportQuery).id
     batches = _batches(request, context.settings.max_import_bytes, context.settings.max_body_bytes)
-    first: list[Line] = await anext(batches, [])
+    first: list[ImportLine] = await anext(batches, [])
     if not first:
         raise BadRequest("The body is empty: send the settings in a first line, then entries.")
     imported = read_head(first[0])
@@ -144,7 +144,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
     return Response(conversation_body(identity, state), status_code=201, headers=headers, media_type=JSON)
 
 
-async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[Line]) -> None:
+async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[ImportLine]) -> None:
     if lines:
         size = sum(len(line.text) for line in lines)
         entries = await run_in_thread_if_large(size, prepare_lines, lines, staging.length, imported.template, now_ms())
@@ -186,7 +186,7 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
     )
 
 
-def _wrong(line: Line, field: str, detail: str) -> InvalidEntry:
+def _wrong(line: ImportLine, field: str, detail: str) -> InvalidEntry:
     return InvalidEntry(
         f"Line {line.number}: {detail}.",
         errors=[Pointer(f"#/lines/{line.number}/{field}", detail)],
@@ -194,10 +194,10 @@ def _wrong(line: Line, field: str, detail: str) -> InvalidEntry:
     )
 
 
-async def _batches(request: Req, most_bytes: int, longest_line: int) -> AsyncIterator[list[Line]]:
+async def _batches(request: Req, most_bytes: int, longest_line: int) -> AsyncIterator[list[ImportLine]]:
     """The body's lines in batches of bounded size. Raises TooLarge, BadRequest."""
     rest, number, size = bytearray(), 0, 0
-    batch: list[Line] = []
+    batch: list[ImportLine] = []
     held = 0
     async for chunk in _stream(request):
         size += len(chunk)
@@ -214,14 +214,14 @@ async def _batches(request: Req, most_bytes: int, longest_line: int) -> AsyncIte
             _check_length(text, number, longest_line)
             if not text.strip():
                 continue
-            batch.append(Line(number, text))
+            batch.append(ImportLine(number, text))
             held += len(text)
             if len(batch) >= _BATCH_LINES or held >= _BATCH_BYTES:
                 yield batch
                 batch, held = [], 0
         _check_length(rest, number + 1, longest_line)
     if rest.strip():
-        batch.append(Line(number + 1, bytes(rest)))
+        batch.append(ImportLine(number + 1, bytes(rest)))
     if batch:
         yield batch
 

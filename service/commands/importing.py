@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from service.commands.server import Refused, Server
+from service.commands.server import Refused, RemoteServer
 from service.commands.sources.conversation import SourceConversation, SourceError
 from service.core.messages import Entry, calls_of, parallel_flags, validate_message
 from service.core.settings import ConversationSettings, check_settings
@@ -19,7 +19,7 @@ _GIVEN_BACK = {"version", "created_at", "updated_at", "expires_at", "messages", 
 """What the server says of a conversation beside its settings; an export begins with all of it."""
 
 
-class Imported(msgspec.Struct):
+class ImportReport(msgspec.Struct):
     """What an import came to."""
 
     conversations: int = 0
@@ -99,9 +99,9 @@ def _is_plain(message: Any) -> bool:
 
 
 def send(
-    server: Server,
+    server: RemoteServer,
     source: SourceConversation,
-    imported: Imported,
+    imported: ImportReport,
     advance: Callable[[int], None],
     *,
     every_seconds: float | None = None,
@@ -122,7 +122,9 @@ def send(
         time.sleep(every_seconds or 0)
 
 
-def _restore(server: Server, source: SourceConversation, imported: Imported, advance: Callable[[int], None]) -> bool:
+def _restore(
+    server: RemoteServer, source: SourceConversation, imported: ImportReport, advance: Callable[[int], None]
+) -> bool:
     """Hand an export back whole. Not done, and entries are for appending, where its conversation has moved on since."""
     try:
         server.post_lines(f"/conversations/import?id={source.id}", source.exported)
@@ -140,7 +142,7 @@ def _restore(server: Server, source: SourceConversation, imported: Imported, adv
     return True
 
 
-def _create(server: Server, conversation: dict[str, Any]) -> bool:
+def _create(server: RemoteServer, conversation: dict[str, Any]) -> bool:
     """Whether it is new."""
     try:
         server.post("/conversations", conversation)
@@ -152,7 +154,11 @@ def _create(server: Server, conversation: dict[str, Any]) -> bool:
 
 
 def _append(
-    server: Server, identity: str, batch: list[dict[str, Any]], imported: Imported, advance: Callable[[int], None]
+    server: RemoteServer,
+    identity: str,
+    batch: list[dict[str, Any]],
+    imported: ImportReport,
+    advance: Callable[[int], None],
 ) -> None:
     try:
         answer = server.post(f"/conversations/{identity}/messages", {"messages": batch})

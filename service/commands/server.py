@@ -32,7 +32,7 @@ class Refused(Exception):  # noqa: N818
         self.problem = problem
 
 
-class Server:
+class RemoteServer:
     """One server, asked over one kept connection.
 
     All that is sent here may be sent twice, because entries have ids and a conversation is created once. So what got no

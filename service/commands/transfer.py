@@ -25,8 +25,8 @@ from service.core.messages import IDS
 from service.settings import mask_url
 
 if TYPE_CHECKING:
-    from service.commands.importing import Imported
-    from service.commands.server import Server
+    from service.commands.importing import ImportReport
+    from service.commands.server import RemoteServer
 
 _DEFAULT_URL = "http://127.0.0.1:8000"
 _STORES = {"redis", "rediss", "unix"}
@@ -94,8 +94,8 @@ def import_(
     chat messages, LangChain's RedisChatMessageHistory, the OpenAI Agents SDK's SQLiteSession and RedisSession. Everything
     is checked before anything is sent. Entries keep their ids, so a second run adds only what is new.
     """
-    from service.commands.importing import Imported, check, without_orphans  # noqa: PLC0415
-    from service.commands.server import Server, read_key  # noqa: PLC0415
+    from service.commands.importing import ImportReport, check, without_orphans  # noqa: PLC0415
+    from service.commands.server import RemoteServer, read_key  # noqa: PLC0415
 
     with plain_errors():
         found = [each for source in sources for each in _read(source, keys or _KEYS, order)]
@@ -108,11 +108,11 @@ def import_(
         for each in found:
             check(each)
         if dry_run:
-            imported = Imported(
+            imported = ImportReport(
                 conversations=len(found), left_out=dict(sum((Counter(each.left_out) for each in found), Counter()))
             )
         else:
-            with Server(url, read_key(api_key_file)) as server:
+            with RemoteServer(url, read_key(api_key_file)) as server:
                 imported = _send_all(server, found, url, every)
     if wants_json(as_json):
         print_json(imported)
@@ -159,14 +159,14 @@ def _named(found: list[SourceConversation], identity: str | None) -> list[Source
     return found
 
 
-def _send_all(server: "Server", found: list[SourceConversation], url: str, every: float | None) -> "Imported":
+def _send_all(server: "RemoteServer", found: list[SourceConversation], url: str, every: float | None) -> "ImportReport":
     """Send one conversation after the other; one that is refused does not keep the others from going."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    from service.commands.importing import Imported, send  # noqa: PLC0415
+    from service.commands.importing import ImportReport, send  # noqa: PLC0415
     from service.commands.server import Refused, Unreachable  # noqa: PLC0415
 
-    imported = Imported()
+    imported = ImportReport()
     out = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
@@ -193,7 +193,7 @@ def _query(watched: SourceConversation) -> str:
     return urlencode({"id": watched.id, **({"model": model} if isinstance(model, str) else {})})
 
 
-def _print(imported: "Imported", found: list[SourceConversation], *, dry_run: bool) -> None:
+def _print(imported: "ImportReport", found: list[SourceConversation], *, dry_run: bool) -> None:
     table = grid("", "#")
     table.add_row("conversations", f"{imported.conversations:,}")
     if dry_run:
@@ -219,13 +219,13 @@ def export(conversations: tuple[str, ...], *, url: str, api_key_file: str | None
 
     `sash import` takes what this writes.
     """
-    from service.commands.server import Refused, Server, Unreachable, read_key  # noqa: PLC0415
+    from service.commands.server import Refused, RemoteServer, Unreachable, read_key  # noqa: PLC0415
 
     with plain_errors():
         for each in conversations:
             if not IDS.fullmatch(each):
                 raise SourceError(f"{each!r} is no conversation's id")
-        with Server(url, read_key(api_key_file)) as server, _written(output) as put:
+        with RemoteServer(url, read_key(api_key_file)) as server, _written(output) as put:
             for each in conversations:
                 try:
                     _export(server, each, put)
@@ -235,7 +235,7 @@ def export(conversations: tuple[str, ...], *, url: str, api_key_file: str | None
                     raise click.ClickException(str(error)) from None
 
 
-def _export(server: "Server", conversation: str, put: Callable[[bytes], Any]) -> None:
+def _export(server: "RemoteServer", conversation: str, put: Callable[[bytes], Any]) -> None:
     """Write one conversation. Raises SourceError when fewer lines came than the first one promises."""
     head, lines = bytearray(), 0
     for piece in server.stream(f"/conversations/{conversation}/export"):

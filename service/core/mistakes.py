@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -60,15 +60,18 @@ def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadReques
     return _problem(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
 
 
-def foreign(message: Mapping[str, Any], pointer: str) -> InvalidEntry | None:
+def foreign(message: Any, pointer: str) -> InvalidEntry | None:
     """The problem of what another API of a provider takes; None where it looks like nothing that is known."""
+    if not isinstance(message, dict):
+        return None
     content = message.get("content")
-    kinds = {part.get("type") for part in content if isinstance(part, dict)} if isinstance(content, list) else set()
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    kinds = {kind for part in parts if isinstance(kind := part.get("type"), str)}
     if isinstance(message.get("parts"), list):
         what = "a content of Gemini"
-    elif any(kind in _ANTHROPIC for kind in kinds):
+    elif kinds & _ANTHROPIC:
         what = "a message of Anthropic"
-    elif any(kind in _RESPONSES for kind in kinds) or ("role" not in message and isinstance(message.get("type"), str)):
+    elif kinds & _RESPONSES or ("role" not in message and isinstance(message.get("type"), str)):
         what = "an item of OpenAI's Responses"
     else:
         return None

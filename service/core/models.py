@@ -73,7 +73,7 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
 
 def unknown_model(name: str) -> Model:
     """Return an estimate that errs high, for a name that nobody knows and whose window the caller states."""
-    return _estimate(name, registry.Listed(name, "unknown", _NO_WINDOW, None, None))
+    return _estimate(name, registry.ListedModel(name, "unknown", _NO_WINDOW, None, None))
 
 
 def published_name(name: str) -> str:
@@ -127,7 +127,7 @@ def _bare(name: str) -> str:
     return bare.split(":", 1)[0]
 
 
-def _from_table(name: str, line: registry.Line, listed: registry.Listed | None) -> Model:
+def _from_table(name: str, line: registry.TableRow, listed: registry.ListedModel | None) -> Model:
     is_openai = listed is not None and listed.provider == "openai"
     return Model(
         id=name,
@@ -143,7 +143,7 @@ def _from_table(name: str, line: registry.Line, listed: registry.Listed | None) 
     )
 
 
-def _estimate(name: str, listed: registry.Listed) -> Model:
+def _estimate(name: str, listed: registry.ListedModel) -> Model:
     estimate = next(e for e in ESTIMATES if e.pattern.search(f"{listed.id}/{name}".lower()))
     window = listed.context_window or estimate.context_window
     return Model(

@@ -15,7 +15,7 @@ K = 1_000
 _DATED = r"(-\d{4}-\d{2}-\d{2}|-\d{4}|-\d{8}|-latest|-preview|-\d{4}-preview|-high)*"
 
 
-class Line(NamedTuple):
+class TableRow(NamedTuple):
     """One line of the table: names matched, their family, and windows in tokens."""
 
     pattern: re.Pattern[str]
@@ -38,16 +38,16 @@ def _line(
     encoding: str = "o200k_base",
     exact: bool = True,
     pattern: str | None = None,
-) -> Line:
+) -> TableRow:
     listed = tuple(names.split())
     source = pattern or "(" + "|".join(map(re.escape, listed)) + ")" + _DATED
-    return Line(
+    return TableRow(
         re.compile(source), family, encoding, exact, context_window, max_input or context_window, max_output, listed
     )
 
 
 # The first line that matches wins.
-TABLE: tuple[Line, ...] = (
+TABLE: tuple[TableRow, ...] = (
     _line("gpt-3.5-turbo-0301", "gpt-3.5-0301", 4_096, max_output=4_096, encoding="cl100k_base"),
     _line("gpt-3.5-turbo-0613", "gpt-2023", 4_096, max_output=4_096, encoding="cl100k_base"),
     _line("gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613", "gpt-2023", 16_385, max_output=4_096, encoding="cl100k_base"),
@@ -99,7 +99,7 @@ TABLE: tuple[Line, ...] = (
 )  # fmt: skip
 
 
-class Listed(NamedTuple):
+class ListedModel(NamedTuple):
     """What genai-prices says of a model: provider, window in tokens, and dollars a million tokens."""
 
     id: str
@@ -128,12 +128,12 @@ def _providers() -> Mapping[str, Any]:
     return MappingProxyType({provider.id: provider for provider in get_snapshot().providers})
 
 
-def find_listed(name: str) -> Listed | None:
+def find_listed(name: str) -> ListedModel | None:
     """Return what genai-prices knows of ``name`` (lower case), asking makers before resellers.
 
     A maker may leave the window out; then it is the first that somebody states.
     """
-    found: Listed | None = None
+    found: ListedModel | None = None
     bare = name.rsplit("/", 1)[-1]
     for provider_id in (*_MAKERS, *_RESELLERS):
         for candidate in dict.fromkeys((name, bare)):
@@ -147,7 +147,7 @@ def find_listed(name: str) -> Listed | None:
     return found
 
 
-def listed_models() -> Iterator[Listed]:
+def listed_models() -> Iterator[ListedModel]:
     """Yield the chat models of the makers."""
     for provider_id in _MAKERS:
         provider = _providers().get(provider_id)
@@ -156,9 +156,9 @@ def listed_models() -> Iterator[Listed]:
                 yield _listed(provider_id, model)
 
 
-def _listed(provider_id: str, model: Any) -> Listed:
+def _listed(provider_id: str, model: Any) -> ListedModel:
     prices = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
-    return Listed(
+    return ListedModel(
         model.id,
         provider_id,
         model.context_window,

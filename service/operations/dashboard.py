@@ -13,7 +13,7 @@ from typing import NamedTuple
 _SCRIPTS = ("base.js", "charts.js", "deployment.js", "conversation.js", "main.js")
 
 
-class Page(NamedTuple):
+class DashboardPage(NamedTuple):
     """A page, and the headers that it is sent with."""
 
     body: bytes
@@ -21,7 +21,7 @@ class Page(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def dashboard() -> Page:
+def dashboard() -> DashboardPage:
     """The page."""
     folder = files("service.operations") / "page"
     style = (folder / "style.css").read_bytes()
@@ -43,7 +43,7 @@ def dashboard() -> Page:
         "Referrer-Policy": "no-referrer",
         "X-Frame-Options": "DENY",
     }
-    return Page(body, headers)
+    return DashboardPage(body, headers)
 
 
 def _digest(text: bytes) -> str:

@@ -26,7 +26,7 @@ _FRESH_SECONDS = 5.0
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class Written(msgspec.Struct, frozen=True):
+class WorkerFigures(msgspec.Struct, frozen=True):
     """What a worker writes."""
 
     at: float
@@ -34,7 +34,7 @@ class Written(msgspec.Struct, frozen=True):
     gauges: tuple[int, ...]
 
 
-_decode = msgspec.msgpack.Decoder(Written).decode
+_decode = msgspec.msgpack.Decoder(WorkerFigures).decode
 
 
 class Workers:
@@ -54,7 +54,7 @@ class Workers:
         if self._file is None:
             return
         aside = self._file.with_suffix(".new")
-        aside.write_bytes(msgspec.msgpack.encode(Written(time.time(), flat, tuple(gauges))))
+        aside.write_bytes(msgspec.msgpack.encode(WorkerFigures(time.time(), flat, tuple(gauges))))
         aside.replace(self._file)
 
     def together(self, flat: Flat, gauges: Gauges) -> tuple[Flat, Gauges]:

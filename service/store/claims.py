@@ -31,7 +31,7 @@ _LONGEST_ID = 128
 _LONG_AGO_MS = 1  # a hold that has ended without a word
 
 
-class Answer(msgspec.Struct, array_like=True, frozen=True):
+class KeptAnswer(msgspec.Struct, array_like=True, frozen=True):
     """What a request was answered; ``read`` tells its body from others where that was streamed."""
 
     status: int
@@ -43,7 +43,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 class _Kept(msgspec.Struct, array_like=True, frozen=True):
     """Where an answer is: here, or beside a conversation."""
 
-    answer: Answer | None
+    answer: KeptAnswer | None
     conversation: bytes = b""
     """The id, under a veil that only the request's key lifts: an erasure would not find it here."""
 
@@ -68,7 +68,7 @@ class Forgotten(msgspec.Struct, frozen=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_kept = msgspec.msgpack.Decoder(_Kept).decode
-_decode_answer = msgspec.msgpack.Decoder(Answer).decode
+_decode_answer = msgspec.msgpack.Decoder(KeptAnswer).decode
 
 
 class Claims:
@@ -80,7 +80,7 @@ class Claims:
 
     async def take(
         self, tenant: str, key: str, fingerprint: bytes, now_ms: int
-    ) -> Claim | Answer | Forgotten | Literal["busy", "other"]:
+    ) -> Claim | KeptAnswer | Forgotten | Literal["busy", "other"]:
         """The claim for a run, the answer of one that is done, or why there is neither."""
         token = blake2b(f"{tenant}\0{key}".encode(), digest_size=16).hexdigest()
         veil = shake_256(f"conversation\0{tenant}\0{key}".encode()).digest(_LONGEST_ID)
@@ -109,7 +109,7 @@ class Claims:
         """Bind the request to a conversation's life; the life that its first run was bound to."""
         return await self._client.run(scripts.aim(claim.key, life=life))
 
-    async def _answer(self, tenant: str, token: str, kept: _Kept, veil: bytes, now_ms: int) -> Answer | Forgotten:
+    async def _answer(self, tenant: str, token: str, kept: _Kept, veil: bytes, now_ms: int) -> KeptAnswer | Forgotten:
         if kept.answer is not None:
             return kept.answer
         name = conversation_name(tenant, _veiled(kept.conversation, veil).decode())
@@ -132,7 +132,7 @@ class Claims:
         await self._client.run(scripts.settle(claim.key, run=claim.run, until_ms=until_ms))
 
     async def settle(
-        self, tenant: str, claim: Claim, answer: Answer, conversation: str, life: str, now_ms: int
+        self, tenant: str, claim: Claim, answer: KeptAnswer, conversation: str, life: str, now_ms: int
     ) -> None:
         """Keep the answer: beside the conversation that it speaks of, for as long as that life of it goes on."""
         if conversation and life and answer.body:

@@ -42,7 +42,7 @@ _SWEPT = 4
 _FOREVER = float("inf")
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListedConversation(msgspec.Struct, frozen=True):
     """A conversation on its owner's list."""
 
     id: str
@@ -51,7 +51,7 @@ class Listed(msgspec.Struct, frozen=True):
     """Its last activity as the list has it, in microseconds since 1970."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class OwnerLine(msgspec.Struct, frozen=True):
     """A conversation's line on a list, as it was read."""
 
     tenant: str
@@ -142,15 +142,15 @@ class Owners:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._flush()
 
-    async def line(self, tenant: str, owner: str | None, conversation: str) -> Line | None:
+    async def line(self, tenant: str, owner: str | None, conversation: str) -> OwnerLine | None:
         """The line of a conversation that is about to be erased, for ``unlist`` afterwards."""
         if owner is None:
             return None
         await self._flush()  # what is on its way would change the score after it was read
         (score,) = await self._client.commands([("ZSCORE", owner_key(tenant, owner), conversation)])
-        return None if score is None else Line(tenant, owner, conversation, score)
+        return None if score is None else OwnerLine(tenant, owner, conversation, score)
 
-    async def unlist(self, line: Line | None) -> None:
+    async def unlist(self, line: OwnerLine | None) -> None:
         """Take an erased conversation off its owner's list, unless it has been put there again since."""
         if line is not None:
             self._active.pop((line.tenant, line.owner, line.conversation), None)
@@ -161,11 +161,11 @@ class Owners:
 
     async def read(
         self, tenant: str, owner: str, *, before: tuple[float, str] = (_FOREVER, ""), limit: int
-    ) -> tuple[list[Listed], bool]:
+    ) -> tuple[list[ListedConversation], bool]:
         """At most ``limit`` conversations of the owner, newest activity first, from after ``before`` (score, id) on; and
         whether there are more. They may be fewer where their settings are large."""
         await self._flush()
-        found: list[Listed] = []
+        found: list[ListedConversation] = []
         size_bytes = 0
         while lines := await self._lines(tenant, owner, before, min(_BATCH, limit - len(found) + 1)):
             for each in await self._checked(tenant, owner, lines):
@@ -191,15 +191,15 @@ class Owners:
                 return left
             skipped += len(lines)
 
-    async def _checked(self, tenant: str, owner: str, lines: Lines) -> list[Listed]:
+    async def _checked(self, tenant: str, owner: str, lines: Lines) -> list[ListedConversation]:
         """Those that are the owner's and open; lines that are wrong and old are taken off."""
         states = await asyncio.gather(*(self._state(tenant, identity) for identity, _ in lines))
-        found: list[Listed] = []
+        found: list[ListedConversation] = []
         wrong: list[str | bytes] = []
         for (identity, score), state in zip(lines, states, strict=True):
             if _is_owner(owner, state):
                 if isinstance(state, State):
-                    found.append(Listed(identity, state, int(float(score))))
+                    found.append(ListedConversation(identity, state, int(float(score))))
             elif float(score) < _now() - _GRACE_MICROSECONDS:
                 wrong += (identity, score)
         if wrong:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from typing import Any
 
-from service.api.keys import Keys
+from service.api.keys import Callers
 from service.api.large import Making, Sending
 from service.api.paths import Paths
 from service.api.ring import Ring
@@ -16,7 +16,7 @@ from service.store.limits import RateLimits
 def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_000) -> Any:
     """What asks for a page of messages; its answer is taken by ``take``."""
     limits = RateLimits(Client("redis://localhost:1"), None)
-    ring = Ring(app, once=app, keys=Keys(()), paths=Paths(()), limits=limits, timeout_seconds=5, metrics=Metrics())
+    ring = Ring(app, once=app, keys=Callers(()), paths=Paths(()), limits=limits, timeout_seconds=5, metrics=Metrics())
     ring.making, ring.sending = Making(making_bytes), Sending(held_bytes)
 
     async def ask(take: Any) -> None:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from service.api.drain import Drain
-from service.api.keys import Keys
+from service.api.keys import Callers
 from service.api.paths import Paths
 from service.api.ring import Ring
 from service.operations.logging import in_json
@@ -23,13 +23,13 @@ from service.store.limits import RateLimits
 LIMIT_SECONDS = 0.2
 
 
-def ring(app: Any, *, keys: Keys | None = None, timeout_seconds: float = LIMIT_SECONDS, **options: Any) -> Ring:
+def ring(app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMIT_SECONDS, **options: Any) -> Ring:
     """A ring around an application, without a store behind it."""
     limits = RateLimits(Client("redis://localhost:1"), None)
     return Ring(
         app,
         once=app,
-        keys=keys or Keys(()),
+        keys=keys or Callers(()),
         paths=Paths(()),
         limits=limits,
         timeout_seconds=timeout_seconds,
@@ -150,7 +150,7 @@ async def test_ids_of_requests_differ() -> None:
 @pytest.mark.parametrize(("authorization", "status"), [(None, 401), ("Bearer key-red", 200), ("Bearer key-blue", 401)])
 async def test_a_key_is_asked_for_where_there_are_any(authorization: str | None, status: int) -> None:
     """A request without one is nobody's only where nobody has one."""
-    app = ring(answer, keys=Keys((ApiKey("red", "key-red"),)))
+    app = ring(answer, keys=Callers((ApiKey("red", "key-red"),)))
     headers = {"authorization": authorization} if authorization else {}
     async with http(app, headers=headers) as client:
         assert (await client.get("/conversations/c")).status_code == status
@@ -159,7 +159,7 @@ async def test_a_key_is_asked_for_where_there_are_any(authorization: str | None,
 
 async def test_figures_need_their_key_where_nothing_else_needs_one() -> None:
     """SASH_METRICS_KEY holds without API keys too."""
-    async with http(ring(answer, keys=Keys((), metrics_key="m1"))) as client:
+    async with http(ring(answer, keys=Callers((), metrics_key="m1"))) as client:
         assert (await client.get("/stats")).status_code == 401
         assert (await client.get("/conversations/c")).status_code == 200
 

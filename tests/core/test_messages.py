@@ -1,5 +1,6 @@
 """Entries and messages: what is refused and where, what is kept, and that no input is slow or deep enough to hurt."""
 
+import contextlib
 import threading
 import time
 from typing import Any
@@ -354,3 +355,26 @@ def test_calls() -> None:
         for m in (calling("a", "b"), result("a"), legacy, said("user", "x"), said("assistant", "x", tool_calls=[]))
     ]
     assert found == [Calls(opens=("a", "b")), Calls(answers="a"), Calls(legacy=True), Calls(), Calls()]
+
+
+# ---- anything at all
+
+
+_WORDS = ["role", "content", "type", "text", "parts", "tool_calls", "image_url", "function", "name", "contents"]
+_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.sampled_from(["user", "assistant", "tool", "tool_use", "input_text", "text", ""]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_WORDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(_VALUES, _VALUES)
+def test_any_value_is_read_or_refused(content: Any, rest: Any) -> None:
+    """Whatever stands where a message or a part should, the answer is a problem and never a failure."""
+    user = {"role": "user", "content": content}
+    for message in (content, user, {"role": "user", "content": [{"type": rest}]}, {**user, "extra": rest}):
+        with contextlib.suppress(BadRequest):
+            validate_message(message, "/message")

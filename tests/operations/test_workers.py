@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from service.operations.exposition import Gauges
-from service.operations.workers import Workers, Written, resident_bytes
+from service.operations.workers import WorkerFigures, Workers, resident_bytes
 
 ONE = Gauges(1, 2, 3, 4)
 
@@ -40,7 +40,7 @@ def test_no_counter_goes_back(tmp_path: Path):
 
 def test_what_an_ended_worker_counted_stays(tmp_path: Path):
     """Its counters do, its gauges do not: it holds no memory and answers nothing."""
-    ended = Written(time.time() - 60, {"reconnects": 4}, tuple(ONE))
+    ended = WorkerFigures(time.time() - 60, {"reconnects": 4}, tuple(ONE))
     (tmp_path / "1-1.figures").write_bytes(msgspec.msgpack.encode(ended))
     assert Workers(tmp_path).together({"reconnects": 1}, ONE) == ({"reconnects": 5}, ONE)
 
