@@ -18,8 +18,8 @@ _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$", re.DOTALL)
 _MISSING_FIELD = re.compile(r"Object missing required field `(.*)`$")
 _WRONG_WORD = re.compile(r"Invalid (?:enum )?value ")
 _NEARLY_THE_SAME = 0.85
-_ANTHROPIC = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"}
-_RESPONSES = {"input_text", "output_text", "input_image", "input_file"}
+_ANTHROPIC = ("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use")
+_RESPONSES = ("input_text", "output_text", "input_image", "input_file")
 
 
 def invalid(
@@ -63,7 +63,7 @@ def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadReques
 def foreign(message: Mapping[str, Any], pointer: str) -> InvalidEntry | None:
     """The problem of what another API of a provider takes; None where it looks like nothing that is known."""
     content = message.get("content")
-    kinds = {part.get("type") for part in content if isinstance(part, dict)} if isinstance(content, list) else set()
+    kinds = [part.get("type") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     if isinstance(message.get("parts"), list):
         what = "a content of Gemini"
     elif any(kind in _ANTHROPIC for kind in kinds):
