@@ -7,7 +7,9 @@ from msgspec import Meta
 
 from service.core.messages import Entry, Grounding, Id, MessageAsSent
 from service.core.parameters import Name
-from service.core.settings import ConversationSettings, ToolAsSent, ToolChoice
+from service.core.settings import ConversationSettings, SystemPrompt, ToolAsSent, ToolChoice
+from service.core.window import Explained
+from service.windows.answer import WindowHead
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """RFC 3339, in UTC, to the millisecond."""
@@ -221,3 +223,74 @@ class ProblemMeaning(msgspec.Struct, frozen=True):
     status: int
     means: str
     do: str
+
+
+ProviderObject = Annotated[
+    dict[str, Any], Meta(title="ProviderObject", description="An object of the provider's request.")
+]
+StopReason = Annotated[
+    Literal["complete", "budget", "limit", "summary"],
+    Meta(
+        title="StopReason",
+        description="Why history ends where it does; `complete` when nothing was left out for size.",
+    ),
+]
+
+
+class OpenAIRequest(msgspec.Struct):
+    """What ``client.chat.completions.create`` takes beside the model."""
+
+    messages: list[MessageAsSent]
+    tools: list[ToolAsSent] = []
+    tool_choice: ToolChoice = ""
+
+
+class ResponsesRequest(msgspec.Struct):
+    """What ``client.responses.create`` takes beside the model."""
+
+    input: list[ProviderObject]
+    instructions: str = ""
+    tools: list[ProviderObject] = []
+    tool_choice: ToolChoice = ""
+
+
+class AnthropicRequest(msgspec.Struct):
+    """What ``client.messages.create`` takes beside the model and ``max_tokens``."""
+
+    messages: list[ProviderObject]
+    system: SystemPrompt = ""
+    tools: list[ProviderObject] = []
+    tool_choice: ProviderObject = {}
+
+
+class GeminiRequest(msgspec.Struct):
+    """What ``client.models.generate_content`` takes beside the model."""
+
+    contents: list[ProviderObject]
+    config: ProviderObject
+
+
+class WindowFigures(WindowHead, frozen=True, kw_only=True):
+    """A window but for its request and the form of it."""
+
+    stop_reason: StopReason
+    explain: list[Explained] | None = None
+
+
+WINDOWS: dict[str, type[msgspec.Struct]] = {
+    form: msgspec.defstruct(
+        request.__name__.replace("Request", "Window"),
+        [("format", Literal[form]), ("request", request)],
+        bases=(WindowFigures,),
+        namespace={"__doc__": f"A window whose ``request`` is for the form ``{form}``."},
+        frozen=True,
+        kw_only=True,
+    )
+    for form, request in (
+        ("openai", OpenAIRequest),
+        ("responses", ResponsesRequest),
+        ("anthropic", AnthropicRequest),
+        ("gemini", GeminiRequest),
+    )
+}
+"""The declarations of Window, by form: the figures are encoded from WindowHead, and the request's bytes spliced in."""

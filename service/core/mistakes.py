@@ -18,8 +18,10 @@ _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$", re.DOTALL)
 _MISSING_FIELD = re.compile(r"Object missing required field `(.*)`$")
 _WRONG_WORD = re.compile(r"Invalid (?:enum )?value ")
 _NEARLY_THE_SAME = 0.85
-_ANTHROPIC = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"}
-_RESPONSES = {"input_text", "output_text", "input_image", "input_file"}
+_ANTHROPIC = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"}
+)
+_RESPONSES = frozenset({"input_text", "output_text", "input_image", "input_file"})
 
 
 def invalid(

@@ -152,6 +152,14 @@ async def test_another_apis_message_is_recognised(client: httpx.AsyncClient, con
     assert '{"role": "user", "content": "Hello"}' in detail
 
 
+@pytest.mark.parametrize("kind", [{}, [], None, 5, "x" * 500])
+async def test_a_part_of_no_kind_at_all(client: httpx.AsyncClient, conversation: str, kind: Any) -> None:
+    """Whatever stands where a kind should, the place is named."""
+    message = {"role": "tool", "tool_call_id": "c", "content": [{"type": kind, "text": "x"}]}
+    _, pointer, _ = await refused_message(client, conversation, message)
+    assert pointer == "#/messages/0/message/content/0/type"
+
+
 async def test_usage_by_the_name_of_other_apis(client: httpx.AsyncClient, conversation: str) -> None:
     """Responses and Anthropic call it input_tokens, and that is taken for prompt_tokens."""
     await client.post("/conversations", json={"id": conversation})

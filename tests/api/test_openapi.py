@@ -249,7 +249,7 @@ def changed(new: examples.Example, old: examples.Example) -> bool:
 async def test_the_example_of_an_export_is_true(client: httpx.AsyncClient) -> None:
     """An export has the members of its example, line by line, and an import takes the example itself."""
     lines = {"Content-Type": "application/x-ndjson"}
-    example = examples.answer_of("exportConversation", 200)
+    example = examples.example_of("exportConversation", 200).answer
     await client.post("/conversations/import", content=example, headers=lines)
 
     exported = (await client.get("/conversations/c-3/export")).text
@@ -259,7 +259,7 @@ async def test_the_example_of_an_export_is_true(client: httpx.AsyncClient) -> No
 
 async def test_models_have_their_example(client: httpx.AsyncClient) -> None:
     """The one model of the example is among those that are listed, as it is there."""
-    (example,) = examples.answer_of("listModels", 200)["models"]
+    (example,) = examples.example_of("listModels", 200).answer["models"]
     assert example in (await client.get("/models")).json()["models"]
 
 
@@ -272,7 +272,7 @@ async def test_statistics_have_their_example(client: httpx.AsyncClient) -> None:
         return [shape(each) for each in value[:1]] if isinstance(value, list) else None
 
     await client.get("/window")
-    given, example = shape((await client.get("/stats")).json()), shape(examples.answer_of("getStats", 200))
+    given, example = shape((await client.get("/stats")).json()), shape(examples.example_of("getStats", 200).answer)
     for part in ("hour", "day", "start"):
         for statistics in (given, example):
             statistics[part].pop("models")  # there need not be one

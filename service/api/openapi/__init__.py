@@ -1,11 +1,11 @@
-"""The OpenAPI 3.1 document, built from the routes, the Structs and the problems.
+"""The OpenAPI 3.1 document, built from what handlers, Structs and problems declare.
 
 ::
 
-    handlers ──── paths, operation ids, descriptions ───┐
-    operations ── tags, bodies, answers, conditions ────┼─ document() ─ openapi.json, GET /openapi.json, sash openapi
-    components ── Structs as JSON Schema ───────────────┤
-    faults ────── problem types as responses ───────────┘
+    handlers ── @documented: summary, body, answer ─┐
+    Structs ─── types, bounds, meanings, names ─────┼─ document() ─ openapi.json, GET /openapi.json, sash openapi
+    problems ── responses and their pages ──────────┤
+    examples ── recorded answers of the service ────┘
 
 The framework's own generator is off: its unions have no discriminator, and its errors are not ours.
 """

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from litestar.handlers import HTTPRouteHandler
@@ -14,9 +14,9 @@ from service.api.openapi.components import Json, components, plain, schema_of, u
 from service.api.openapi.faults import problem_responses, problem_schemas, response_name
 from service.api.openapi.links import all_links, links_of
 from service.api.openapi.operation import Operation, operation_of
-from service.api.openapi.parameters import all_parameters, answer_headers, parameter_ref, path_parameters
-from service.api.openapi.shapes import WINDOWS
+from service.api.openapi.parameters import HEADERS, all_parameters, parameter_ref, path_parameters
 from service.api.ring import FIGURES_PATHS, is_open
+from service.api.schemas import WINDOWS
 from service.problems import Pointer
 
 _DESCRIPTION: Final = """Holds chat conversations, counts their tokens once, and hands back the window of messages that \
@@ -42,6 +42,10 @@ _UNCHANGED: Final = "Nothing has changed since the state that If-None-Match name
 @lru_cache(maxsize=4)
 def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
     """The document of ``handlers``, as indented JSON with a line's end. Raises KeyError for an undeclared handler."""
+    routes = [Route(handler) for handler in handlers]
+    paths: dict[str, Json] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = route.operation()
     content: Json = {
         "openapi": "3.1.0",
         "info": {
@@ -54,40 +58,15 @@ def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
         "servers": [{"url": "/", "description": "This server."}],
         "security": [{"apiKey": []}],
         "tags": [{"name": name, "description": description} for name, description in _TAGS.items()],
-        "paths": _paths(handlers),
-        "components": _components(handlers),
+        "paths": paths,
+        "components": _components(routes),
     }
-    _drop_unused(content)
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
-
-
-def _drop_unused(content: Json) -> None:
-    """Drop components that nothing refers to, such as a problem that no operation answers with."""
-    while True:
-        used = set(re.findall(rb'"#/components/(\w+)/([^"]+)"', msgspec.json.encode(content)))
-        unused = [
-            (kind, name)
-            for kind, each in content["components"].items()
-            for name in each
-            if kind != "securitySchemes" and (kind.encode(), name.encode()) not in used
-        ]
-        if not unused:
-            return
-        for kind, name in unused:
-            del content["components"][kind][name]
 
 
 def openapi_path(path: str) -> str:
     """The framework's path as a template of OpenAPI: ``{seq:str}`` is ``{seq}``."""
     return re.sub(r"\{(\w+):\w+\}", r"{\1}", path)
-
-
-def _paths(handlers: Sequence[HTTPRouteHandler]) -> Json:
-    paths: dict[str, Json] = {}
-    for handler in handlers:
-        route = Route(handler)
-        paths.setdefault(route.path, {})[route.method.lower()] = route.documented()
-    return paths
 
 
 class Route:
@@ -108,7 +87,7 @@ class Route:
         self.unchanged = self.reads and self.of_conversations
         self.conditional_write = self.writes and "{conversation_id}" in self.path
 
-    def documented(self) -> Json:
+    def operation(self) -> Json:
         """The operation as the document has it."""
         declared, identity = self.declared, str(self.handler.operation_id)
         operation: Json = {
@@ -124,10 +103,10 @@ class Route:
         if parameters := [parameter_ref(name) for name in self._parameters()]:
             operation["parameters"] = parameters
         if declared.takes:
-            media = {"schema": schema_of(declared.takes)[0], "example": examples.body_of(identity)}
+            media = {"schema": schema_of(declared.takes)[0], "example": examples.example_of(identity).body}
             operation["requestBody"] = {"required": True, "content": dict.fromkeys(declared.takes_types, media)}
         good = {str(status): self._answer(status) for status in self._good()}
-        bad = {str(s): {"$ref": f"#/components/responses/{response_name(s)}"} for s in sorted(self._errors())}
+        bad = {str(s): {"$ref": f"#/components/responses/{response_name(s)}"} for s in sorted(self.errors())}
         return operation | {"responses": good | bad}
 
     def _parameters(self) -> Iterator[str]:
@@ -150,11 +129,12 @@ class Route:
         headers = dict(self._headers(status))
         if status == 304 or declared.gives is None:
             return {"description": _UNCHANGED if status == 304 else "Done.", "headers": headers}
-        (schema, said), example = schema_of(declared.gives), examples.answer_of(str(self.handler.operation_id), status)
+        schema, said = schema_of(declared.gives)
+        example = examples.example_of(str(self.handler.operation_id), status).answer
         if declared.also and declared.also[0] == status:
             said = declared.also[1]
         answer: Json = {"description": said or f"{declared.summary}.", "headers": headers}
-        if links := dict(links_of(schema.get("$ref", "").rpartition("/")[2])):
+        if links := links_of(schema.get("$ref", "").rpartition("/")[2]):
             answer["links"] = links
         media: Json = {name: {"schema": schema, "example": example} for name in declared.gives_types}
         if "$ref" in schema and "text/html" in media:
@@ -173,7 +153,7 @@ class Route:
             names["Idempotency-Replayed"] = "Replayed"
         return ((name, {"$ref": f"#/components/headers/{names[name]}"}) for name in sorted(names))
 
-    def _errors(self) -> set[int]:
+    def errors(self) -> set[int]:
         """Every status that the operation may answer with when something is wrong."""
         found = {421, 500, 503, *self.declared.errors}
         if self.path in FIGURES_PATHS:
@@ -193,15 +173,14 @@ class Route:
         return found
 
 
-def _components(handlers: Sequence[HTTPRouteHandler]) -> Json:
-    operations = [operation_of(handler) for handler in handlers]
-    summaries = {str(handler.operation_id): operation_of(handler).summary for handler in handlers}
-    types: list[Any] = [Pointer, *WINDOWS.values()]
-    types += [each for operation in operations for each in (operation.takes, operation.gives) if each]
-    schemas = components(types)
-    parameters = all_parameters({each.query: None for each in operations if each.query}, schemas)
+def _components(routes: Sequence[Route]) -> Json:
+    declared = [route.declared for route in routes]
+    statuses = {status for route in routes for status in route.errors()}
+    types = [each for operation in declared for each in (operation.takes, operation.gives) if each]
+    schemas = components([Pointer, *WINDOWS.values(), *types])
+    parameters = all_parameters({each.query: None for each in declared if each.query}, schemas)
     names = {value: window.__name__ for value, window in WINDOWS.items()}
-    schemas |= problem_schemas()
+    schemas |= problem_schemas(statuses)
     schemas["Window"] = union("format", names, "A window, by the form of its request.")
     return {
         "securitySchemes": {
@@ -209,8 +188,8 @@ def _components(handlers: Sequence[HTTPRouteHandler]) -> Json:
             for name, description in _SCHEMES.items()
         },
         "parameters": parameters,
-        "headers": answer_headers(),
-        "responses": problem_responses(),
-        "links": all_links(summaries),
+        "headers": HEADERS,
+        "responses": problem_responses(statuses),
+        "links": all_links({str(route.handler.operation_id): route.declared.summary for route in routes}),
         "schemas": dict(sorted(schemas.items())),
     }

@@ -5,7 +5,6 @@ their order and compares, and ``RECORD=1 python -m pytest tests/api/test_openapi
 changed. A line without a ``request`` is an example that was made up.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
@@ -31,15 +30,6 @@ def told() -> tuple[Example, ...]:
     return tuple(msgspec.json.decode(line, type=Example) for line in FILE.read_bytes().splitlines())
 
 
-def body_of(operation: str) -> Any:
-    """The example of an operation's body. Raises StopIteration where there is none."""
-    return next(_of(operation)).body
-
-
-def answer_of(operation: str, status: int) -> Any:
-    """The example of an answer. Raises StopIteration where there is none."""
-    return next(example.answer for example in _of(operation) if example.status == status)
-
-
-def _of(operation: str) -> Iterator[Example]:
-    return (example for example in told() if example.operation == operation)
+def example_of(operation: str, status: int | None = None) -> Example:
+    """The first example of an operation, or of its answer of a status. Raises StopIteration where there is none."""
+    return next(each for each in told() if each.operation == operation and status in (None, each.status))

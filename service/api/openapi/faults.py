@@ -10,20 +10,17 @@ from service.api.openapi.components import Json, components, plain, ref, union
 from service.problems import Problem, ProblemDocument, Unauthorized, problem_types
 
 
-def by_status() -> dict[int, list[type[Problem]]]:
-    """Problem types by status."""
-    found: dict[int, list[type[Problem]]] = {}
-    for kind in problem_types():
-        found.setdefault(kind.status, []).append(kind)
-    return found
+def by_status(statuses: set[int]) -> dict[int, list[type[Problem]]]:
+    """Problem types by status, of those that some operation answers with."""
+    return {status: [kind for kind in problem_types() if kind.status == status] for status in sorted(statuses)}
 
 
-def problem_schemas() -> dict[str, Json]:
+def problem_schemas(statuses: set[int]) -> dict[str, Json]:
     """A component for each problem type, and a union for each status that has several."""
     schemas: dict[str, Json] = {}
-    for kind in problem_types():
-        schemas |= _schemas(kind)
-    for status, kinds in by_status().items():
+    for status, kinds in by_status(statuses).items():
+        for kind in kinds:
+            schemas |= _schemas(kind)
         if len(kinds) > 1:
             names = {f"/problems/{kind.slug}": _name(kind) for kind in kinds}
             schemas[f"Problem{status}"] = union("type", names, f"A problem that is answered with {status}.")
@@ -64,9 +61,9 @@ def response_name(status: int) -> str:
     return HTTPStatus(status).phrase.title().replace(" ", "").replace("-", "")
 
 
-def problem_responses() -> dict[str, Json]:
-    """A response for each status that a problem has."""
-    return {response_name(status): _response(status, kinds) for status, kinds in by_status().items()}
+def problem_responses(statuses: set[int]) -> dict[str, Json]:
+    """A response for each status."""
+    return {response_name(status): _response(status, kinds) for status, kinds in by_status(statuses).items()}
 
 
 def _response(status: int, kinds: list[type[Problem]]) -> Json:

@@ -5,56 +5,34 @@ test the service in sequences that make sense: append, read what was appended, r
 body, though OpenAPI lets it: a common generator's parser takes nothing but a string there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from service.api.openapi.components import Json
 
-_CONVERSATION: Final = {"conversation_id": "$response.body#/id"}
+_ID: Final = {"conversation_id": "$response.body#/id"}
+_UNMOVED: Final = {**_ID, "If-Match": "$response.header.ETag"}
 _APPENDED: Final = {"conversation_id": "$response.body#/conversation_id"}
 _ENTRY: Final = {**_APPENDED, "seq": "$response.body#/last_seq"}
+_FIRST: Final = {"conversation_id": "$response.body#/conversations/0/id"}
 _CURSOR: Final = {"cursor": "$response.body#/next_cursor"}
-
-LINKS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
-    "Conversation": {
-        "getConversation": _CONVERSATION,
-        "changeConversation": {**_CONVERSATION, "If-Match": "$response.header.ETag"},
-        "appendMessages": _CONVERSATION,
-        "listMessages": _CONVERSATION,
-        "getWindow": _CONVERSATION,
-        "exportConversation": _CONVERSATION,
-        "forkConversation": _CONVERSATION,
-        "deleteSummary": _CONVERSATION,
-        "deleteConversation": _CONVERSATION,
-        "listConversations": {"owner": "$response.body#/owner"},
-        "deleteOwner": {"owner_id": "$response.body#/owner"},
-    },
-    "AppendedMessages": {
-        "getConversation": _APPENDED,
-        "getWindow": _APPENDED,
-        "appendMessages": _APPENDED,
-        "getMessage": _ENTRY,
-        "redactMessage": _ENTRY,
-        "rewindConversation": _APPENDED,
-        "putSummary": _APPENDED,
-        "forkConversation": _APPENDED,
-        "deleteConversation": _APPENDED,
-    },
-    "Window": {"reportUsage": _APPENDED},
-    "MessagePage": {
-        "listMessages": {
-            "conversation_id": "$request.path.conversation_id",
-            "order": "$request.query.order",
-            **_CURSOR,
-        },
-    },
-    "ConversationPage": {
-        "getConversation": {"conversation_id": "$response.body#/conversations/0/id"},
-        "listConversations": {"owner": "$request.query.owner", **_CURSOR},
-    },
-    "ModelList": {"getModel": {"model_id": "$response.body#/models/0/id"}},
-}
-"""By the answer's shape and the next operation: that operation's parameters, as runtime expressions."""
+_ORDER: Final = {"conversation_id": "$request.path.conversation_id", "order": "$request.query.order"}
+_LINKS: Final = (
+    ("Conversation", _ID, "getConversation appendMessages listMessages getWindow exportConversation"),
+    ("Conversation", _ID, "forkConversation deleteSummary deleteConversation"),
+    ("Conversation", _UNMOVED, "changeConversation"),
+    ("Conversation", {"owner": "$response.body#/owner"}, "listConversations"),
+    ("Conversation", {"owner_id": "$response.body#/owner"}, "deleteOwner"),
+    ("AppendedMessages", _APPENDED, "getConversation getWindow appendMessages rewindConversation putSummary"),
+    ("AppendedMessages", _APPENDED, "forkConversation deleteConversation"),
+    ("AppendedMessages", _ENTRY, "getMessage redactMessage"),
+    ("Window", _APPENDED, "reportUsage"),
+    ("MessagePage", _ORDER | _CURSOR, "listMessages"),
+    ("ConversationPage", _FIRST, "getConversation"),
+    ("ConversationPage", {"owner": "$request.query.owner"} | _CURSOR, "listConversations"),
+    ("ModelList", {"model_id": "$response.body#/models/0/id"}, "getModel"),
+)
+"""The answer's shape, parameters as runtime expressions, and the operations that can be asked next with them."""
 
 
 def all_links(summaries: Mapping[str, str]) -> Json:
@@ -62,15 +40,19 @@ def all_links(summaries: Mapping[str, str]) -> Json:
     return {
         f"{shape}.{operation}": {
             "operationId": operation,
-            "parameters": dict(parameters),
+            "parameters": parameters,
             "description": f"{summaries[operation]}.",
         }
-        for shape, links in LINKS.items()
-        for operation, parameters in links.items()
+        for shape, parameters, operations in _LINKS
+        for operation in operations.split()
     }
 
 
-def links_of(shape: str) -> Iterator[tuple[str, Json]]:
-    """The links of answers of a shape: the operation, and a reference."""
-    for operation in LINKS.get(shape, ()):
-        yield operation, {"$ref": f"#/components/links/{shape}.{operation}"}
+def links_of(shape: str) -> Json:
+    """References to the links of answers of a shape, by operation."""
+    return {
+        operation: {"$ref": f"#/components/links/{shape}.{operation}"}
+        for each, _, operations in _LINKS
+        if each == shape
+        for operation in operations.split()
+    }

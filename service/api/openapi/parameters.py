@@ -48,40 +48,23 @@ class Conditions(msgspec.Struct):
     ] = field(name="Idempotency-Key")
 
 
-class AnswerHeaders(msgspec.Struct):
-    """Headers of answers, by their components' names."""
-
-    etag: Annotated[
-        str,
-        Meta(
-            description="Names one state of a conversation, for If-Match and If-None-Match. Opaque: send it back as is.",
-            examples=[_TAG],
-        ),
-    ] = field(name="ETag")
-    location: Annotated[str, Meta(description="Where it is.", examples=["/conversations/c-1"])] = field(name="Location")
-    link: Annotated[
-        str, Meta(description='The next page, while there is one: `<…>; rel="next"` (RFC 8288).', examples=[_NEXT])
-    ] = field(name="Link")
-    retry_after: Annotated[int, Meta(description="Try again after so many seconds.", examples=[1])] = field(
-        name="RetryAfter"
-    )
-    request_id: Annotated[str, Meta(description="The request's id, as the log has it.")] = field(name="RequestId")
-    replayed: Annotated[
-        str,
-        Meta(
-            description="`true` when this is the answer of an earlier request under the same Idempotency-Key.",
-            examples=["true"],
-        ),
-    ] = field(name="Replayed")
-    authenticate: Annotated[str, Meta(description="How to say who you are.", examples=["Bearer"])] = field(
-        name="Authenticate"
-    )
+def _header(description: str, example: str | int) -> Json:
+    kind = "integer" if isinstance(example, int) else "string"
+    return {"description": description, "schema": {"type": kind}, "example": example}
 
 
-def answer_headers() -> Json:
-    """Every header of an answer, by its component's name."""
-    fields, _ = query_fields(AnswerHeaders, {})
-    return {name: _described(schema) for name, schema in fields.items()}
+HEADERS: Final = {
+    "ETag": _header(
+        "Names one state of a conversation, for If-Match and If-None-Match. Opaque: send it back as it came.", _TAG
+    ),
+    "Location": _header("Where it is.", "/conversations/c-1"),
+    "Link": _header('The next page, while there is one: `<…>; rel="next"` (RFC 8288).', _NEXT),
+    "RetryAfter": _header("Try again after so many seconds.", 1),
+    "RequestId": _header("The request's id, as the log has it.", "01980e1c-5d8a-7c31-9f5e-2b7a4c6d8e0f"),
+    "Replayed": _header("`true` when this is the answer of an earlier request under the same Idempotency-Key.", "true"),
+    "Authenticate": _header("How to say who you are.", "Bearer"),
+}
+"""Headers of answers, by their components' names."""
 
 
 def all_parameters(queries: Iterable[type[msgspec.Struct]], named: dict[str, Json]) -> Json:
