@@ -254,6 +254,18 @@ def test_a_conversation_flows_in(browser: Browser, keyed: Served):
 
 
 @browsed
+def test_an_unchanged_window_is_not_sent_again(browser: Browser, keyed: Served):
+    """The page asks every few seconds, and is told 304 until something has changed."""
+    open_conversation(browser, keyed)
+    browser.open(f"{keyed.url}/dashboard#conversation?id=visitor-1&model=gpt-4o-mini")
+    browser.wait(DECODED)
+    browser.run("""const ask = fetch; window.said = [];
+        window.fetch = async (...all) => { const answer = await ask(...all); said.push(answer.status); return answer; }""")
+    browser.wait("said.includes(304)")
+    assert browser.run("return said.filter((status) => status !== 304).length") == 0
+
+
+@browsed
 def test_the_newest_message_is_followed_until_another_is_chosen(browser: Browser, keyed: Served):
     """As turns come, the message below is the newest; one that was chosen stays, and so does the focus."""
     feed(keyed.url, "visitor-2", 2, headers={"Authorization": "Bearer k1"})

@@ -60,7 +60,8 @@ const KEYS = {
 const keyOf = (name) => sessionStorage.getItem(KEYS[name].stored);
 const SILENCE = { title: "Sash does not answer", detail: "Nothing came back: it is stopped, or the way to it is cut." };
 
-/** Asks the service, with the key of the view. A refused key opens the dialog; a problem is thrown with its document. */
+/** Asks the service, with the key of the view. A refused key opens the dialog; a problem is thrown with its document.
+ * The answer comes with its `etag`; null says that what was asked for has not changed. */
 const api = {
   view: "deployment",
   async get(path, headers = {}) {
@@ -73,7 +74,7 @@ const api = {
     const body = await response.json().catch(() => ({ title: response.statusText, detail: "The answer is not JSON.", status: response.status }));
     if (response.status === 401) Object.assign(body, { title: "A key is needed", detail: `The button “${KEYS[view].name}” above takes one.` });
     if (!response.ok) throw Object.assign(new Error(body.detail), { problem: body });
-    return body;
+    return Object.assign(body, { etag: response.headers.get("ETag") });
   },
 };
 

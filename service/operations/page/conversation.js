@@ -58,7 +58,7 @@ async function look(whole) {
   found.asked = question;
   let window = null;
   try {
-    window = await api.get(question, same ? { "If-None-Match": `"${found.window.version}"` } : {});
+    window = await api.get(question, same ? { "If-None-Match": found.window.etag } : {});
   } catch (error) {
     if (found.asked === question && byId("seen")) { found.window = null; drawProblem(error); }
     return;
