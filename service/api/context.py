@@ -28,6 +28,8 @@ from service.windows.stored import Windows
 
 
 class Context(msgspec.Struct, frozen=True):
+    """What handlers work with: made once when the application starts, and never of one conversation."""
+
     settings: Settings
     client: Client
     conversations: Conversations

@@ -97,6 +97,7 @@ class Exchange(msgspec.Struct, eq=False):
     size_bytes: int = 0
 
     async def send(self, message: Message) -> None:
+        """Send a part of the answer, with the headers that every answer has."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = list(message.get("headers", ()))

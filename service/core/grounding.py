@@ -68,6 +68,7 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def truncated(self) -> bool:
+        """Whether documents were cut or left out."""
         return self.cut or self.kept < self.given
 
 

@@ -88,10 +88,12 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def pinned(self) -> bool:
+        """Whether the message is in every window."""
         return bool(self.flags & Flags.PINNED)
 
     @property
     def parallel(self) -> bool:
+        """Whether the message answers one of several calls."""
         return bool(self.flags & Flags.PARALLEL)
 
     @property

@@ -110,6 +110,7 @@ def _any_pinned(records: Records, end: int) -> bool:
 
 
 def unit_costs(units: Units, costs: list[int]) -> list[int]:
+    """The tokens of each unit: the sum over its messages."""
     if units.single:
         return costs
     sums = [0, *accumulate(costs)]

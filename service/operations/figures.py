@@ -40,11 +40,13 @@ class Histogram(msgspec.Struct):
             self.counts = [0] * (len(self.bounds) + 1)
 
     def observe(self, value: float) -> None:
+        """Count a value in its bucket."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
     @property
     def count(self) -> int:
+        """How many values were observed."""
         return sum(self.counts)
 
     def quantile(self, share: float) -> float | None:

@@ -27,6 +27,7 @@ class TraceContext(NamedTuple):
 
     @property
     def traceparent(self) -> str:
+        """The ``traceparent`` header of W3C Trace Context."""
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
 
@@ -105,6 +106,7 @@ class Recorded:
         self.context = TraceContext(f"{at.trace_id:032x}", f"{at.span_id:016x}", f"{int(at.trace_flags):02x}")
 
     def end(self, operation: str | None, status: int) -> None:
+        """End the span with the operation's name and the status of the answer."""
         self._span.update_name(operation or "none")
         self._span.set_attribute("http.response.status_code", status)
         if status >= _SERVER_ERROR:

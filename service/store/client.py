@@ -104,6 +104,7 @@ class Client:
         self._watch = asyncio.create_task(self._watch_deadlines())
 
     async def close(self) -> None:
+        """Close every connection. What waits for an answer fails."""
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)

@@ -43,6 +43,7 @@ class Cluster:
 
     @property
     def servers(self) -> list[Server]:
+        """The servers that are known now."""
         return list(self._servers.values())
 
     def find(self, slot: int) -> Server:
@@ -142,6 +143,7 @@ class Cluster:
         return server
 
     async def close(self, why: Exception) -> None:
+        """Close every connection; what waits for an answer fails with ``why``."""
         self._refreshing.cancel()
         await asyncio.gather(self._refreshing, return_exceptions=True)
         await asyncio.gather(*(server.close(why) for server in self._servers.values()))

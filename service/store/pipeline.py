@@ -45,13 +45,13 @@ class NoObserver:
     """Counts nothing."""
 
     def sent(self, commands: int) -> None:
-        pass
+        """Ignore it."""
 
     def answered(self, call: str, seconds: float, *, failed: bool) -> None:
-        pass
+        """Ignore it."""
 
     def reconnected(self) -> None:
-        pass
+        """Ignore it."""
 
 
 class Batch(msgspec.Struct, eq=False):
@@ -72,6 +72,7 @@ class Batch(msgspec.Struct, eq=False):
     error: Exception | None = None
 
     def fail(self, error: Exception) -> None:
+        """Fail whoever waits for it, unless that is over."""
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -147,6 +148,7 @@ class Pipeline(asyncio.Protocol):
         return self.guard.packed
 
     def data_received(self, data: bytes) -> None:
+        """Give each whole reply to the batch that waits for it."""
         reader, sent = self._reader, self.sent
         try:
             reader.feed(data)
@@ -186,16 +188,20 @@ class Pipeline(asyncio.Protocol):
         self._free()
 
     def pause_writing(self) -> None:
+        """The kernel takes no more: new commands wait."""
         self.full = True
 
     def resume_writing(self) -> None:
+        """The kernel takes more: commands that waited are sent."""
         self.full = False
         self._free()
 
     def eof_received(self) -> None:
+        """The server closed its side: all that waits fails."""
         self._end(ConnectionResetError("the server closed the connection"))
 
     def connection_lost(self, error: Exception | None) -> None:
+        """All that waits fails."""
         self._end(error or ConnectionResetError("the connection was closed"))
 
     def abort(self) -> None:

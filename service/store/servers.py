@@ -67,6 +67,7 @@ class Connection:
 
     @property
     def state(self) -> State:
+        """Whether it is down, has commands without an answer, or is idle."""
         return "down" if self.pipeline is None else "busy" if self.waiting else "idle"
 
     def flush_soon(self) -> None:
@@ -205,6 +206,7 @@ class Server:
         return found
 
     def expire(self, now: float) -> None:
+        """Fail what has waited too long at ``now``, in seconds of the loop's clock."""
         for connection in self.connections:
             connection.expire(now)
 
@@ -226,6 +228,7 @@ class Server:
                 connection.revise(found)
 
     async def close(self, why: Exception) -> None:
+        """Close every connection; what waits for an answer fails with ``why``."""
         if self._inspecting is not None:
             self._inspecting.cancel()
         await asyncio.gather(*(connection.close(why) for connection in self.connections))

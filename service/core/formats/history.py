@@ -31,9 +31,11 @@ class Refusals:
         self.errors: list[Pointer] = []
 
     def add(self, place: str, detail: str) -> None:
+        """Note what the format cannot carry, and where."""
         self.errors.append(Pointer(f"#/{place}", detail))
 
     def check(self) -> None:
+        """Raise FormatCannotCarry if anything was noted."""
         if self.errors:
             places = ", ".join(error.pointer for error in self.errors[:3]) + (", …" if len(self.errors) > 3 else "")
             raise FormatCannotCarry(f"The {self.format_name} format cannot carry {places}.", errors=self.errors)
@@ -87,6 +89,7 @@ class Said(msgspec.Struct, frozen=True):
 
     @property
     def is_system(self) -> bool:
+        """Whether it is an instruction: a system or a developer message."""
         return self.role in ("system", "developer")
 
 
