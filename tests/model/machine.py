@@ -287,8 +287,7 @@ class Machine(RuleBasedStateMachine):
         problems, excuses = self.world.problems(op), self.world.excuses(op)
         answer = self.ask(via, op.name[0], op.request(), if_match=op.if_match, idempotency_key=op.key)
         if op.key:
-            meant = self.world.talks.get(op.name)
-            self.world.kept.setdefault((op.name[0], op.key), Kept(op, life=meant.life if meant else 0))
+            self.world.try_under_key(op)
         if answer.ok:
             assert not problems, self._told(f"should be refused for {problems}", answer)
             self._done(via, op, answer)

@@ -240,12 +240,16 @@ def _json(method: str, path: str, body: Any) -> Request:
 
 @dataclass(frozen=True)
 class Kept:
-    """A request under an Idempotency-Key, its answer once it succeeded, and the life and edits of what it spoke of."""
+    """A request under an Idempotency-Key, its answer once it succeeded, and the life and edits of what it spoke of.
+
+    ``tried`` are the lives in which it was refused before.
+    """
 
     op: Op
     answer: Any = None
     life: int = 0
     edits: int = 0
+    tried: frozenset[int] = frozenset()
 
 
 class World:
@@ -309,7 +313,13 @@ class World:
         talk = self.talks.get(op.name)
         kept = self.kept.get((op.name[0], op.key))
         found = {"precondition-failed"} if op.kind == "append" and self._moved(op, talk) else set()
-        return found | ({"not-found"} if kept and kept.life and (talk is None or kept.life != talk.life) else set())
+        return found | ({"not-found"} if kept and kept.tried - {talk.life if talk else 0} else set())
+
+    def try_under_key(self, op: Op) -> None:
+        """Note that a request came under its key, before it is known whether it succeeds."""
+        talk, known = self.talks.get(op.name), self.kept.get((op.name[0], op.key))
+        tried = (known.tried if known else frozenset()) | ({talk.life} if talk else frozenset())
+        self.kept[op.name[0], op.key] = Kept(op, tried=tried)
 
     @staticmethod
     def _moved(op: Op, talk: Talk | None) -> bool:
