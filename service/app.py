@@ -2,9 +2,9 @@
 
 ::
 
-    request ─ Ring ─ Litestar ─ handler ─┬─ core    (pure: counts, windows, formats)
-              key, id, deadline,         └─ store   (Conversations ─ Client ─ Redis or Valkey)
-              log line
+    request ─ Ring ─┬─ Direct ─── window, append ─┬─ core    (pure: counts, windows, formats)
+      id, key,      └─ Litestar ─ all others ─────┴─ store   (Conversations ─ Client ─ Redis or Valkey)
+      deadline, log line
 """
 
 import os
@@ -35,6 +35,7 @@ from service.api import (
 from service.api.asgi import App
 from service.api.browsers import Cors, loopback_hosts
 from service.api.context import Context
+from service.api.direct import Direct
 from service.api.idempotency import Idempotent
 from service.api.keys import Callers
 from service.api.paths import Paths
@@ -153,7 +154,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     )
     app, paths = cast("App", framework), Paths(ROUTES)
     return Ring(
-        app,
+        Direct(framework, app, (messages.append_messages, window.get_window)),
         once=Idempotent(
             app,
             claims,

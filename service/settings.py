@@ -186,11 +186,15 @@ class Variable(msgspec.Struct, frozen=True):
     ``@file``, the path of a file that holds it.
     """
 
-    name: str
     field: str
     parse: Callable[[str], Any]
     meaning: str
     secret: bool = False
+
+    @property
+    def name(self) -> str:
+        """``SASH_`` and the field in capitals."""
+        return f"SASH_{self.field.upper()}"
 
     def value(self, given: str, read_text: Callable[[Path], str]) -> Any:
         """What ``given`` means; ValueError with the whole line to show when it means nothing."""
@@ -241,10 +245,6 @@ def _flag(value: str) -> bool:
     return _FLAGS[value.lower()]
 
 
-def _text(value: str) -> str:
-    return value
-
-
 def _host(value: str) -> str:
     if not _HOST.fullmatch(value) and not _is_address(value):
         raise ValueError("an address such as 127.0.0.1, 0.0.0.0 or ::, without port and brackets")
@@ -293,10 +293,14 @@ def _is_redis_url(scheme: str, rest: str) -> bool:
     )
 
 
-def _api_keys(value: str) -> tuple[ApiKey, ...]:
-    """Pairs ``tenant:key`` with commas or line ends between; in a file, lines that begin with # are remarks."""
+def _listed(value: str) -> list[str]:
+    """What stands between commas or line ends; in a file, lines that begin with # are remarks."""
     lines = [line for line in value.splitlines() if not line.lstrip().startswith("#")]
-    pairs = [pair.strip() for line in lines for pair in line.split(",") if pair.strip()]
+    return [each.strip() for line in lines for each in line.split(",") if each.strip()]
+
+
+def _api_keys(value: str) -> tuple[ApiKey, ...]:
+    pairs = _listed(value)
     keys: dict[str, ApiKey] = {}
     for place, pair in enumerate(pairs, 1):
         tenant, _, key = pair.partition(":")
@@ -326,10 +330,7 @@ def _origins(value: str) -> tuple[str, ...]:
 
 
 def _encryption_keyring(value: str) -> tuple[bytes, ...]:
-    """Keys with commas or line ends between; in a file, lines that begin with # are remarks."""
-    lines = [line for line in value.splitlines() if not line.lstrip().startswith("#")]
-    given = [key.strip() for line in lines for key in line.split(",") if key.strip()]
-    keys = [_encryption_key(key) for key in given]
+    keys = [_encryption_key(key) for key in _listed(value)]
     for place, key in enumerate(keys, 1):
         if len(key) != 32:
             which = f"; key {place} of {len(keys)} is not one" if len(keys) > 1 else ""
@@ -348,10 +349,6 @@ def _encryption_key(value: str) -> bytes:
         return base64.b64decode(value.translate({45: 43, 95: 47}), validate=True)
     except (ValueError, binascii.Error):
         return b""
-
-
-def _path(value: str) -> Path:
-    return Path(value)
 
 
 def _injected(name: str, value: str) -> bool:
@@ -395,72 +392,54 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
         yield line, {"summarizer_url", "summarizer_model", "summarizer_key"}
 
 
+_LEVEL = _choice("debug", "info", "warning", "error", "critical")
 VARIABLES = (
-    Variable("SASH_HOST", "host", _host, "address to listen on"),
-    Variable("SASH_PORT", "port", _integer(0, 65535), "port to listen on; 0 for a free one"),
-    Variable("SASH_WORKERS", "workers", _integer(1, 256), "server processes"),
-    Variable("SASH_HTTP2", "http2", _flag, "1 to speak HTTP/2 too, behind a proxy that clients cannot go round"),
-    Variable("SASH_DATA_DIR", "data_dir", _path, "where the embedded store keeps its data"),
-    Variable("SASH_REDIS_URL", "redis_url", _redis_url, "a Redis or Valkey to use in place of the embedded store"),
-    Variable("SASH_API_KEYS", "api_keys", _api_keys, "tenant:key pairs with commas between, or @file", secret=True),
-    Variable("SASH_REQUIRE_KEYS", "require_keys", _flag, "1 to ask for a key everywhere, of those that sash keys made"),
-    Variable("SASH_ALLOW_ANONYMOUS", "allow_anonymous", _flag, "1 to listen beyond this machine without keys"),
+    Variable("host", _host, "address to listen on"),
+    Variable("port", _integer(0, 65535), "port to listen on; 0 for a free one"),
+    Variable("workers", _integer(1, 256), "server processes"),
+    Variable("http2", _flag, "1 to speak HTTP/2 too, behind a proxy that clients cannot go round"),
+    Variable("data_dir", Path, "where the embedded store keeps its data"),
+    Variable("redis_url", _redis_url, "a Redis or Valkey to use in place of the embedded store"),
+    Variable("api_keys", _api_keys, "tenant:key pairs with commas between, or @file", secret=True),
+    Variable("require_keys", _flag, "1 to ask for a key everywhere, of those that sash keys made"),
+    Variable("allow_anonymous", _flag, "1 to listen beyond this machine without keys"),
     Variable(
-        "SASH_METRICS_KEY",
-        "metrics_key",
-        _metrics_key,
-        "opens /metrics and /stats, which no tenant's key does; or @file",
-        secret=True,
+        "metrics_key", _metrics_key, "opens /metrics and /stats, which no tenant's key does; or @file", secret=True
     ),
-    Variable("SASH_CORS_ORIGINS", "cors_origins", _origins, "origins whose pages may ask, with commas between; or *"),
+    Variable("cors_origins", _origins, "origins whose pages may ask, with commas between; or *"),
     Variable(
-        "SASH_RETENTION_SECONDS",
         "retention_seconds",
         _integer(1, _TEN_YEARS_SECONDS),
         "how long a conversation is kept after its last change; unset, for ever",
     ),
     Variable(
-        "SASH_DURABILITY",
         "durability",
         _choice("fast", "durable", "replicated", "assume"),
         "when an append is acknowledged: in memory, on disk, or on a replica; assume: on disk, unseen",
     ),
-    Variable("SASH_MAX_BODY_BYTES", "max_body_bytes", _integer(1024, 256 * 1024 * 1024), "largest request body"),
+    Variable("max_body_bytes", _integer(1024, 256 * 1024 * 1024), "largest request body"),
+    Variable("max_import_bytes", _integer(1024, 1024**4), "largest import, which is never in memory"),
+    Variable("max_entries", _integer(1, 10_000), "most entries in one append"),
+    Variable("log_format", _choice("json", "console"), "json, or console for people"),
+    Variable("log_level", _LEVEL, "the least level that is logged"),
     Variable(
-        "SASH_MAX_IMPORT_BYTES", "max_import_bytes", _integer(1024, 1024**4), "largest import, which is never in memory"
-    ),
-    Variable("SASH_MAX_ENTRIES", "max_entries", _integer(1, 10_000), "most entries in one append"),
-    Variable("SASH_LOG_FORMAT", "log_format", _choice("json", "console"), "json, or console for people"),
-    Variable(
-        "SASH_LOG_LEVEL",
-        "log_level",
-        _choice("debug", "info", "warning", "error", "critical"),
-        "the least level that is logged",
-    ),
-    Variable(
-        "SASH_LIBRARY_LOG_LEVEL",
         "library_log_level",
-        _choice("debug", "info", "warning", "error", "critical"),
+        _LEVEL,
         "the least level of what libraries log, where SASH_LOG_LEVEL lets it through; below warning it names addresses",
     ),
-    Variable("SASH_MODELS_FILE", "models_file", _path, "models of your own, added to those that are built in"),
+    Variable("models_file", Path, "models of your own, added to those that are built in"),
+    Variable("request_timeout_seconds", _number(0.1, 600), "longest a request may last"),
+    Variable("store_timeout_seconds", _number(0.05, 600), "longest wait for the store"),
+    Variable("store_connections", _integer(1, 1024), "connections to the store, a process"),
+    Variable("summarizer_url", _http_url, "chat completions endpoint that writes summaries"),
+    Variable("summarizer_key", str, "its API key, or @file", secret=True),
+    Variable("summarizer_model", str, "its model"),
+    Variable("summarizer_prompt", str, "what it is asked, or @file", secret=True),
     Variable(
-        "SASH_REQUEST_TIMEOUT_SECONDS", "request_timeout_seconds", _number(0.1, 600), "longest a request may last"
-    ),
-    Variable("SASH_STORE_TIMEOUT_SECONDS", "store_timeout_seconds", _number(0.05, 600), "longest wait for the store"),
-    Variable("SASH_STORE_CONNECTIONS", "store_connections", _integer(1, 1024), "connections to the store, a process"),
-    Variable("SASH_SUMMARIZER_URL", "summarizer_url", _http_url, "chat completions endpoint that writes summaries"),
-    Variable("SASH_SUMMARIZER_KEY", "summarizer_key", _text, "its API key, or @file", secret=True),
-    Variable("SASH_SUMMARIZER_MODEL", "summarizer_model", _text, "its model"),
-    Variable("SASH_SUMMARIZER_PROMPT", "summarizer_prompt", _text, "what it is asked, or @file", secret=True),
-    Variable(
-        "SASH_ENCRYPTION_KEY",
         "encryption_key",
         _encryption_keyring,
         "encrypts what people wrote at rest: a key, or several, of which the first wraps; or @file",
         secret=True,
     ),
-    Variable(
-        "SASH_RATE_LIMIT", "rate_limit", _number(0.01, 1_000_000), "requests a second for each tenant; unset, any"
-    ),
+    Variable("rate_limit", _number(0.01, 1_000_000), "requests a second for each tenant; unset, any"),
 )

@@ -20,6 +20,7 @@ import time
 from contextvars import Context
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
@@ -44,7 +45,6 @@ from service.problems import (
     RequestTimeout,
     StoreUnavailable,
 )
-from service.store.entries import new_id
 from service.store.limits import RateLimits
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
@@ -207,7 +207,7 @@ class Ring:
         self._ends_on_sigterm = ends_on_sigterm
         self._latest = -math.inf
         self._numbers = count()
-        self._rest_of_ids = new_id()[18:]
+        self._rest_of_ids = str(uuid4())[18:]
         self.timeout_seconds = timeout_seconds
         self.drain = Drain(self.idle_seconds)
         self.making = Making()

@@ -61,6 +61,7 @@ _SETTINGS = {
     "no-appendfsync-on-rewrite": "no",  # yes would stop syncing for as long as a rewrite lasts
     "aof-load-truncated": "yes",  # a crash may cut the last, unacknowledged write
     "aof-use-rdb-preamble": "yes",
+    "list-compress-depth": "8",  # of a long list all but 64 KB at either end, so usual windows do not notice
     "maxmemory-policy": "noeviction",  # a full store says so; it never forgets in silence
     "slowlog-log-slower-than": "-1",  # it keeps arguments, which are people's messages, past their erasure
 }

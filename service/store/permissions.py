@@ -18,52 +18,17 @@ _KEY = "sash:{permissions}:key"
 _OTHER = "sash:{permissions}:other"
 _UNTAGGED = "sash:layout"  # a key without a hash tag
 
-NEEDED: tuple[tuple[str, ...], ...] = (
-    ("EVAL", "return 1", "1", _KEY),
-    ("EVALSHA", "0" * 40, "1", _KEY),
-    ("SCRIPT", "LOAD", "return 1"),
-    ("INFO", "server"),
-    ("TIME",),
-    ("APPEND", _KEY, ""),
-    ("EXISTS", _KEY),
-    ("GET", _UNTAGGED),
-    ("GETRANGE", _KEY, "0", "1"),
-    ("HDEL", _KEY, "field"),
-    ("HEXISTS", _KEY, "field"),
-    ("HGET", _KEY, "field"),
-    ("HGETALL", _KEY),
-    ("HINCRBY", _KEY, "field", "1"),
-    ("HKEYS", _KEY),
-    ("HLEN", _KEY),
-    ("HMGET", _KEY, "field"),
-    ("HRANDFIELD", _KEY, "4", "WITHVALUES"),
-    ("HSCAN", _KEY, "0"),
-    ("HSET", _KEY, "field", ""),
-    ("HSETNX", _KEY, "field", ""),
-    ("LINDEX", _KEY, "0"),
-    ("LLEN", _KEY),
-    ("LPUSH", _KEY, ""),
-    ("LRANGE", _KEY, "0", "1"),
-    ("LSET", _KEY, "0", ""),
-    ("LTRIM", _KEY, "0", "1"),
-    ("PERSIST", _KEY),
-    ("PEXPIRE", _KEY, "1"),
-    ("PEXPIRETIME", _KEY),
-    ("PTTL", _KEY),
-    ("RENAME", _KEY, _OTHER),
-    ("RPUSH", _KEY, ""),
-    ("SADD", _KEY, ""),
-    ("SET", _UNTAGGED, "", "NX"),
-    ("SETRANGE", _KEY, "0", ""),
-    ("SMEMBERS", _KEY),
-    ("SREM", _KEY, ""),
-    ("STRLEN", _KEY),
-    ("UNLINK", _KEY),
-    ("ZADD", _KEY, "1", ""),
-    ("ZRANGE", _KEY, "0", "1"),
-    ("ZREM", _KEY, ""),
-    ("ZSCORE", _KEY, ""),
-)
+_NEEDED = """
+EVAL source 1 KEY; EVALSHA sha 1 KEY; SCRIPT LOAD source; INFO server; TIME; GET UNTAGGED; SET UNTAGGED value NX
+APPEND KEY value; GETRANGE KEY 0 1; SETRANGE KEY 0 value; STRLEN KEY; HDEL KEY field; HEXISTS KEY field; HGET KEY field
+HGETALL KEY; HINCRBY KEY field 1; HKEYS KEY; HLEN KEY; HMGET KEY field; HRANDFIELD KEY 4 WITHVALUES; HSCAN KEY 0
+HSET KEY field value; HSETNX KEY field value; LINDEX KEY 0; LLEN KEY; LPUSH KEY value; LRANGE KEY 0 1; LSET KEY 0 value
+LTRIM KEY 0 1; RPUSH KEY value; SADD KEY member; SMEMBERS KEY; SREM KEY member; ZADD KEY 1 member; ZRANGE KEY 0 1
+ZREM KEY member; ZSCORE KEY member; EXISTS KEY; PERSIST KEY; PEXPIRE KEY 1; PEXPIRETIME KEY; PTTL KEY
+RENAME KEY OTHER; UNLINK KEY
+"""
+_NAMES = {"KEY": _KEY, "OTHER": _OTHER, "UNTAGGED": _UNTAGGED}
+NEEDED = tuple(tuple(_NAMES.get(word, word) for word in words.split()) for words in re.split("; |\n", _NEEDED.strip()))
 """What every deployment needs: each command as the service sends it, on a key like its own."""
 
 SOMETIMES: tuple[tuple[str, ...], ...] = (("WAIT", "1", "1"), ("WAITAOF", "1", "0", "1"))

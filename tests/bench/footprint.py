@@ -16,14 +16,15 @@ import redis
 import uvloop
 
 from service.store.embedded import EmbeddedStore
+from tests.bench import memory
+from tests.bench.data_run import load_conversations
 from tests.bench.figures import Figure
 from tests.bench.load import load, request
-from tests.bench.rig import Server, body_of, fill, messages_of, serving, wait_until_ready
+from tests.bench.rig import BATCH, Server, answer_of, body_of, fill, messages_of, serving, wait_until_ready
 from tests.store.servers import free_port
 
 ROUNDS = 3
 _WINDOW = "/conversations/c32/window?model=gpt-4o-mini"
-_STORED, _STORED_SIZE = 5_000, 365
 
 
 class Bench(NamedTuple):
@@ -56,12 +57,18 @@ def _reads(store: redis.Redis) -> int:
 
 
 async def stored_bytes(bench: Bench) -> list[Figure]:
-    """MEMORY USAGE of every key of a conversation, for each byte of its messages."""
-    await fill(bench.server.port, "size", _STORED, _STORED_SIZE)
-    bodies = sum(len(msgspec.json.encode(each)) for each in messages_of(_STORED, _STORED_SIZE))
-    used = sum(bench.store.memory_usage(key, samples=0) or 0 for key in bench.store.scan_iter("*/size}*", count=1_000))  # type: ignore[misc]
-    note = f"{bodies / _STORED:.0f} bytes a message"
-    return [Figure("stored bytes for each byte of message JSON", [used / bodies], most=1.5, note=note)]
+    """MEMORY USAGE of every key of a conversation, for each byte of its messages: a short and a long one."""
+    figures, text = [], memory.prose(load_conversations())
+    for count, most in ((20, 1.5), (5_000, 0.8)):
+        entries = memory.entries_of(count, text)
+        for first in range(0, count, BATCH):
+            body = msgspec.json.encode({"messages": entries[first : first + BATCH]})
+            answer_of(bench.server.port, f"/conversations/size-{count}/messages", body)
+        said = memory.said_bytes(entries)
+        value = memory.stored_bytes(bench.store, f"size-{count}") / said
+        name = f"stored bytes for each byte of message JSON, {count:,} messages"
+        figures.append(Figure(name, [value], most=most, note=f"{said / count:.0f} bytes a message"))
+    return figures
 
 
 async def two_workers(bench: Bench) -> list[Figure]:

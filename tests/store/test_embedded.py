@@ -336,9 +336,21 @@ def test_the_server_runs_with_our_settings(data_dir: Path, fsync: Literal["alway
         "slowlog-log-slower-than": "-1",
         "commandlog-request-larger-than": "-1",
         "list-max-listpack-size": "-2",
+        "list-compress-depth": "8",
     }
     with EmbeddedStore(data_dir, fsync=fsync) as store, client(store) as connection:
         assert expected == connection.config_get(*expected)
+
+
+def test_a_long_list_is_compressed(data_dir: Path):
+    """What people write takes half of its size, once it is older than what windows read."""
+    text = " ".join(path.read_text() for path in Path(__file__).parents[2].glob("*/**/README.md"))
+    pieces = [text[place % (len(text) - 400) :][:400] for place in range(0, 2_000 * 397, 397)]
+    with EmbeddedStore(data_dir) as store, client(store) as connection:
+        connection.rpush("log", *pieces)
+
+        assert connection.lrange("log", 0, -1) == pieces
+        assert connection.memory_usage("log", samples=0) < 0.75 * sum(map(len, pieces))
 
 
 def test_another_binary_may_be_named(data_dir: Path):

@@ -1,0 +1,147 @@
+"""What settings of the store's lists cost and save: ``python -m tests.bench.memory``. Prints a table of deploy/sizing.md.
+
+Bytes are MEMORY USAGE of every key of a conversation, for each byte of its messages' JSON (and documents, in the data set).
+Time is the processor time of the store's main thread for a call. The texts are those of the data set (``SASH_TEST_DATA``),
+or of the project's pages where it is absent: how well older messages are compressed depends on what they say.
+"""
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import redis
+import uvloop
+
+from service.api.asgi import App
+from service.store.embedded import EmbeddedStore
+from tests.bench.data_run import load_conversations
+from tests.bench.inprocess import ask, worker
+from tests.bench.rig import BATCH, ROOT, machine, markdown
+
+SETTINGS = ((-2, 0), (-2, 2), (-2, 4), (-2, 8), (-1, 8), (-4, 1))
+"""``list-max-listpack-size`` and ``list-compress-depth``; the first is what servers come with."""
+LENGTHS = (20, 1_000, 5_000)
+SIZE = 365
+"""Characters of a message, whose JSON then has 400 bytes or so."""
+WINDOWS = (32, 90, 300, 1_300)
+"""Newest messages: windows of 3,000, 8,000, 27,000 and 117,000 tokens."""
+ROUNDS, CALLS = 5, 100
+Entries = list[dict[str, Any]]
+
+
+class Found(NamedTuple):
+    """Of one setting: bytes a byte of each kind of conversation, and microseconds of the store of each call."""
+
+    stored: list[float]
+    taken_us: list[float]
+
+
+def prose(conversations: Iterable[dict[str, Any]]) -> str:
+    """What people write, in one piece."""
+    said = [entry["message"]["content"] for each in conversations for entry in each["entries"]]
+    text = " ".join(each for each in said if isinstance(each, str))
+    return text or " ".join(path.read_text("utf-8") for path in sorted(ROOT.glob("*/**/*.md")))
+
+
+def entries_of(count: int, text: str) -> Entries:
+    """Messages of a user and an assistant in turn, each another stretch of the text."""
+    starts = [place * SIZE % (len(text) - SIZE) for place in range(count)]
+    roles = ("user", "assistant")
+    contents = [text[start : start + SIZE] for start in starts]
+    return [{"message": {"role": roles[place % 2], "content": said}} for place, said in enumerate(contents)]
+
+
+async def fill(app: App, name: str, entries: Entries) -> None:
+    for first in range(0, len(entries), BATCH):
+        body = msgspec.json.encode({"messages": entries[first : first + BATCH]})
+        await ask(app, "POST", f"/conversations/{name}/messages", body)
+
+
+def stored_bytes(store: redis.Redis, name: str) -> int:
+    """What the store holds for a conversation, its keys' names included."""
+    keys = list(store.scan_iter(f"sash:{{default/{name}}}:*", count=10_000))
+    return sum(int(store.memory_usage(key, samples=0) or 0) for key in keys)  # type: ignore[arg-type]
+
+
+def said_bytes(entries: Entries) -> int:
+    """Bytes of the messages' JSON, and of their documents'."""
+    parts = chain.from_iterable((each["message"], each.get("grounding")) for each in entries)
+    return sum(len(msgspec.json.encode(part)) for part in parts if part)
+
+
+def taken_us(store: redis.Redis, call: Callable[[], object]) -> float:
+    """Median of several rounds: microseconds of the store's main thread for a call, less what the question itself takes."""
+    rounds = []
+    for _ in range(ROUNDS):
+        before = _main_thread_seconds(store)
+        for _ in range(CALLS):
+            call()
+        rounds.append((_main_thread_seconds(store) - before) / CALLS * 1e6)
+    return statistics.median(rounds)
+
+
+def _main_thread_seconds(store: redis.Redis) -> float:
+    found: dict[str, Any] = store.info("cpu")  # type: ignore[assignment]
+    return float(found["used_cpu_user_main_thread"]) + float(found["used_cpu_sys_main_thread"])
+
+
+async def measure(app: App, store: redis.Redis, setting: tuple[int, int], conversations: Entries) -> Found:
+    """Conversations made under a setting: their size, and what it takes to read the end of the longest, and to append."""
+    store.config_set("list-max-listpack-size", setting[0])
+    store.config_set("list-compress-depth", setting[1])
+    text, mark = prose(conversations), f"{setting[0]}-{setting[1]}".replace("-", "m")
+    kinds = [[entries_of(length, text)] for length in LENGTHS]
+    kinds.append([each["entries"] for each in conversations])
+    stored = []
+    for place, kind in enumerate(each for each in kinds if each):
+        names = [f"x{mark}-{place}-{number}" for number in range(len(kind))]
+        for name, entries in zip(names, kind, strict=True):
+            await fill(app, name, entries)
+        stored.append(sum(stored_bytes(store, name) for name in names) / sum(map(said_bytes, kind)))
+    log = f"sash:{{default/x{mark}-{len(LENGTHS) - 1}-0}}:log"
+    taken = [taken_us(store, lambda count=count: store.lrange(log, -count, -1)) for count in WINDOWS]  # type: ignore[misc]
+    body = msgspec.json.encode(entries_of(1, text)[0]["message"])
+    return Found(stored, [*taken, taken_us(store, lambda: store.rpush("bench:log", body))])
+
+
+async def run(url: str) -> tuple[list[tuple[str, ...]], str]:
+    conversations = load_conversations()
+    rows = []
+    with redis.Redis.from_url(url) as store:
+        async with worker(url) as app:
+            for setting in SETTINGS:
+                found = await measure(app, store, setting, conversations)
+                shown = [f"{each:.2f}" for each in found.stored] + [f"{each:,.0f}" for each in found.taken_us]
+                rows.append((f"`{setting[0]}`, `{setting[1]}`", *shown))
+        return rows, machine(store.info("server"))  # type: ignore[arg-type]
+
+
+@contextmanager
+def fast_store() -> Any:
+    """A store that does not wait for the disk, which is not what is measured here."""
+    os.environ["SASH_DURABILITY"] = "fast"
+    os.environ.pop("SASH_TEST_DATA", None)  # read by now, and no setting of the service
+    with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder), fsync="everysec") as store:
+        yield store
+
+
+def main() -> None:
+    with fast_store() as store:
+        rows, where = uvloop.run(run(store.url))
+    kinds = [f"{length:,} messages" for length in LENGTHS] + (["data set"] if len(rows[0]) > 9 else [])
+    calls = [f"newest {count:,}, µs" for count in WINDOWS]
+    print(markdown(("size, depth", *kinds, *calls, "RPUSH, µs"), rows))
+    print(
+        f"\n{where.replace('appendfsync always', 'appendfsync everysec')}. {time.strftime('%Y-%m-%d')}, {ROUNDS} rounds."
+    )
+
+
+if __name__ == "__main__":
+    main()
