@@ -7,7 +7,7 @@ import msgspec
 
 from service.core.counting import measure
 from service.core.messages import digest, encode_message
-from service.core.records import Flags, Record
+from service.core.records import GENERATION, Flags, Record
 
 REDACTED_TEXT = "[redacted]"
 """Stands where text was: some providers refuse an empty message."""
@@ -49,5 +49,6 @@ def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
         size=len(encoded),
         content_digest=digest([message["role"], message["content"]], 8),
         grounding=None,
+        generation=GENERATION,
     )
     return redacted, encoded

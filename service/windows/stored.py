@@ -157,7 +157,8 @@ def make_if_read(
     Raises WindowDoesNotFit, FormatCannotCarry.
     """
     documents = documents_of(asked.query, asked.parts, history, bodies, grounding)
-    window = build(history, asked.limits, asked.parts, asked.query, documents)
+    place = f"/conversations/{asked.conversation}/messages/"
+    window = build(history, asked.limits, asked.parts, asked.query, documents, place)
     if isinstance(window, NeedOlder) or not bodies.have(window.seqs):
         return window
     identity = (asked.conversation, asked.version)
@@ -165,7 +166,7 @@ def make_if_read(
 
 
 def build(
-    history: History, limits: Limits, parts: FixedParts, query: WindowQuery, documents: Documents
+    history: History, limits: Limits, parts: FixedParts, query: WindowQuery, documents: Documents, place: str = ""
 ) -> Window | NeedOlder:
     """The window that a query asks for, or NeedOlder. Raises WindowDoesNotFit, which says for which model."""
     try:
@@ -176,6 +177,7 @@ def build(
             fixed=parts.fixed,
             options=query,
             documents=documents,
+            place=place,
         )
     except WindowDoesNotFit as problem:
         problem.model = limits.model.id

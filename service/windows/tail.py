@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from service.core.records import Record, Records, StoredGrounding
 from service.core.render import Bodies
 from service.core.runs import runs
+from service.core.units import TOOL
 from service.core.view import History
 from service.store.messages import STEP_BYTES
 from service.store.reading import Reader
@@ -14,6 +15,8 @@ from service.store.replies import Tail
 
 _SHORT = 4000
 """Messages whose law takes some milliseconds: more are worth a thread."""
+_LARGE_BYTES = 65_536
+"""A tool result that may be cut, which takes some milliseconds."""
 
 
 class GrowingTail:
@@ -35,7 +38,8 @@ class GrowingTail:
     @property
     def is_short(self) -> bool:
         """Whether its window is made in place, as it takes a few milliseconds at most."""
-        return len(self.records.flags) <= _SHORT
+        records = self.records
+        return len(records.flags) <= _SHORT and not (TOOL in records.roles and max(records.sizes()) > _LARGE_BYTES)
 
     async def read_older(self, first_seq: int) -> None:
         """Put records from ``first_seq`` on before the tail."""
