@@ -16,7 +16,7 @@ from service.problems import WindowDoesNotFit
 
 
 class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a message is in the window, or is not; ``tokens`` is what is sent of it, without its documents.
+    """Why a message is in the window, or is not; ``tokens`` is what it costs there, without its documents.
 
     ``reasoning`` are tokens of reasoning that are among them, ``reasoning_left_out`` those that are not sent,
     ``trimmed`` those of a tool result that was cut.
@@ -58,6 +58,8 @@ def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int,
 
     def line(seq: int, why: str, *, is_kept: bool) -> Explained:
         cost = view.cost_of(seq) - view.reasoning.get(seq, 0)
+        if not is_kept and seq in view.edits:
+            cost += view.edits[seq].saved
         reasoning = sent.get(seq, 0) if is_kept else view.reasoning.get(seq, 0)
         role = ROLES[view.record(seq).measure.role]
         return Explained(seq, role, cost + reasoning, is_kept, _REASONS[why], reasoning, left.get(seq, 0))

@@ -24,9 +24,10 @@ _ATTEMPTS = 12
 
 class Edit(msgspec.Struct, frozen=True):
     """How a message is sent otherwise than it was stored: its result cut to ``limit`` tokens of the model (0: to the line
-    alone), or without its reasoning."""
+    alone), which is ``saved`` tokens less at least; or without its reasoning."""
 
     limit: int | None = None
+    saved: int = 0
     without_reasoning: bool = False
 
 

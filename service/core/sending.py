@@ -78,7 +78,8 @@ class Trimming(msgspec.Struct, frozen=True):
         if self.options.tool_result_overflow != "trim" or max(view.unit_costs, default=0) <= room:
             return view
         for index, cost in enumerate(view.unit_costs):
-            if cost > room and index not in view.units.broken:
+            is_pinned = view.always.get(index) not in (None, "newest")
+            if cost > room and not (is_pinned or index in view.units.broken):
                 results = [seq for seq in _members(view, index) if _is_result(view, seq)]
                 beside = cost - sum(map(view.cost_of, results))
                 view = self._shared(view, results, room // 2 - beside)
@@ -116,16 +117,19 @@ class Trimming(msgspec.Struct, frozen=True):
         whole = [self._most(view.record(seq), line) for seq, line in zip(results, lines, strict=True)]
         least = [min(cost, line) for cost, line in zip(whole, lines, strict=True)]
         costs = dict(zip(results, share(whole, least, room), strict=True))
-        changed = recosted(view, costs, {seq: Edit(limit=cost) for seq, cost in costs.items()})
-        uncut = {seq for seq, cost in costs.items() if cost == record_cost(view.record(seq), self.model)}
-        kept = {seq: edit for seq, edit in changed.edits.items() if seq not in uncut}
-        return msgspec.structs.replace(changed, edits=kept)
+        changed = recosted(view, costs, {seq: self._edit(view, seq, cost, cost) for seq, cost in costs.items()})
+        edits = {seq: edit for seq, edit in changed.edits.items() if edit.saved}
+        return msgspec.structs.replace(changed, edits=edits)
 
     def _cut(self, view: View, limits: Mapping[int, int]) -> View:
         """The view with results cut to their limits, or to the line where that is more; none becomes longer."""
         costs = {seq: max(limit, self._line(view.record(seq), seq)) for seq, limit in limits.items()}
         shorter = {seq: cost for seq, cost in costs.items() if cost < view.cost_of(seq)}
-        return recosted(view, shorter, {seq: Edit(limit=cost if limits[seq] else 0) for seq, cost in shorter.items()})
+        edits = {seq: self._edit(view, seq, cost if limits[seq] else 0, cost) for seq, cost in shorter.items()}
+        return recosted(view, shorter, edits)
+
+    def _edit(self, view: View, seq: int, limit: int, cost: int) -> Edit:
+        return Edit(limit=limit, saved=record_cost(view.record(seq), self.model) - cost)
 
     def _most(self, record: Record, line: int) -> int:
         """What a result costs at most: whole, or cut as the parameters say."""

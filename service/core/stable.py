@@ -136,7 +136,8 @@ def stable_cut(
     take, ``whole`` whether the spans are all of the history, ``asked`` the newest question when it lies before them.
     Before, when more of the history is needed to tell.
     """
-    needs, before_question = _greatest_needs(spans, room, asked)
+    gone = [0, *accumulate(span.cost for span in spans)]
+    needs, before_question = _greatest_needs(spans, gone, room, asked)
     need = needs[-1] if needs else 0
     line = end - sum(span.length for span in spans)
     if need <= 0 and whole:
@@ -144,17 +145,15 @@ def stable_cut(
     begins = line // block * block
     if not whole and (need <= 0 or need < before_question):
         return Before(begins)
-    gone, previous = [0, *accumulate(span.cost for span in spans)], None
+    previous, cut = None, len(spans)
     for index in _places(spans, line, step, block, whole=whole):
         if gone[index] >= need:
-            return (index, _since(needs, gone, previous or 0)) if previous is not None else Before(begins)
+            cut = index
+            break
         previous = index
-    return (len(spans), _since(needs, gone, previous)) if previous is not None else Before(begins)
-
-
-def _since(needs: Sequence[int], gone: Sequence[int], previous: int) -> int:
-    """The first span that needed more gone than lies before the ``previous`` place."""
-    return bisect_right(needs, gone[previous])
+    if previous is None or (gone[previous] < before_question and not whole):
+        return Before(begins)
+    return cut, bisect_right(needs, gone[previous])  # the first that needed more gone than lies before the place before
 
 
 def _places(spans: Sequence[Span], line: int, step: float, block: int, *, whole: bool) -> Iterator[int]:
@@ -173,26 +172,31 @@ def _places(spans: Sequence[Span], line: int, step: float, block: int, *, whole:
         line += span.length
 
 
-def _greatest_needs(spans: Sequence[Span], room: int, asked: Span | None) -> tuple[list[int], int]:
-    """How many tokens of ``spans`` must go, when each was the newest; and how many lie before any question that is known."""
-    total = need = unknown = thoughts = 0
+def _greatest_needs(spans: Sequence[Span], gone: Sequence[int], room: int, asked: Span | None) -> tuple[list[int], int]:
+    """How many tokens must go, when each of ``spans`` was the newest; and how many lie before any question that is known.
+
+    ``gone`` are the tokens before each span. A turn's reasoning counts while it is kept and the turn is the newest.
+    """
+    need = unknown = 0
     needs = []
-    start = 0
-    question = asked
-    outgrown = asked is not None
-    for span in spans:
+    question, outgrown = asked, asked is not None
+    first = turn = thoughts = 0  # the turn's first span that is kept, what it costs from there, and its reasoning
+    for index, span in enumerate(spans):
         if span.question:
-            question, start, outgrown, thoughts = span, total, False, 0
-        total += span.cost
+            question, outgrown, first, turn, thoughts = span, False, index, 0, 0
+        total = gone[index + 1]
+        turn += span.cost + span.reasoning
         thoughts += span.reasoning
-        besides = thoughts
         if question is None:
             unknown = total
+            need = max(need, min(total, total - room))
         else:
             documents = max(0, min(question.documents, room - question.cost))
             # A question that the window has outgrown stays in it all the same, before everything else that is kept.
-            outgrown = outgrown or total - start + documents + thoughts > room
-            besides += documents + (question.cost if outgrown else 0)
-        need = max(need, min(total, total + besides - room))
+            outgrown = outgrown or turn + documents > room
+            while outgrown and first <= index and turn > room - documents - question.cost:
+                turn -= spans[first].cost + spans[first].reasoning
+                first += 1
+            need = max(need, gone[first] if outgrown else min(total, total + thoughts + documents - room))
         needs.append(need)
     return needs, unknown

@@ -4,15 +4,15 @@ Providers add members, and clients add their own. A window sends them on, so the
 count is no longer exact.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from service.core.reasoning import MEMBERS
 from service.core.strings import Pair, text_tokens
 
-_MESSAGE: Final = frozenset({"role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id"})
-_ASSISTANT: Final = _MESSAGE | MEMBERS
 _PLAIN: Final = frozenset({"role", "content"})
+_MESSAGE: Final = _PLAIN | {"name", "refusal", "tool_calls", "function_call", "tool_call_id"}
+_ASSISTANT: Final = _MESSAGE | MEMBERS
 _CALL: Final = {
     "id": (),
     "type": (),
@@ -29,33 +29,38 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+class Unknown(NamedTuple):
+    """A member that no declaration names: the path to its object, ending in ``/`` if there is one, and what it is."""
+
+    path: str
+    name: str
+    value: Any
+
+
 def unpriced_tokens(message: Mapping[str, Any]) -> Pair:
     """Return the tokens of the strings that stand in no known member of a message."""
     if message.keys() <= _PLAIN and type(message["content"]) is str:  # as nearly always
         return 0, 0
-    return text_tokens(list(_unpriced(message)))
+    return text_tokens([{each.name: each.value} for each in unknown_members(message)])
 
 
-def _unpriced(message: Mapping[str, Any]) -> Iterator[Any]:
-    known = _ASSISTANT if message["role"] == "assistant" else _MESSAGE
-    yield from _others(message, known)
+def unknown_members(message: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Return the members of a message, its parts and its calls that no declaration names and that hold something."""
+    yield from _others("", message, _ASSISTANT if message["role"] == "assistant" else _MESSAGE)
     content = message.get("content")
-    for part in content if isinstance(content, list) else ():
+    for index, part in enumerate(content if isinstance(content, list) else ()):
         kind = str(part.get("type"))
-        yield from _others(part, {"type", kind})
-        if kind in _PARTS:
-            yield from _others(part.get(kind), _PARTS[kind])
-    for call in message.get("tool_calls") or ():
-        yield from _others(call, _CALL)
-        for name, inner in _CALL.items():
-            if inner:
-                yield from _others(call.get(name), inner)
-    yield from _others(message.get("function_call"), _CALL["function"])
+        yield from _others(f"content/{index}/", part, {"type", kind})
+        yield from _others(f"content/{index}/{kind}/", part.get(kind), _PARTS.get(kind, ()))
+    for index, call in enumerate(message.get("tool_calls") or ()):
+        yield from _others(f"tool_calls/{index}/", call, _CALL)
+        for name in ("function", "custom"):
+            yield from _others(f"tool_calls/{index}/{name}/", call.get(name), _CALL[name])
+    yield from _others("function_call/", message.get("function_call"), _CALL["function"])
 
 
-def _others(value: Any, known: Any) -> Iterator[Any]:
-    """Members of an object that are not ``known`` and hold something, each with its name."""
+def _others(path: str, value: Any, known: Collection[str]) -> Iterator[Unknown]:
     if isinstance(value, Mapping):
         for name, each in value.items():
             if name not in known and each not in (None, "", [], {}, False):
-                yield {name: each}
+                yield Unknown(path, name, each)
