@@ -26,6 +26,7 @@ _UPLOADED_FILE = 2_000
 _AUDIO_CHARACTERS = 400
 _FILE_CHARACTERS = 4
 _WIDEST = 1_000_000  # pixels; JSON numbers have no end, floats have
+_PLAIN_MEMBERS = 2  # role and content
 # Text is never counted twice once it is this long: a bound stands in for the second count, and errs high.
 _LONG = 65_536
 
@@ -72,8 +73,9 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         fields["images"] = images
     if estimated:
         fields["estimated"] = estimated
-    if (unpriced := unpriced_tokens(message)) != ZERO:
-        fields["unpriced"] = unpriced
+    if len(message) > _PLAIN_MEMBERS or type(message.get("content")) is not str:
+        unpriced = unpriced_tokens(message)
+        fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
     if role == ASSISTANT:
         if (reasoning := reasoning_of(message)) is not None:
             fields["reasoning"] = reasoning

@@ -108,6 +108,8 @@ class Trimming(msgspec.Struct, frozen=True):
             return view
         groups = [index for index in range(len(view.units)) if _is_group(view, index)]
         counted = [index for index in groups if view.seq(index) <= newest_seq]
+        if counted and newest_seq in _members(view, counted[-1]):
+            kept = max(kept, 1)  # the newest message is never cleared, and stays as it is while the cut stands
         old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
         return self._cut(view, {seq: 0 for index in old for seq in _members(view, index) if _is_result(view, seq)})
 

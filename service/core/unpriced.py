@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 from service.core.reasoning import MEMBERS
 from service.core.strings import Pair, text_tokens
 
-_PLAIN: Final = frozenset({"role", "content"})
-_MESSAGE: Final = _PLAIN | {"name", "refusal", "tool_calls", "function_call", "tool_call_id"}
+_MESSAGE: Final = frozenset({"role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id"})
 _ASSISTANT: Final = _MESSAGE | MEMBERS
 _CALL: Final = {
     "id": (),
@@ -39,8 +38,6 @@ class Unknown(NamedTuple):
 
 def unpriced_tokens(message: Mapping[str, Any]) -> Pair:
     """Return the tokens of the strings that stand in no known member of a message."""
-    if message.keys() <= _PLAIN and type(message["content"]) is str:  # as nearly always
-        return 0, 0
     return text_tokens([{each.name: each.value} for each in unknown_members(message)])
 
 

@@ -179,7 +179,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or (options.limit is not None and options.limit < history.length)
         or TOOL in records.roles
         or FUNCTION in records.roles
-        or any(True for _ in records.reasoned())
+        or (records.details and next(records.reasoned(), None) is not None)
         or not records.plain
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
