@@ -1,6 +1,6 @@
 """Reasoning, unknown members and long tool results over HTTP: all that is sent is counted, nothing ends a conversation."""
 
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -8,6 +8,7 @@ import redis
 from dialogue import append, assistant, calling, history, result, user, window
 
 from service.core.records import RECORD_BYTES, Flags
+from service.store.embedded import EmbeddedStore
 
 THOUGHT = {"role": "assistant", "content": "Four.", "reasoning_content": "Two and two. " * 1000}
 
@@ -92,7 +93,7 @@ async def test_other_forms_name_what_they_cannot_carry(client: httpx.AsyncClient
 
 
 async def test_older_records_are_measured_anew(
-    client: httpx.AsyncClient, conversation: str, server: redis.Redis, encryption_key: tuple[bytes, ...]
+    client: httpx.AsyncClient, conversation: str, store: EmbeddedStore, encryption_key: tuple[bytes, ...]
 ) -> None:
     """A message that was stored before unknown members were counted gives the window that it would give today."""
     if encryption_key:
@@ -100,9 +101,10 @@ async def test_older_records_are_measured_anew(
     await append(client, conversation, {"role": "user", "content": "hi", "note": "word " * 300}, assistant("yes"))
     expected = await window(client, conversation, model="gpt-4o", explain=True)
     key = f"sash:{{default/{conversation}}}:counts"
-    for place in range(2):
-        (flags,) = server.getrange(key, place * RECORD_BYTES, place * RECORD_BYTES)  # type: ignore[misc]
-        server.setrange(key, place * RECORD_BYTES, bytes([flags & ~Flags.RICH]))
-        server.setrange(key, place * RECORD_BYTES + 3, b"\0")
+    with redis.Redis.from_url(store.url) as server:
+        for place in range(2):
+            (flags,) = cast(bytes, server.getrange(key, place * RECORD_BYTES, place * RECORD_BYTES))
+            server.setrange(key, place * RECORD_BYTES, bytes([flags & ~Flags.RICH]))  # type: ignore[arg-type] # bytes work
+            server.setrange(key, place * RECORD_BYTES + 3, b"\0")  # type: ignore[arg-type]
     assert await window(client, conversation, model="gpt-4o", explain=True) == expected
     assert expected["tokens"]["total"] > 300

@@ -304,7 +304,7 @@ class Machine(RuleBasedStateMachine):
         if op.kind != "append" or not op.query or answer.slug not in BEFORE_STORING or "appended" in answer.json:
             return False
         talk = self.world.talks.get(op.name) or Talk({})
-        return self._given(via, op.name[0], op.query, talk).slug == answer.slug
+        return self._given(via, op.name, op.query, talk).slug == answer.slug
 
     def _done(self, via: int, op: Op, answer: Answer) -> None:
         """What was answered is what was done, and both applications see it."""
@@ -352,7 +352,7 @@ class Machine(RuleBasedStateMachine):
         if not op.query:
             assert "window" not in told, self._told("a window that nobody asked for", answer)
             return
-        expected = self._given(via, op.name[0], op.query, talk)
+        expected = self._given(via, op.name, op.query, talk)
         if expected.ok:
             assert told["window"] is not None, self._told("no window", answer)
             window = answer.body.split(b',"window":', 1)[1][:-1]
@@ -363,10 +363,11 @@ class Machine(RuleBasedStateMachine):
 
     # ---- windows
 
-    def _given(self, via: int, tenant: str, query: dict[str, Any], talk: Talk) -> Answer:
+    def _given(self, via: int, name: Name, query: dict[str, Any], talk: Talk) -> Answer:
         """The window of the model's history, which is in the body."""
         body = body_of(query, talk.settings, [entry.envelope() for entry in talk.entries])
-        return self.ask(via, tenant, Request("POST", "/window", json.dumps(body).encode()))
+        body["conversation_id"] = name[1]
+        return self.ask(via, name[0], Request("POST", "/window", json.dumps(body).encode()))
 
     def _check_window(self, talk: Talk, name: Name, stored: bytes, given: bytes, version: int) -> None:
         """A stored conversation's window is that of the same history in a body, byte for byte."""
@@ -400,7 +401,7 @@ class Machine(RuleBasedStateMachine):
         if talk is None:
             assert one.slug in ("not-found", *BEFORE_STORING), self._told("not there", one)
             return
-        given = self._given(via, name[0], query, talk)
+        given = self._given(via, name, query, talk)
         if one.ok and given.ok:
             self._check_window(talk, name, one.body, given.body, talk.version)
         elif talk.summary is None or query.get("summary") == "never":
