@@ -69,6 +69,7 @@ PASSING = {"conflict", "store-unavailable", "deadline-exceeded"}
 _EXPIRES = re.compile(rb'"expires_at":(?:null|"[^"]*")')
 _MANY = (30, 70, 100)
 _HOUR_MS = 3_600_000
+_DAY_MS = 24 * 3_600_000
 _SLOW_MS = 10_000
 """Longer than an example takes."""
 
@@ -329,8 +330,8 @@ class Machine(RuleBasedStateMachine):
                 self.check(1 - via, name)
         if op.key:
             talk = self.world.talks.get(op.target)
-            life, edits = (talk.life, talk.edits) if talk else (0, 0)
-            self.world.kept[op.name[0], op.key] = Kept(op, answer, life, edits)
+            life, edits, passed_ms = (talk.life, talk.edits, talk.passed_ms) if talk else (0, 0, 0)
+            self.world.kept[op.name[0], op.key] = Kept(op, answer, life, edits, passed_ms)
 
     def _check_appended(self, op: Op, answer: Answer) -> list[str]:
         """The answer names each entry's place; gives their ids."""
@@ -745,7 +746,11 @@ class Machine(RuleBasedStateMachine):
             return
         answer = self.ask(via, op.name[0], op.request(), if_match=op.if_match, idempotency_key=op.key)
         talk = self.world.talks.get(op.target)
-        stands = not first.body or (talk is not None and (talk.life, talk.edits) == (kept.life, kept.edits))
+        stands = not first.body or (
+            talk is not None
+            and (talk.life, talk.edits) == (kept.life, kept.edits)
+            and talk.passed_ms - kept.passed_ms < _DAY_MS
+        )
         if answer.ok:
             assert _exchange(answer) == _exchange(first), self._told(f"first it was {first}", answer)
             assert answer.headers.get("idempotency-replayed") == "true", self._told("not said to be a replay", answer)
@@ -782,6 +787,8 @@ class Machine(RuleBasedStateMachine):
         passed = (talk.left_ms + 1000 if over else talk.left_ms // 2) if talk and talk.left_ms else _HOUR_MS
         self.service.behind.pass_time("/".join(name), passed)
         self.transcript.append(f"{passed} ms pass for {name}")
+        if talk is not None:
+            talk.passed_ms += passed
         if talk is not None and talk.left_ms:
             talk.left_ms -= passed
             if over:
