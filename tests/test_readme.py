@@ -237,6 +237,17 @@ def test_the_page_names_every_adapter_that_is_shipped(page: str) -> None:
     assert [name for name in ("SashSession", "SashChatMessageHistory") if f"import {name}" not in text] == []
 
 
+def test_an_agent_goes_on_behind_a_huge_result(fresh_server: str, tmp_path: Path) -> None:
+    """The page's loop gets two windows within 4,000 tokens, and the second one has all five messages."""
+    code = block("python", CLIENTS, "## An agent with a huge tool result")
+    done = run([sys.executable, "-"], code.replace(SERVER, fresh_server), server=fresh_server, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert int(first.split()[0]) <= 4000 < int(first.split()[2])
+    assert second.startswith("5 messages,")
+    assert int(second.split()[2]) <= 4000
+
+
 def sash(code: str) -> str:
     """A block whose ``sash`` is this checkout's."""
     told = f'sash() {{ {sys.executable} -m service "$@"; }}\nset -eu\nexport PYTHONPATH={ROOT}\n'

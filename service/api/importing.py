@@ -123,7 +123,6 @@ def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -
     if given.seq is not None and given.seq != place:
         detail = f"Expected {place}: entries come in order, none left out"
         raise InvalidEntry(f"{detail}.", errors=[Pointer("#/seq", detail)])
-    check_entry(given.message, given.grounding, "")
     created_ms = _milliseconds(given.created_at)
     entry = Entry(
         message=given.message,
@@ -133,6 +132,7 @@ def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -
         metadata=given.metadata,
         image_sizes=[size or (0, 0) for size in given.image_sizes] if given.image_sizes is not None else None,
     )
+    check_entry(entry, "")
     (prepared,) = prepare([entry], template, now_ms if created_ms is None else created_ms)
     return _as_exported(prepared, given)
 

@@ -26,7 +26,7 @@ from service.api.schemas import (
 )
 from service.core.counting import reference_tokens
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
-from service.core.messages import Document, Grounding, decode_json
+from service.core.messages import Document, Grounding, decode_entries
 from service.core.parameters import WindowQuery
 from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
@@ -77,7 +77,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         context.windows.plan(query)  # an unknown model must not come out after the append
     expected = if_match(request)
     body = await read_body(request)
-    appended = await run_in_thread_if_large(len(body), decode_json, body, _append)
+    appended = await run_in_thread_if_large(len(body), decode_entries, body, _append)
     if len(appended.messages) > context.settings.max_entries:
         raise _too_many(context.settings.max_entries)
     template, grounded = _DEFAULT_TEMPLATE, False

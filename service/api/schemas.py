@@ -72,7 +72,10 @@ class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_default
 class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
     """Entries to append, all or none, in order."""
 
-    messages: Annotated[list[Entry], Meta(min_length=1)]
+    messages: Annotated[
+        list[Entry],
+        Meta(min_length=1, description="Entries. A chat message alone is taken for the entry that holds it."),
+    ]
 
 
 class AppendedMessage(msgspec.Struct, frozen=True):

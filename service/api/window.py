@@ -13,7 +13,7 @@ from service.api.context import context_of, line_of, tenant_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.api.schemas import Window
-from service.core.messages import decode_json
+from service.core.messages import decode_entries
 from service.core.parameters import WindowQuery
 from service.operations.served import tell_window
 from service.problems import WindowDoesNotFit
@@ -56,7 +56,7 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
 async def build_window(request: Req) -> Response[bytes]:
     """The same for a history in the body; nothing is stored."""
     body = await read_body(request)
-    wanted = await run_in_thread_if_large(len(body), decode_json, body, _request)
+    wanted = await run_in_thread_if_large(len(body), decode_entries, body, _request)
     context, started = context_of(request), time.perf_counter()
     try:
         models = await context.calibrations.correct(tenant_of(request), context.models, wanted.model)

@@ -4,13 +4,13 @@ import math
 from functools import lru_cache
 from operator import add
 
-from service.core.counting import REFERENCE_MODELS, TOOL, message_tokens
+from service.core.counting import REFERENCE_MODELS, TOOL, message_tokens, reasoning_tokens
 from service.core.models import Model
 from service.core.records import Record, Records
 
 
 def message_costs(records: Records, model: Model) -> list[int]:
-    """What each message costs ``model``, in its tokens, without documents."""
+    """What each message costs ``model``, in its tokens, without documents and reasoning."""
     costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), records.tokens(column_of(model))))
     if model.margin != 1.0:
         margin = model.margin
@@ -21,18 +21,23 @@ def message_costs(records: Records, model: Model) -> list[int]:
 
 
 def record_cost(record: Record, model: Model) -> int:
-    """What one message costs ``model``, in its tokens, without documents."""
+    """What one message costs ``model``, in its tokens, without documents and reasoning."""
     return message_tokens(record.measure, model, parallel=record.parallel)
 
 
 def reference_cost(record: Record, column: int) -> int:
-    """What one message counts in a conversation's totals."""
-    return record_cost(record, REFERENCE_MODELS[column])
+    """What one message counts in a conversation's totals: with its reasoning, without its documents."""
+    model = REFERENCE_MODELS[column]
+    return record_cost(record, model) + reasoning_tokens(record.measure, model)
 
 
 def reference_costs(records: Records, column: int) -> list[int]:
-    """What each message counts in a conversation's totals."""
-    return message_costs(records, REFERENCE_MODELS[column])
+    """What each message counts in a conversation's totals: with its reasoning, without its documents."""
+    model = REFERENCE_MODELS[column]
+    costs = message_costs(records, model)
+    for index in records.rich():
+        costs[index] += reasoning_tokens(records[index].measure, model)
+    return costs
 
 
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:

@@ -17,8 +17,9 @@ import msgspec
 from service.core.definitions import choice_tokens, declared_functions, format_tokens, functions_tokens
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, Rules
 from service.core.images import image_tokens, is_guess
-from service.core.measures import Extra, Measure, Pair, measure
+from service.core.measures import Extra, Measure, measure
 from service.core.models import Model
+from service.core.strings import Pair
 from service.core.text import Encoding
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "is_estimate",
     "measure",
     "message_tokens",
+    "reasoning_tokens",
     "reference_tokens",
     "tools_tokens",
 ]
@@ -76,7 +78,7 @@ def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int) ->
 
 
 def _extra_tokens(extra: Extra, rules: Rules, column: int, *, is_function: bool) -> int:
-    cost = extra.estimated
+    cost = extra.estimated + extra.unpriced[column]
     for image in extra.images:
         cost += image_tokens(image, rules.images)
     if extra.name is not None:
@@ -101,12 +103,23 @@ def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
     return cost if extra.has_text else cost - rules.role_costs[ASSISTANT]
 
 
+def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> int:
+    """Return what a message's reasoning costs ``model`` where it is sent in ``form``, in addition to the message."""
+    reasoning = measure.extra.reasoning if measure.extra else None
+    if reasoning is None:
+        return 0
+    tokens = reasoning.tokens(0 if model.encoding == "o200k_base" else 1, form)
+    return tokens if model.margin == 1.0 else math.ceil(tokens * model.margin)
+
+
 def is_estimate(measure: Measure, model: Model) -> bool:
-    """Say whether a message holds what can only be guessed: audio, files, an image of unknown size."""
+    """Say whether a message holds what can only be guessed: audio, files, unknown members, an image of unknown size."""
     extra = measure.extra
     if extra is None:
         return False
-    return extra.estimated > 0 or any(is_guess(image, model.rules.images) for image in extra.images)
+    if extra.estimated > 0 or any(extra.unpriced):
+        return True
+    return any(is_guess(image, model.rules.images) for image in extra.images)
 
 
 _GPT_4O = Model(
@@ -127,8 +140,12 @@ REFERENCE_MODELS = (_GPT_4O, _GPT_4)
 
 
 def reference_tokens(measure: Measure, *, parallel: bool = False) -> Pair:
-    """Return what a message costs the reference models."""
-    return message_tokens(measure, _GPT_4O, parallel=parallel), message_tokens(measure, _GPT_4, parallel=parallel)
+    """Return what a message with its reasoning costs the reference models."""
+    o200k, cl100k = (
+        message_tokens(measure, model, parallel=parallel) + reasoning_tokens(measure, model)
+        for model in REFERENCE_MODELS
+    )
+    return o200k, cl100k
 
 
 # ---- what a request has besides
@@ -208,7 +225,7 @@ def count_request(
     for measured in measures:
         if measured.role == ASSISTANT:
             parallel = measured.extra is not None and measured.extra.calls > 1
-        costs.append(message_tokens(measured, model, parallel=parallel))
+        costs.append(message_tokens(measured, model, parallel=parallel) + reasoning_tokens(measured, model))
     priming = model.priming
     definitions = tools_tokens(
         model,
@@ -222,7 +239,7 @@ def count_request(
     return RequestCount(
         model=model.id,
         encoding=model.encoding,
-        exact=model.exact and not any(is_estimate(m, model) for m in measures),
+        exact=model.exact and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
         tokens=priming + definitions + sum(costs),
         priming=priming,
         tools=definitions,

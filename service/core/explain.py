@@ -15,14 +15,21 @@ from service.core.walk import Walk
 from service.problems import WindowDoesNotFit
 
 
-class Explained(msgspec.Struct, frozen=True):
-    """Why a message is in the window, or is not."""
+class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a message is in the window, or is not; ``tokens`` is what it costs there, without its documents.
+
+    ``reasoning`` are tokens of reasoning that are among them, ``reasoning_left_out`` those that are not sent,
+    ``trimmed`` those of a tool result that was cut.
+    """
 
     seq: int
     role: str
     tokens: int
     kept: bool
     reason: str
+    reasoning: int = 0
+    reasoning_left_out: int = 0
+    trimmed: int = 0
 
 
 _REASONS = {
@@ -42,23 +49,27 @@ _REASONS = {
 }
 
 
-def explain(view: View, taken: Walk) -> list[Explained]:
-    """One line a message considered, ascending: those of every window, and the tail."""
+def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int, int]) -> list[Explained]:
+    """One line a message considered, ascending: those of every window, and the tail.
+
+    ``sent`` and ``left`` are tokens of reasoning by seq, in the request and not.
+    """
     first, kept = view.history.first_seq, set(taken.kept)
-    lines = [
-        Explained(seq, _role(view, seq), cost, kept=True, reason=_REASONS[view.why(seq)])
-        for seq, cost in sorted(view.outside.items())
-    ]
+
+    def line(seq: int, why: str, *, is_kept: bool) -> Explained:
+        cost = view.cost_of(seq) - view.reasoning.get(seq, 0)
+        if not is_kept and seq in view.edits:
+            cost += view.edits[seq].saved
+        reasoning = sent.get(seq, 0) if is_kept else view.reasoning.get(seq, 0)
+        role = ROLES[view.record(seq).measure.role]
+        return Explained(seq, role, cost + reasoning, is_kept, _REASONS[why], reasoning, left.get(seq, 0))
+
+    lines = [line(seq, view.why(seq), is_kept=True) for seq in sorted(view.outside)]
     for index, unit in enumerate(view.units):
         why = view.always.get(index) or ("fits" if index in kept else taken.reasons.get(index, taken.rest))
         is_kept = index in view.always or index in kept
-        seqs = range(first + unit.start, first + unit.end)
-        lines += (Explained(seq, _role(view, seq), view.cost_of(seq), is_kept, _REASONS[why]) for seq in seqs)
+        lines += (line(seq, why, is_kept=is_kept) for seq in range(first + unit.start, first + unit.end))
     return lines
-
-
-def _role(view: View, seq: int) -> str:
-    return ROLES[view.record(seq).measure.role]
 
 
 def dropped(
@@ -80,7 +91,7 @@ def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
     """What the window's messages count in the conversation's totals."""
     history = view.history
     first, column = history.first_seq, history.column
-    alike = costs_as_counted(history.records, model, column)
+    alike = not view.edits and costs_as_counted(history.records, model, column)
     costs = view.costs if alike else reference_costs(history.records, column)
     inside = seqs[bisect_left(seqs, first) :]
     before = (reference_cost(history.outside[seq], column) for seq in seqs[: len(seqs) - len(inside)])

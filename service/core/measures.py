@@ -12,9 +12,11 @@ import msgspec
 
 from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL
 from service.core.images import DETAILS, Image, image_size
+from service.core.reasoning import Reasoning, reasoning_of
+from service.core.strings import Pair
 from service.core.text import count_text
+from service.core.unpriced import unpriced_tokens
 
-Pair = tuple[int, int]  # tokens in o200k_base and in cl100k_base
 ZERO: Pair = (0, 0)
 
 _WRAPPING = 50
@@ -24,6 +26,7 @@ _UPLOADED_FILE = 2_000
 _AUDIO_CHARACTERS = 400
 _FILE_CHARACTERS = 4
 _WIDEST = 1_000_000  # pixels; JSON numbers have no end, floats have
+_PLAIN_MEMBERS = 2  # role and content
 # Text is never counted twice once it is this long: a bound stands in for the second count, and errs high.
 _LONG = 65_536
 
@@ -42,6 +45,8 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     padding: Pair | None = None  # what a newline after a system text adds, where that is not 1
     images: tuple[Image, ...] = ()
     estimated: int = 0  # audio, files: a guess
+    unpriced: Pair = ZERO  # strings of members that nobody knows
+    reasoning: Reasoning | None = None
 
 
 class Measure(msgspec.Struct, array_like=True, frozen=True):
@@ -68,10 +73,15 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         fields["images"] = images
     if estimated:
         fields["estimated"] = estimated
+    if len(message) > _PLAIN_MEMBERS or type(message.get("content")) is not str:
+        unpriced = unpriced_tokens(message)
+        fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
     if role == ASSISTANT:
+        if (reasoning := reasoning_of(message)) is not None:
+            fields["reasoning"] = reasoning
         fields |= _calls(message, has_text=bool(text))
     elif role == TOOL:
-        fields["listed"] = _listed_tokens(text, counted)
+        fields["listed"] = listed_tokens(text, counted)
     elif role in (SYSTEM, DEVELOPER) and len(text) < _LONG:
         padding = _difference(both(text + "\n"), counted)
         if padding != (1, 1):
@@ -213,7 +223,8 @@ def _together(names: Sequence[str], arguments: Sequence[str]) -> str:
     return f'{{"tool_uses":[{",".join(uses)}]}}'
 
 
-def _listed_tokens(text: str, counted: Pair) -> Pair:
+def listed_tokens(text: str, counted: Pair) -> Pair:
+    """Return the tokens of a result as an item of the list that answers several calls; ``counted`` are those of its text."""
     listed = f"[{_listed(text)}]"
     longer = len(listed) - len(text)  # each character of an escape is at most one token
     if len(text) < _LONG or longer < 0 or longer * 50 > len(text):

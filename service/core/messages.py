@@ -193,6 +193,36 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
 
 
+class BareEntry(Entry):
+    """An entry that came as its chat message alone."""
+
+
+def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """The body as the decoder's type, whose ``messages`` are entries, or chat messages without an envelope.
+
+    Raises BadRequest.
+    """
+    try:
+        return decode_json(body, decoder)
+    except BadRequest:
+        value = _untyped(body)
+        given = value.get("messages") if isinstance(value, dict) else None
+        entries = given if isinstance(given, list) else []
+        bare = [place for place, entry in enumerate(entries) if _is_bare(entry)]
+        if not bare:
+            raise
+    for place in bare:
+        entries[place] = {"message": entries[place]}
+    decoded = decode_json(msgspec.json.encode(value), decoder)
+    for place in bare:
+        decoded.messages[place] = BareEntry(message=entries[place]["message"])  # type: ignore[attr-defined]
+    return decoded
+
+
+def _is_bare(entry: Any) -> bool:
+    return isinstance(entry, dict) and "role" in entry and "message" not in entry
+
+
 def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """The body as the decoder's type.
 

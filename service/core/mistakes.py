@@ -109,11 +109,9 @@ def _bare(name: str) -> str:
 
 
 def _around(names: Sequence[str]) -> str:
-    """What goes around a chat message that was sent bare, where an object has the fields ``names``."""
-    entry = '{"message": {"role": "user", "content": "Hello"}}'
-    if "messages" in names:
-        return f'; a chat message goes into {{"messages": [{entry}]}}'
-    return f"; a chat message goes into {entry}" if "message" in names else ""
+    """What goes around a chat message, where an object has the fields ``names``."""
+    message = '{"role": "user", "content": "Hello"}'
+    return f'; a chat message goes into {{"messages": [{message}]}}' if "messages" in names else ""
 
 
 def _problem(what: str, pointer: str, hint: str, kind: type[BadRequest]) -> BadRequest:

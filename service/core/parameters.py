@@ -13,6 +13,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Reserve = Annotated[int, Meta(ge=0, le=100_000_000)]
 Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]
 Limit = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Groups = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Step = Annotated[float, Meta(ge=0.05, le=0.5)]
 Overflow = Annotated[
     Literal["stop", "skip"],
@@ -53,6 +54,20 @@ SummaryUse = Annotated[
         description="When the summary stands in for what it covers: when that is left out (`auto`), `never`, `always`.",
     ),
 ]
+ReasoningChoice = Annotated[
+    Literal["turn", "all", "none"],
+    Meta(
+        title="ReasoningChoice",
+        description="Which reasoning is sent: that of the newest turn's tool loop (`turn`), `all`, or `none`.",
+    ),
+]
+ToolResultOverflow = Annotated[
+    Literal["trim", "error"],
+    Meta(
+        title="ToolResultOverflow",
+        description="Results of the newest tool group that do not fit: `trim` them to what does, or answer with an `error`.",
+    ),
+]
 WindowFormat = Annotated[
     Literal["openai", "responses", "anthropic", "gemini"],
     Meta(title="WindowFormat", description="The provider whose SDK takes `request`."),
@@ -86,5 +101,15 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     start: WindowStart = "any"
     summary: SummaryUse = "auto"
     note: Annotated[bool, Meta(description="One system line in place of what was left out: how many messages.")] = False
+    reasoning: ReasoningChoice = "turn"
+    tool_result_max_tokens: Annotated[
+        Tokens | None,
+        Meta(description="Tool results that cost more are cut to this, in tokens: their beginning and their end."),
+    ] = None
+    tool_results_kept: Annotated[
+        Groups | None,
+        Meta(description="Results older than those of so many of the newest tool groups become one line each."),
+    ] = None
+    tool_result_overflow: ToolResultOverflow = "trim"
     explain: Annotated[bool, Meta(description="Adds a line for each message considered: kept or not, and why.")] = False
     format: WindowFormat = "openai"

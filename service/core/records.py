@@ -4,13 +4,13 @@ A record is 24 bytes, the same for every message, so that a tail of them is read
 messages cost is one addition a message, and where they end is a sum. What few messages have (tool calls, names, images,
 documents) stands beside, in ``Details``, and is looked at only where a flag says that it is there::
 
-    0  flags   1  role   2  calls   3  unused   4-7  tokens in o200k_base   8-11  in cl100k_base   12-15  bytes of the
+    0  flags   1  role   2  calls   3  generation   4-7  tokens in o200k_base   8-11  in cl100k_base   12-15  bytes of the
     body   16-23  digest of role and content; numbers are little-endian
 """
 
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from struct import Struct
 from typing import Final
@@ -21,9 +21,11 @@ from service.core.counting import Measure
 from service.core.measures import Extra
 
 RECORD_BYTES: Final = 24
-_LAYOUT: Final = Struct("<BBBxIII8s")
+_LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
+GENERATION: Final = 1
+"""Which rules a message was measured by. Older ones did not count unknown members and reasoning: they are measured anew."""
 
 
 class Flags:
@@ -85,6 +87,7 @@ class Record(msgspec.Struct, frozen=True):
     calls: int
     content_digest: bytes
     grounding: tuple[int, int] | None = None
+    generation: int = GENERATION
 
     @property
     def pinned(self) -> bool:
@@ -107,7 +110,9 @@ def encode_record(record: Record) -> bytes:
     flags = record.flags | Flags.RICH if record.rich else record.flags & ~Flags.RICH
     one = record.measure
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
-    return _LAYOUT.pack(flags, one.role, record.calls, o200k, cl100k, record.size, record.content_digest)
+    return _LAYOUT.pack(
+        flags, one.role, record.calls, record.generation, o200k, cl100k, record.size, record.content_digest
+    )
 
 
 def details_of(record: Record, identity: Identity) -> Details:
@@ -120,6 +125,8 @@ def _places(flag: int) -> bytes:
 
 
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
+_STALE = bytes(1 if byte < GENERATION else 0 for byte in range(256))
+_NOTHING = Details(b"", "", 0)
 
 
 class Records(Sequence[Record]):
@@ -150,11 +157,14 @@ class Records(Sequence[Record]):
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         index %= len(self)
-        flags, role, calls, o200k, cl100k, size, digest = _LAYOUT.unpack_from(self.packed, index * RECORD_BYTES)
+        flags, role, calls, generation, o200k, cl100k, size, digest = _LAYOUT.unpack_from(
+            self.packed, index * RECORD_BYTES
+        )
         extra, grounding = None, None
         if flags & Flags.RICH:
             extra, grounding = self.details[index].extra, self.details[index].grounding
-        return Record(flags & ~Flags.RICH, Measure(role, o200k, cl100k, extra), size, calls, digest, grounding)
+        measure = Measure(role, o200k, cl100k, extra)
+        return Record(flags & ~Flags.RICH, measure, size, calls, digest, grounding, generation)
 
     def before(self, newer: "Records") -> "Records":
         """These and the ``newer`` ones after them."""
@@ -180,6 +190,23 @@ class Records(Sequence[Record]):
     def rich(self) -> Iterator[int]:
         """Indexes of messages whose cost is in their details, ascending."""
         return indexes_of(self.flags.translate(_RICH))
+
+    def reasoned(self) -> Iterator[int]:
+        """Indexes of messages with reasoning, ascending."""
+        return (index for index in self.rich() if (extra := self.details[index].extra) and extra.reasoning)
+
+    def stale(self) -> Iterator[int]:
+        """Indexes of messages that were measured by older rules, ascending."""
+        return indexes_of(self.packed[3::RECORD_BYTES].translate(_STALE))
+
+    def replaced(self, records: Mapping[int, Record]) -> "Records":
+        """These with others at some indexes."""
+        packed, details = bytearray(self.packed), list(self.details) or [_NOTHING] * len(self)
+        for index, record in records.items():
+            packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] = encode_record(record)
+            identity = Identity(details[index].id, details[index].stamp, details[index].digest)
+            details[index] = details_of(record, identity)
+        return Records(bytes(packed), details)
 
     @property
     def plain(self) -> bool:

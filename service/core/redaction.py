@@ -1,4 +1,4 @@
-"""What stays of a message when its content is taken away: enough that its place and its tool group can still be sent."""
+"""A stored message rewritten: what stays of it when its content is taken away, and its measure by newer rules."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 
 from service.core.counting import measure
 from service.core.messages import digest, encode_message
-from service.core.records import Flags, Record
+from service.core.records import GENERATION, Flags, Record
 
 REDACTED_TEXT = "[redacted]"
 """Stands where text was: some providers refuse an empty message."""
@@ -37,6 +37,14 @@ def _redact_call(call: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": call["id"], "type": "function", "function": {"name": call["function"]["name"], "arguments": "{}"}}
 
 
+def measure_again(record: Record, body: bytes) -> Record:
+    """The record of a stored message, measured by the rules of today; sizes that a client gave of images stay."""
+    extra = record.measure.extra
+    sizes = [(width, height) for width, height, _ in extra.images] if extra else []
+    measured = measure(msgspec.json.decode(body), image_sizes=sizes)
+    return msgspec.structs.replace(record, measure=measured, generation=GENERATION)
+
+
 def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
     """The record and the body of a stored message without its content."""
     message = redact_message(msgspec.json.decode(body))
@@ -49,5 +57,6 @@ def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
         size=len(encoded),
         content_digest=digest([message["role"], message["content"]], 8),
         grounding=None,
+        generation=GENERATION,
     )
     return redacted, encoded

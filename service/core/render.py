@@ -21,6 +21,8 @@ class Bodies(msgspec.Struct, frozen=True):
     first_seq: int
     tail: Sequence[bytes]
     outside: Mapping[int, bytes]
+    edited: Mapping[int, bytes] = {}
+    """Bodies of messages that are sent otherwise than they were stored."""
 
     def have(self, seqs: Sequence[int]) -> bool:
         """Whether those of ``seqs``, ascending, are all here."""
@@ -29,7 +31,9 @@ class Bodies(msgspec.Struct, frozen=True):
         return all(seq in self.outside for seq in seqs[: bisect_left(seqs, self.first_seq)])
 
     def body(self, seq: int) -> bytes:
-        """One message's JSON."""
+        """One message's JSON, as it is sent."""
+        if seq in self.edited:
+            return self.edited[seq]
         return self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
 
     def run(self, first: int, last: int) -> Sequence[bytes]:
@@ -82,11 +86,16 @@ def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGroundin
     """Kept messages in order; neighbours of the tail leave as one slice."""
     pieces: list[bytes] = []
     seqs = window.seqs
-    if seqs and not window.grounding and seqs[0] >= bodies.first_seq and seqs[-1] - seqs[0] == len(seqs) - 1:
+    if (
+        seqs
+        and not (window.grounding or bodies.edited)
+        and seqs[0] >= bodies.first_seq
+        and seqs[-1] - seqs[0] == len(seqs) - 1
+    ):
         start = seqs[0] - bodies.first_seq
         return [*bodies.tail[start : start + len(seqs)]]
     start = 0
-    for index in (*_apart(window, bodies.first_seq), len(seqs)):
+    for index in (*_apart(window, bodies), len(seqs)):
         for first, last in runs(seqs, start, index):
             pieces += bodies.run(first, last)
         if index < len(seqs):
@@ -96,11 +105,12 @@ def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGroundin
     return pieces
 
 
-def _apart(window: Window, first_seq: int) -> list[int]:
-    """Places in the window of messages that are taken one by one: before the tail, or with documents."""
+def _apart(window: Window, bodies: Bodies) -> list[int]:
+    """Places in the window of messages that are taken one by one: before the tail, edited, or with documents."""
     seqs = window.seqs
-    before = bisect_left(seqs, first_seq)
-    return [*range(before), *(i for i in sorted(bisect_left(seqs, seq) for seq in window.grounding) if i >= before)]
+    before = bisect_left(seqs, bodies.first_seq)
+    apart = sorted(bisect_left(seqs, seq) for seq in window.grounding.keys() | bodies.edited.keys())
+    return [*range(before), *(index for index in apart if index >= before)]
 
 
 def _with_documents(body: bytes, chosen: Grounded | None, stored: StoredGrounding | None) -> bytes:

@@ -10,6 +10,7 @@ from service.core.costs import message_costs, record_cost
 from service.core.counting import ROLES
 from service.core.models import Model
 from service.core.records import Record, Records, Summary, indexes_of
+from service.core.results import Edit
 from service.core.runs import runs
 from service.core.units import DEVELOPER, FUNCTION, SYSTEM, TOOL, Units, group_units
 
@@ -54,6 +55,12 @@ class View(msgspec.Struct, frozen=True):
     """Costs of what is in every window and lies before the tail, by seq."""
     headless: bool
     """Whether the first unit may have begun before the tail, so that nothing is known of it."""
+    reasoning: Mapping[int, int] = {}
+    """Tokens of the reasoning that is sent, by seq; they are in the costs."""
+    reasoning_left: Mapping[int, int] = {}
+    """Tokens of the reasoning that is not sent, by seq."""
+    edits: Mapping[int, Edit] = {}
+    """How tool results are cut, by seq; the costs are of what is sent."""
 
     def seq(self, index: int) -> int:
         """Where a unit begins."""
@@ -80,6 +87,10 @@ class View(msgspec.Struct, frozen=True):
     def record(self, seq: int) -> Record:
         """The record of a message that was read."""
         return self.history.record(seq)
+
+    def is_known(self, seq: int) -> bool:
+        """Whether a message may be sent, as far as was read."""
+        return seq >= self.history.first_seq or seq in self.outside
 
     def cost_of(self, seq: int) -> int:
         """Tokens of a message that was read, without documents."""

@@ -28,18 +28,24 @@ from service.core.models import Model
 from service.core.notes import longest_note, note_measure
 from service.core.parameters import WindowQuery
 from service.core.records import Records, Summary
-from service.core.stable import cut_seq
-from service.core.units import DEVELOPER, SYSTEM, TOOL, USER
+from service.core.results import Edit
+from service.core.sending import Trimming, keeps_reasoning_from, with_reasoning
+from service.core.stable import Before, Cut, cut_seq
+from service.core.units import DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from service.core.view import History, View, view_history
 from service.core.walk import Bounds, Walk, walk
 
 __all__ = ["Explained", "Fixed", "NeedOlder", "Window", "build_window"]
 
-_NOTHING_DROPPED = {"messages": 0, "tokens": 0, "duplicates": 0, "grounding_messages": 0, "grounding_tokens": 0}
+_NOTHING_DROPPED = dict.fromkeys(
+    ("messages", "tokens", "duplicates", "grounding_messages", "grounding_tokens", "reasoning_tokens"), 0
+)
 _MORE = 64
 """The least that is asked for when a tail was too short, in messages."""
 _TYPICAL_COST = 16
 """Tokens of a short chat message: room for so many is worth reading at once."""
+_BLOCK = 4
+"""Budgets a block of a stable cut: more would be read of a long history, less would move the cut more often."""
 
 
 class NeedOlder(msgspec.Struct, frozen=True):
@@ -62,12 +68,23 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     dropped: Mapping[str, int]
     stop_reason: str
     explain: list[Explained] | None
+    edits: Mapping[int, Edit] = {}
+    """How messages are sent otherwise than they were stored, by seq."""
+    place: str = ""
+    """The path of the conversation's messages, for the lines in place of tool results."""
 
 
 def build_window(
-    history: History, *, model: Model, budget: int, fixed: Fixed, options: WindowQuery, documents: Documents
+    history: History,
+    *,
+    model: Model,
+    budget: int,
+    fixed: Fixed,
+    options: WindowQuery,
+    documents: Documents,
+    place: str = "",
 ) -> Window | NeedOlder:
-    """The window of ``budget`` tokens, or NeedOlder.
+    """The window of ``budget`` tokens, or NeedOlder. ``place`` is the path of the conversation's messages, if it has one.
 
     Raises:
         WindowDoesNotFit: what must be in is over the budget; the problem carries each cost and the shortfall.
@@ -78,21 +95,35 @@ def build_window(
     view = view_history(history, model)
     if view is None:
         return _older(history, budget)
-    frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs())
+    trimming = Trimming(model, options, place)
+    view = _as_sent(view, budget, fixed, trimming)
+    frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming)
     summary = history.summary if options.summary == "always" else None
     noted = False
     # A line takes room, so that what is left out is found again with it: at most once for each line.
     while True:
-        taken = frame.select(summary, noted=noted)
-        if taken.stop == "older":
-            return _older(history, taken.room)
+        selected = frame.select(summary, noted=noted)
+        if isinstance(selected, NeedOlder):
+            return selected
+        taken = selected.taken
         seqs = frame.seqs(taken)
         if summary is None and options.summary == "auto" and frame.wants_summary(taken, seqs):
             summary = history.summary
         elif options.note and not noted and len(seqs) < history.length:
             noted = True
         else:
-            return frame.window(taken, seqs, summary, history.length - len(seqs) if noted else 0)
+            return frame.window(selected, seqs, summary, history.length - len(seqs) if noted else 0)
+
+
+def _as_sent(view: View, budget: int, fixed: Fixed, trimming: Trimming) -> View:
+    """The view with what is sent of reasoning, and of tool results that are over their limit or over the window."""
+    model, options, history = trimming.model, trimming.options, view.history
+    view = trimming.limited(with_reasoning(view, model, options))
+    if view.units.single and not view.outside:
+        return view
+    lines = _measures((history.summary if options.summary == "always" else None,))
+    room = budget - sum(fixed_costs(view, model, fixed, lines).values())
+    return trimming.required(trimming.overlong(view, room), room)
 
 
 def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery) -> Window | None:
@@ -120,7 +151,7 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
     if not whole and (_is_more_than_a_tail(options) or history.summary is not None or _is_marked(records)):
         return None
     messages = total if kept == len(costs) else sum(costs[-kept:])
-    tokens = {**fixed_tokens, "tools": 0, "summary": 0, "messages": messages, "grounding": 0}
+    tokens = {**fixed_tokens, "tools": 0, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
     return Window(
         budget=budget,
         seqs=list(range(begins, history.length + 1)),
@@ -147,6 +178,8 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or options.summary == "always"
         or (options.limit is not None and options.limit < history.length)
         or TOOL in records.roles
+        or FUNCTION in records.roles
+        or (records.details and next(records.reasoned(), None) is not None)
         or not records.plain
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
@@ -175,6 +208,22 @@ def _older(history: History, room: int) -> NeedOlder:
     return NeedOlder(max(1, history.first_seq - max(len(history.records), _MORE, room // _TYPICAL_COST)))
 
 
+def _before(history: History, place: int) -> NeedOlder:
+    """Ask for messages back to a place on the line of counted tokens, by what those that were read count."""
+    counted = max(1, sum(reference_costs(history.records, history.column)))
+    missing = max(0, history.tokens - counted - place)
+    messages = max(missing * len(history.records) // counted, len(history.records)) + _MORE
+    return NeedOlder(max(1, history.first_seq - messages))
+
+
+class _Selected(msgspec.Struct, frozen=True):
+    """What a walk took, and the view that it saw; ``since_seq`` is where a stable cut stands since."""
+
+    taken: Walk
+    view: View
+    since_seq: int | None
+
+
 class _Frame(msgspec.Struct, frozen=True):
     """One question, with what stays the same while lines come in."""
 
@@ -186,8 +235,9 @@ class _Frame(msgspec.Struct, frozen=True):
     documents: Documents
     always: dict[str, int]
     """Tokens of what is in every window, by the reason for it."""
+    trimming: Trimming
 
-    def select(self, summary: Summary | None, *, noted: bool) -> Walk:
+    def select(self, summary: Summary | None, *, noted: bool) -> _Selected | NeedOlder:
         """Steps 1 to 4 of the law. Raises WindowDoesNotFit."""
         room = self._room(summary)
         if room < 0:
@@ -196,11 +246,17 @@ class _Frame(msgspec.Struct, frozen=True):
             # Its place is set aside first, and only what must be in may take it: a little more budget never keeps less.
             room = max(0, self._room(summary, self._longest_note()))
         state = self._ask(summary, room)
-        bounds = self._bounds(summary, room + sum(self.always.values()))
-        if bounds is None:
-            state.stop = "older"
-            return state
-        return walk(state, self.view, bounds, model=self.model, documents=self.documents)
+        cut = self._cut(room + sum(self.always.values()))
+        if isinstance(cut, NeedOlder):
+            return cut
+        since = cut.since_seq if cut else None
+        # A stable window clears results when its cut moves and not before, so that its beginning stays.
+        newest = self.view.history.length if since is None else since
+        view = self.trimming.cleared(self.view, newest)
+        taken = walk(state, view, self._bounds(summary, cut), model=self.model, documents=self.documents)
+        if taken.stop == "older":
+            return _older(view.history, taken.room)
+        return _Selected(taken, view, since)
 
     def _ask(self, summary: Summary | None, room: int) -> Walk:
         """Step 3: the newest question with its documents."""
@@ -215,19 +271,30 @@ class _Frame(msgspec.Struct, frozen=True):
         state.add_documents(seq, chosen, cost)
         return state
 
-    def _bounds(self, summary: Summary | None, room: int) -> Bounds | None:
-        """Where history may begin; None when the tail is too short to tell. ``room`` is the budget less fixed parts."""
-        options = self.options
-        cut: int | None = 1
-        if options.stable:
-            step = self.budget * options.stable_step
-            cut = cut_seq(self.view, room, step, model=self.model, documents=self.documents, mode=options.grounding)
-        if cut is None:
+    def _cut(self, room: int) -> Cut | NeedOlder | None:
+        """Where a stable cut lets history begin; None without one. ``room`` is the budget less fixed parts."""
+        options, history = self.options, self.view.history
+        if not options.stable:
             return None
+        found = cut_seq(
+            self.view,
+            room,
+            self.budget * options.stable_step,
+            _BLOCK * self.budget,
+            model=self.model,
+            documents=self.documents,
+            mode=options.grounding,
+            turn_only=options.reasoning == "turn",
+        )
+        return _before(history, found.place) if isinstance(found, Before) else found
+
+    def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
+        """Where history may begin, and how to walk."""
+        options = self.options
         return Bounds(
             limit_seq=self.view.history.length - options.limit + 1 if options.limit else 1,
             summary_seq=summary.through_seq + 1 if summary else 1,
-            cut_seq=cut,
+            cut_seq=cut.seq if cut else 1,
             skip=options.overflow == "skip",
             dedupe=options.dedupe == "messages",
             user_first=options.start == "user",
@@ -254,19 +321,30 @@ class _Frame(msgspec.Struct, frozen=True):
             indexes = [i for index in indexes for i in range(starts[index], starts[index + 1])]
         return sorted(view.outside) + [first + index for index in indexes]
 
-    def window(self, taken: Walk, seqs: list[int], summary: Summary | None, left_out: int) -> Window:
+    def window(self, selected: _Selected, seqs: list[int], summary: Summary | None, left_out: int) -> Window:
         """The window of what was taken; the note is in it if it fits beside what must be in."""
-        view = self.view
+        taken, since = selected.taken, selected.since_seq
         noted = left_out if left_out and self._room(summary, self._longest_note()) >= 0 else 0
         lines = _measures((summary, note_measure(noted) if noted else None))
+        # What is left of the room goes back to the newest results, if they were cut to let the rest in.
+        view = self.trimming.grown(selected.view, taken.room)
         grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
         costs = self.documents.cost
+        reasoning = {seq: view.reasoning[seq] for seq in seqs if seq in view.reasoning} if view.reasoning else {}
+        is_whole = taken.stop == "complete" and not lines and not any(each.limit == 0 for each in view.edits.values())
+        accepted = keeps_reasoning_from(
+            view, model=self.model, options=self.options, is_whole=is_whole and seqs[:1] == [1], since_seq=since
+        )
+        sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
         tokens = {
             **fixed_costs(view, self.model, self.fixed, lines),
             "tools": self.fixed.tools_tokens(self.model, (*lines, *self._leading(seqs))),
-            "messages": taken.taken + sum(self.always.values()),
+            "messages": taken.taken + sum(view.always_costs().values()) - sum(reasoning.values()),
             "grounding": sum(costs(view.record(seq), sent, self.model) for seq, sent in grounding.items()),
+            "reasoning": sum(sent.values()),
         }
+        left = {**view.reasoning_left, **{seq: each for seq, each in reasoning.items() if seq < accepted}}
+        bare = {seq: Edit(without_reasoning=True) for seq in seqs if seq in left} if left else {}
         return Window(
             budget=self.budget,
             seqs=seqs,
@@ -274,9 +352,14 @@ class _Frame(msgspec.Struct, frozen=True):
             summary=summary,
             note=noted,
             tokens={"total": sum(tokens.values()), **tokens},
-            dropped=dropped(view, taken, seqs, grounding, self.model),
+            dropped={
+                **dropped(view, taken, seqs, grounding, self.model),
+                "reasoning_tokens": sum(left[seq] for seq in bare),
+            },
             stop_reason=taken.stop,
-            explain=explain(view, taken) if self.options.explain else None,
+            explain=explain(view, taken, sent, left) if self.options.explain else None,
+            edits={**{seq: view.edits[seq] for seq in seqs if seq in view.edits}, **bare} if view.edits else bare,
+            place=self.trimming.place,
         )
 
     def _leading(self, seqs: list[int]) -> list[Measure]:

@@ -5,13 +5,12 @@ import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from itertools import product
-from typing import Any
 
 import msgspec
 
 from service.core.counting import measure, reference_tokens
 from service.core.grounding import Template, added_tokens, content_text
-from service.core.messages import Entry, Grounding, calls_of, digest, encode_message, validate_message
+from service.core.messages import BareEntry, Entry, calls_of, digest, encode_message, validate_message
 from service.core.records import Flags, Identity, Record, StoredGrounding, stamp_of
 from service.core.units import DEVELOPER, TOOL
 from service.problems import Pointer, Unprocessable
@@ -39,12 +38,13 @@ def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
     """Raise InvalidEntry for what is not a chat message, naming its place below ``prefix``; Unprocessable for documents
     on a message that is not a user's."""
     for index, entry in enumerate(entries):
-        check_entry(entry.message, entry.grounding, f"{prefix}/messages/{index}")
+        check_entry(entry, f"{prefix}/messages/{index}")
 
 
-def check_entry(message: Mapping[str, Any], grounding: Grounding | None, pointer: str) -> None:
+def check_entry(entry: Entry, pointer: str) -> None:
     """The same of one entry at ``pointer``: windows show documents on user messages alone, so elsewhere they were lost."""
-    validate_message(message, f"{pointer}/message")
+    message, grounding = entry.message, entry.grounding
+    validate_message(message, pointer if isinstance(entry, BareEntry) else f"{pointer}/message")
     if grounding is not None and grounding.documents and message["role"] != "user":
         detail = "Documents belong to a user message"
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"#{pointer}/grounding", detail)])

@@ -6,15 +6,18 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from service.core.costs import record_cost
 from service.core.counting import is_estimate
 from service.core.documents import Documents
 from service.core.models import Model
 from service.core.parameters import WindowQuery
+from service.core.reasoning import without_reasoning
 from service.core.records import StoredGrounding
 from service.core.render import Bodies, render_openai, render_other
+from service.core.results import cut_result, line_cost
 from service.core.settings import FixedParts
 from service.core.view import History
-from service.core.window import Window
+from service.core.window import Explained, Window
 from service.windows.budgets import Limits
 
 _UNKNOWN_WINDOW = 100_000_000
@@ -32,6 +35,7 @@ class WindowTokens(msgspec.Struct, frozen=True):
     summary: int
     messages: int
     grounding: int
+    reasoning: int
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -50,6 +54,14 @@ class Dropped(msgspec.Struct, frozen=True):
     duplicates: int
     grounding_messages: int
     grounding_tokens: int
+    reasoning_tokens: Annotated[int, Meta(description="Reasoning of messages that are sent without it.")]
+
+
+class Trimmed(msgspec.Struct, frozen=True):
+    """Tool results that are sent cut, or as one line: how many, and the tokens that were left out."""
+
+    messages: int
+    tokens: int
 
 
 class WindowGrounding(msgspec.Struct, frozen=True):
@@ -82,6 +94,7 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop_reason: str
     summary_used: bool
     note: Annotated[int, Meta(description="How many messages the note speaks for; 0 without one.")]
+    trimmed: Trimmed | None = None
     correction: Annotated[
         float | None, Meta(description="The factor by which estimates were corrected from bills.")
     ] = None
@@ -114,7 +127,10 @@ def make(
     identity: tuple[str | None, int | None] = (None, None),
 ) -> Made:
     """The window's JSON; ``identity`` is the conversation's id and version, if it has them. Raises FormatCannotCarry."""
-    model, seqs = limits.model, window.seqs
+    model, trimmed = limits.model, None
+    if window.edits:
+        window, bodies, trimmed = edit(window, history, bodies, model)
+    seqs = window.seqs
     known = model.context_window < _UNKNOWN_WINDOW
     head = WindowHead(
         conversation_id=identity[0],
@@ -122,6 +138,7 @@ def make(
         model=model.id,
         encoding=model.encoding,
         exact=model.exact
+        and not window.tokens["reasoning"]
         and not ((history.records.details or history.outside) and _any_estimate(history, window, model)),
         context_window=model.context_window if known else None,
         max_input_tokens=model.max_input_tokens if known else None,
@@ -133,6 +150,7 @@ def make(
         dropped=Dropped(**window.dropped),
         grounding=_documents_of(window, history, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
+        trimmed=trimmed,
         correction=model.correction,
         summary_used=window.summary is not None,
         note=window.note,
@@ -146,6 +164,36 @@ def make(
     else:
         body = before + render_other(query.format, parts, window, bodies, grounding) + after
     return Made(body, query, limits, parts, history, window, head)
+
+
+def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
+    """The window with its edited bodies and what they cost, where the law knew the most that they may; and what was cut."""
+    edited: dict[int, bytes] = {}
+    saved = count = spared = 0
+    trimmed: dict[int, int] = {}
+    for seq, each in window.edits.items():
+        message, record = msgspec.json.decode(bodies.body(seq)), history.record(seq)
+        if each.without_reasoning:
+            message = without_reasoning(message)
+        if each.limit is not None:
+            message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
+            bound = each.limit or line_cost(record, seq, window.place, model)
+            trimmed[seq] = record_cost(record, model) - cost
+            spared += bound - cost
+            count, saved = count + 1, saved + trimmed[seq]
+        edited[seq] = _encode(message)
+    tokens = {**window.tokens, "total": window.tokens["total"] - spared, "messages": window.tokens["messages"] - spared}
+    lines = window.explain and [_explained(line, trimmed.get(line.seq), history, model) for line in window.explain]
+    changed = msgspec.structs.replace(window, tokens=tokens, explain=lines)
+    return changed, msgspec.structs.replace(bodies, edited=edited), Trimmed(count, saved) if count else None
+
+
+def _explained(line: Explained, trimmed: int | None, history: History, model: Model) -> Explained:
+    """A message's line with what its cut result costs; the law knew the most that it may."""
+    if trimmed is None:
+        return line
+    cost = record_cost(history.record(line.seq), model) - trimmed
+    return msgspec.structs.replace(line, tokens=cost, trimmed=trimmed)
 
 
 def _documents_of(window: Window, history: History, documents: Documents) -> WindowGrounding:

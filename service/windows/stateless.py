@@ -21,7 +21,7 @@ from service.store.messages import NewEntry
 from service.windows.answer import Made, make
 from service.windows.budgets import limits_of
 from service.windows.request import WindowRequest
-from service.windows.stored import build, documents_of
+from service.windows.stored import build, documents_of, messages_path
 
 
 def window_of_request(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple[Made, float]:
@@ -52,7 +52,7 @@ def window_of_request(wanted: WindowRequest, models: Mapping[str, Model]) -> tup
     history = _history(kept, column_of(limits.model))
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
     documents = documents_of(wanted, parts, history, bodies, _grounding(wanted, kept, history))
-    window = build(history, limits, parts, wanted, documents)
+    window = build(history, limits, parts, wanted, documents, messages_path(wanted.conversation_id))
     if not isinstance(window, Window):
         raise Internal("A whole history was too short.")
     return make(wanted, limits, parts, history, window, bodies, documents), counting_seconds

@@ -132,6 +132,7 @@ class Windows:
         """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
         read = GrowingTail(self._reader, tenant, asked.conversation, tail)
         while True:
+            await read.measure_stale()
             grounding = await read.grounding(asked.query.grounding) if tail.state.grounding_messages else {}
             if grounding:
                 await read.read_bodies(sorted(grounding))
@@ -157,15 +158,21 @@ def make_if_read(
     Raises WindowDoesNotFit, FormatCannotCarry.
     """
     documents = documents_of(asked.query, asked.parts, history, bodies, grounding)
-    window = build(history, asked.limits, asked.parts, asked.query, documents)
+    place = messages_path(asked.conversation)
+    window = build(history, asked.limits, asked.parts, asked.query, documents, place)
     if isinstance(window, NeedOlder) or not bodies.have(window.seqs):
         return window
     identity = (asked.conversation, asked.version)
     return make(asked.query, asked.limits, asked.parts, history, window, bodies, documents, identity)
 
 
+def messages_path(conversation: str | None) -> str:
+    """Where a conversation's messages are read, by seq; nothing where they are kept nowhere."""
+    return f"/conversations/{conversation}/messages/" if conversation else ""
+
+
 def build(
-    history: History, limits: Limits, parts: FixedParts, query: WindowQuery, documents: Documents
+    history: History, limits: Limits, parts: FixedParts, query: WindowQuery, documents: Documents, place: str = ""
 ) -> Window | NeedOlder:
     """The window that a query asks for, or NeedOlder. Raises WindowDoesNotFit, which says for which model."""
     try:
@@ -176,6 +183,7 @@ def build(
             fixed=parts.fixed,
             options=query,
             documents=documents,
+            place=place,
         )
     except WindowDoesNotFit as problem:
         problem.model = limits.model.id

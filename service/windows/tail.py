@@ -2,11 +2,15 @@
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from service.core.records import Record, Records, StoredGrounding
+import msgspec
+
+from service.core.records import GENERATION, Record, Records, StoredGrounding
+from service.core.redaction import measure_again
 from service.core.render import Bodies
 from service.core.runs import runs
+from service.core.units import TOOL
 from service.core.view import History
 from service.store.messages import STEP_BYTES
 from service.store.reading import Reader
@@ -14,6 +18,8 @@ from service.store.replies import Tail
 
 _SHORT = 4000
 """Messages whose law takes some milliseconds: more are worth a thread."""
+_LARGE_BYTES = 65_536
+"""A tool result that may be cut, which takes some milliseconds."""
 
 
 class GrowingTail:
@@ -35,7 +41,8 @@ class GrowingTail:
     @property
     def is_short(self) -> bool:
         """Whether its window is made in place, as it takes a few milliseconds at most."""
-        return len(self.records.flags) <= _SHORT
+        records = self.records
+        return len(records.flags) <= _SHORT and not (TOOL in records.roles and max(records.sizes()) > _LARGE_BYTES)
 
     async def read_older(self, first_seq: int) -> None:
         """Put records from ``first_seq`` on before the tail."""
@@ -71,6 +78,29 @@ class GrowingTail:
 
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
         return await self._reader.bodies(self._tenant, self._id, stretches, state=self.state)
+
+    async def measure_stale(self) -> None:
+        """Measure anew the messages that older rules measured, so that nothing is sent uncounted.
+
+        Nothing is written: ``sash doctor --repair`` does that, once for all.
+        """
+        stale = [self.first_seq + index for index in self.records.stale()]
+        apart = [seq for seq, message in self.outside.items() if message.record.generation < GENERATION]
+        if not (stale or apart):
+            return
+        bodies = await self._read([*self._stretches(sorted([*stale, *apart]))])
+        read = dict(zip(sorted([*stale, *apart]), bodies, strict=True))
+        fresh = await asyncio.to_thread(self._measured, read)
+        self.records = self.records.replaced({seq - self.first_seq: fresh[seq] for seq in stale})
+        for seq in apart:
+            self.outside[seq] = msgspec.structs.replace(self.outside[seq], record=fresh[seq])
+
+    def _measured(self, bodies: Mapping[int, bytes]) -> dict[int, Record]:
+        first = self.first_seq
+        return {
+            seq: measure_again(self.records[seq - first] if seq >= first else self.outside[seq].record, body)
+            for seq, body in bodies.items()
+        }
 
     async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
         """Documents that the window may send: the newest question's, or all of the tail's."""

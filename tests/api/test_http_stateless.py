@@ -34,7 +34,9 @@ async def both(
     words = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
     stored = await window(client, conversation, **words)
     body = {name: given[name] for name in SETTINGS if name in given}
-    answer = await client.post("/window", json={**query, **body, "messages": given["entries"]})
+    answer = await client.post(
+        "/window", json={**query, **body, "conversation_id": conversation, "messages": given["entries"]}
+    )
     assert answer.status_code == 200, answer.text
     sent: dict[str, Any] = answer.json()
     assert (stored.pop("conversation_id"), stored.pop("version") > 1) == (conversation, True)

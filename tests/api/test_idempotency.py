@@ -298,3 +298,15 @@ async def test_too_large(client: httpx.AsyncClient, conversation: str, key: dict
     headers = key | {"Content-Type": "application/json"}
     answer = await client.post(f"/conversations/{conversation}/messages", content=body, headers=headers)
     problem(answer, 413, "too-large")
+
+
+async def test_settings_that_were_taken_back(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: redis.Redis
+) -> None:
+    """An answer that shows settings is not kept longer than they are: their text is in no key of the store."""
+    settings = {"id": conversation, "few_shots": [{"role": "user", "content": "strictly-private"}]}
+    assert (await client.post("/conversations", json=settings, headers=key)).status_code == 201
+    await client.patch(f"/conversations/{conversation}", json={"few_shots": None})
+    kept = server.hvals(f"{PREFIX}{{default/{conversation}}}:answers")
+    assert not [value for value in kept if "strictly-private" in value]  # type: ignore[union-attr]
+    problem(await client.post("/conversations", json=settings, headers=key), 409, "conflict")

@@ -25,6 +25,7 @@ from service.core.window import NeedOlder, Window, build_window
 from service.problems import WindowDoesNotFit
 from service.store.entries import check_entries, prepare
 from service.store.layout import decode_grounding
+from service.windows.answer import edit
 
 MODELS = ("gpt-4o-mini", "gpt-5", "gpt-3.5-turbo", "claude-sonnet-4-5")
 quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -139,12 +140,17 @@ class Talk:
     def window(self, ask: "Ask") -> Window:
         window = self.build(ask)
         assert isinstance(window, Window)
-        return window
+        return self.edited(ask, window)[0]
 
-    def request(self, window: Window) -> bytes:
-        """The window as it is sent."""
-        _, bodies, documents = self.stored
-        return render_openai(self.parts, window, Bodies(1, bodies, {}), documents)
+    def edited(self, ask: "Ask", window: Window) -> tuple[Window, Bodies]:
+        """The window with what its cut results cost, and its bodies as they are sent."""
+        bodies = Bodies(1, self.stored[1], {})
+        return edit(window, self.history(ask.model), bodies, ask.model)[:2] if window.edits else (window, bodies)
+
+    def request(self, window: Window, ask: "Ask | None" = None) -> bytes:
+        """The window as it is sent; ``ask`` where messages are sent otherwise than they were stored."""
+        bodies = self.edited(ask, window)[1] if ask else Bodies(1, self.stored[1], {})
+        return render_openai(self.parts, window, bodies, self.stored[2])
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.parameters import WindowQuery
-from service.core.stable import Span, stable_cut
+from service.core.stable import Before, Span, stable_cut
 from service.core.window import Window
 
 STEPS = (0.05, 0.1, 0.25, 0.5)
@@ -120,21 +120,51 @@ def test_earlier_turns_are_sent_again_byte_for_byte(life: tuple[Talk, Ask]) -> N
         assert sent[1].startswith(sent[0].split(b'],"tools"')[0].removesuffix(b"]}"))
 
 
+BLOCK = 100
 SPANS = st.lists(
-    st.builds(Span, st.integers(0, 60), st.integers(1, 60), st.sampled_from([0, 0, 10, 80]), st.booleans()), max_size=30
+    st.builds(
+        Span,
+        st.integers(0, 60),
+        st.integers(1, 60),
+        st.sampled_from([0, 0, 10, 80]),
+        st.booleans(),
+        st.sampled_from([0, 0, 5, 50]),
+    ),
+    max_size=30,
 )
 
 
 @quick
 @given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]))
 def test_cut_moves_at_most_once_a_step(spans: list[Span], room: int, step: float) -> None:
-    """Between the first and the last span, the cut takes at most one place for each step of the line."""
+    """Between the first and the last span, the cut takes one place a step of what is sent, and one a block at most."""
     lines = [spans[: length + 1] for length in range(len(spans))]
     ends = [sum(span.length for span in line) for line in lines]
-    cuts = [stable_cut(line, end=end, room=room, step=step, whole=True) for line, end in zip(lines, ends, strict=True)]
-    placed = {cut for cut, line in zip(cuts, lines, strict=True) if cut is not None and cut < len(line)}
-    assert len(placed) <= 1 + math.ceil(max(ends, default=0) / step)
-    assert all((a or 0) <= (b or 0) for a, b in pairwise(cuts))
+    found = [cut_of(line, end, room, step) for line, end in zip(lines, ends, strict=True)]
+    cuts = [cut[0] for cut in found]
+    placed = {cut for cut, line in zip(cuts, lines, strict=True) if cut < len(line)}
+    sent = sum(span.cost for span in spans)
+    assert len(placed) <= 2 + math.ceil(sent / step) + 2 * math.ceil(max(ends, default=0) / BLOCK)
+    assert all(before <= after for before, after in pairwise(cuts))
+
+
+@quick
+@given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]))
+def test_cut_knows_since_when_it_stands(spans: list[Span], room: int, step: float) -> None:
+    """The span that moved the cut is the first one whose own cut is this one."""
+    lines = [spans[: length + 1] for length in range(len(spans))]
+    found = [cut_of(line, sum(span.length for span in line), room, step) for line in lines]
+    for newest, (cut, since) in enumerate(found):
+        if since is not None and cut < newest:
+            same = [index for index in range(newest + 1) if found[index][0] == cut]
+            assert since <= same[0]
+
+
+def cut_of(line: list[Span], end: int, room: int, step: float) -> tuple[int, int | None]:
+    """The cut of all of a line."""
+    found = stable_cut(line, end=end, room=room, step=step, block=BLOCK, whole=True)
+    assert not isinstance(found, Before)
+    return found
 
 
 @quick
@@ -143,12 +173,13 @@ def test_cut_is_the_same_from_any_tail(spans: list[Span], room: int, step: float
     """Spans at the end of a line give the cut that all of it gives, or ask for more."""
     end = before + sum(span.length for span in spans)
     spans = [Span(40, before, 0, question=False), *spans] if before else spans
-    whole = stable_cut(spans, end=end, room=room, step=step, whole=True)
+    whole, _ = cut_of(spans, end, room, step)
     for first in range(1, len(spans)):
         asked = next((span for span in reversed(spans) if span.question), None)
         inside = any(span.question for span in spans[first:])
-        tail = stable_cut(spans[first:], end=end, room=room, step=step, whole=False, asked=None if inside else asked)
-        assert tail is None or tail + first == whole
+        asked = None if inside else asked
+        tail = stable_cut(spans[first:], end=end, room=room, step=step, block=BLOCK, whole=False, asked=asked)
+        assert isinstance(tail, Before) or tail[0] + first == whole
 
 
 def chat(turns: int, size: int = 10) -> Talk:
@@ -192,10 +223,10 @@ def test_a_question_that_an_agent_outgrows() -> None:
 
 def test_a_huge_question_of_long_ago() -> None:
     """A question larger than half the budget leaves no trace in the window once it is gone."""
-    found = talk(said("user", words(400)), said("assistant", "ok"), *chat(40).messages)
+    found = talk(said("user", words(400)), said("assistant", "ok"), *chat(300).messages)
     ask = Ask(budget=500, options=stable())
     assert found.window(ask).tokens["total"] > 300
-    assert found.build(ask, first_seq=30) == found.window(ask)
+    assert found.build(ask, first_seq=300) == found.window(ask)
 
 
 def test_pins_stand_before_the_cut() -> None:

@@ -1,5 +1,6 @@
 """What always holds of a window, whatever the history: against an oracle, and property by property."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,11 +19,12 @@ Case = tuple[Talk, Ask]
 
 
 def sent(case: Case, window: Window) -> dict[str, Any]:
-    request: dict[str, Any] = msgspec.json.decode(case[0].request(window))
+    request: dict[str, Any] = msgspec.json.decode(case[0].request(window, case[1]))
     return request
 
 
 def check_against_the_oracle(case: Case) -> None:
+    case = case[0], replace(case[1], options=msgspec.structs.replace(case[1].options, tool_result_overflow="error"))
     expected = Oracle(*case).expected()
     if expected is None:
         with pytest.raises(WindowDoesNotFit):

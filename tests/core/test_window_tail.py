@@ -84,7 +84,6 @@ LONG = talk(*(said(role, words(10)) for _ in range(200) for role in ("user", "as
     "options",
     [
         WindowQuery(),
-        WindowQuery(stable=True),
         WindowQuery(overflow="skip"),
         WindowQuery(start="user"),
         WindowQuery(note=True),
@@ -97,6 +96,12 @@ def test_a_short_tail_is_enough(options: WindowQuery) -> None:
     assert isinstance(tail, NeedOlder) == (
         options.overflow == "skip" and LONG.window(ask).tokens["total"] < 14 * 40 - 1
     )
+
+
+def test_a_stable_cut_reads_its_block() -> None:
+    """A stable window is decided by the four to five budgets before its end."""
+    ask = Ask(budget=14 * 40, options=WindowQuery(stable=True))
+    assert LONG.build(ask, first_seq=len(LONG.messages) - 5 * 40) == LONG.window(ask)
 
 
 def test_a_limit_is_decided_by_its_tail() -> None:
@@ -181,7 +186,9 @@ def test_a_pinned_question_is_cut_alike_from_every_tail(budget: int) -> None:
     rounds = [m for i in range(40) for m in (calling(f"c{i}"), result(f"c{i}", words(20)))]
     found = talk(*([said("user", words(30))] * 9), grounded("which?", words(90), is_pinned=True), *rounds)
     ask = Ask(budget=budget, options=WindowQuery(stable=True, stable_step=0.05))
-    assert found.build(ask, first_seq=25) == found.window(ask)
+    tail = outcome(found, ask, 25)
+    assert isinstance(tail, NeedOlder) or tail == found.window(ask)
+    assert outcome(found, ask, tail.first_seq if isinstance(tail, NeedOlder) else 25) == found.window(ask)
 
 
 def test_a_pinned_question_is_called_pinned() -> None:

@@ -27,6 +27,7 @@ _SHAPES = (
     "named user",
     "parts",
     "refusal",
+    "thought",
     "custom call",
     "legacy call",
     "legacy result",
@@ -150,6 +151,8 @@ def _message(  # noqa: C901 - a case for each shape
                 "image_url": {"url": f"https://example.org/{words.mark()}.png", "detail": "low"},
             }
             return {"role": "user", "content": [{"type": "text", "text": text}, image]}
+        case "thought":
+            return {"role": "assistant", "content": text, "reasoning_content": words.text(8)}
         case "refusal":
             return {"role": "assistant", "content": None, "refusal": text}
         case "user with documents":
@@ -240,6 +243,10 @@ _PARAMETERS: dict[str, tuple[Any, ...]] = {
     "start": ("any", "user"),
     "summary": ("auto", "never", "always"),
     "note": ("true", "false"),
+    "reasoning": ("turn", "all", "none"),
+    "tool_result_max_tokens": (1, 40, 60, 200),
+    "tool_results_kept": (0, 1, 3),
+    "tool_result_overflow": ("trim", "error"),
     "explain": ("true", "false"),
     "format": ("openai", "responses", "anthropic", "gemini"),
 }

@@ -69,6 +69,7 @@ PASSING = {"conflict", "store-unavailable", "deadline-exceeded"}
 _EXPIRES = re.compile(rb'"expires_at":(?:null|"[^"]*")')
 _MANY = (30, 70, 100)
 _HOUR_MS = 3_600_000
+_DAY_MS = 24 * 3_600_000
 _SLOW_MS = 10_000
 """Longer than an example takes."""
 
@@ -304,7 +305,7 @@ class Machine(RuleBasedStateMachine):
         if op.kind != "append" or not op.query or answer.slug not in BEFORE_STORING or "appended" in answer.json:
             return False
         talk = self.world.talks.get(op.name) or Talk({})
-        return self._given(via, op.name[0], op.query, talk).slug == answer.slug
+        return self._given(via, op.name, op.query, talk).slug == answer.slug
 
     def _done(self, via: int, op: Op, answer: Answer) -> None:
         """What was answered is what was done, and both applications see it."""
@@ -329,8 +330,8 @@ class Machine(RuleBasedStateMachine):
                 self.check(1 - via, name)
         if op.key:
             talk = self.world.talks.get(op.target)
-            life, edits = (talk.life, talk.edits) if talk else (0, 0)
-            self.world.kept[op.name[0], op.key] = Kept(op, answer, life, edits)
+            life, edits, passed_ms = (talk.life, talk.edits, talk.passed_ms) if talk else (0, 0, 0)
+            self.world.kept[op.name[0], op.key] = Kept(op, answer, life, edits, passed_ms)
 
     def _check_appended(self, op: Op, answer: Answer) -> list[str]:
         """The answer names each entry's place; gives their ids."""
@@ -352,7 +353,7 @@ class Machine(RuleBasedStateMachine):
         if not op.query:
             assert "window" not in told, self._told("a window that nobody asked for", answer)
             return
-        expected = self._given(via, op.name[0], op.query, talk)
+        expected = self._given(via, op.name, op.query, talk)
         if expected.ok:
             assert told["window"] is not None, self._told("no window", answer)
             window = answer.body.split(b',"window":', 1)[1][:-1]
@@ -363,10 +364,11 @@ class Machine(RuleBasedStateMachine):
 
     # ---- windows
 
-    def _given(self, via: int, tenant: str, query: dict[str, Any], talk: Talk) -> Answer:
+    def _given(self, via: int, name: Name, query: dict[str, Any], talk: Talk) -> Answer:
         """The window of the model's history, which is in the body."""
         body = body_of(query, talk.settings, [entry.envelope() for entry in talk.entries])
-        return self.ask(via, tenant, Request("POST", "/window", json.dumps(body).encode()))
+        body["conversation_id"] = name[1]
+        return self.ask(via, name[0], Request("POST", "/window", json.dumps(body).encode()))
 
     def _check_window(self, talk: Talk, name: Name, stored: bytes, given: bytes, version: int) -> None:
         """A stored conversation's window is that of the same history in a body, byte for byte."""
@@ -400,7 +402,7 @@ class Machine(RuleBasedStateMachine):
         if talk is None:
             assert one.slug in ("not-found", *BEFORE_STORING), self._told("not there", one)
             return
-        given = self._given(via, name[0], query, talk)
+        given = self._given(via, name, query, talk)
         if one.ok and given.ok:
             self._check_window(talk, name, one.body, given.body, talk.version)
         elif talk.summary is None or query.get("summary") == "never":
@@ -744,7 +746,11 @@ class Machine(RuleBasedStateMachine):
             return
         answer = self.ask(via, op.name[0], op.request(), if_match=op.if_match, idempotency_key=op.key)
         talk = self.world.talks.get(op.target)
-        stands = not first.body or (talk is not None and (talk.life, talk.edits) == (kept.life, kept.edits))
+        stands = not first.body or (
+            talk is not None
+            and (talk.life, talk.edits) == (kept.life, kept.edits)
+            and talk.passed_ms - kept.passed_ms < _DAY_MS
+        )
         if answer.ok:
             assert _exchange(answer) == _exchange(first), self._told(f"first it was {first}", answer)
             assert answer.headers.get("idempotency-replayed") == "true", self._told("not said to be a replay", answer)
@@ -781,6 +787,8 @@ class Machine(RuleBasedStateMachine):
         passed = (talk.left_ms + 1000 if over else talk.left_ms // 2) if talk and talk.left_ms else _HOUR_MS
         self.service.behind.pass_time("/".join(name), passed)
         self.transcript.append(f"{passed} ms pass for {name}")
+        if talk is not None:
+            talk.passed_ms += passed
         if talk is not None and talk.left_ms:
             talk.left_ms -= passed
             if over:

@@ -138,6 +138,8 @@ class Talk:
     changed: bool = True
     edits: int = 0
     left_ms: int = 0
+    passed_ms: int = 0
+    """Time that passed for it, which an answer that is kept for a day may not outlive."""
     retold: bool = False
     """Whether documents were stored under another template than the present one."""
 
@@ -240,7 +242,7 @@ def _json(method: str, path: str, body: Any) -> Request:
 
 @dataclass(frozen=True)
 class Kept:
-    """A request under an Idempotency-Key, its answer once it succeeded, and the life and edits of what it spoke of.
+    """A request under an Idempotency-Key, its answer once it succeeded, and life, edits and time of what it spoke of.
 
     ``tried`` are the lives in which it was refused before.
     """
@@ -249,6 +251,7 @@ class Kept:
     answer: Any = None
     life: int = 0
     edits: int = 0
+    passed_ms: int = 0
     tried: frozenset[int] = frozenset()
 
 
@@ -393,6 +396,7 @@ class World:
         talk.settings = merged(talk.settings, op.given["patch"])
         talk.retold |= _template(talk.settings) != template and any(entry.documents for entry in talk.entries)
         talk.settings_marks = marks_of(talk.settings)
+        talk.edits += 1  # a kept answer may show the settings as they were
         talk.change()
 
     def _erase(self, op: Op, _: list[str]) -> None:

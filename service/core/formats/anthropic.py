@@ -68,7 +68,7 @@ def _turn(step: Said | Result, refusals: Refusals) -> tuple[str, list[Block]]:
         case Said(role="assistant"):
             texts = list(_texts(step.parts, refusals, "assistant"))
             uses = [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments_object()} for c in step.calls]
-            return "assistant", texts + uses
+            return "assistant", [*step.thinking, *texts, *uses]
         case _:
             return "user", list(_blocks(step.parts, refusals)) or [dict(_EMPTY)]
 

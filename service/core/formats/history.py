@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from service.core.unpriced import unknown_members
 from service.problems import FormatCannotCarry, Pointer
 
 Block = dict[str, Any]
@@ -12,6 +13,8 @@ Block = dict[str, Any]
 NOTHING_SAID: Final = "…"
 """What stands for a user's turn that has no words, where a form insists on one."""
 
+_TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index"})
+"""What replies and hints hold beside what is said: it goes where a form has a place for it."""
 _ID_LIMIT: Final = 64  # Responses' call_id and Bedrock's toolUseId; Anthropic itself names none
 _DEPTH_LIMIT: Final = 64  # an object deeper than protobuf's JSON reader takes (100) would be no object to Gemini
 
@@ -86,6 +89,8 @@ class Said(msgspec.Struct, frozen=True):
     role: str
     parts: list[Part]
     calls: list[Call]
+    thinking: list[Block] = []
+    """Thinking blocks as Claude made them; other reasoning has no place in another provider's form."""
 
     @property
     def is_system(self) -> bool:
@@ -108,6 +113,9 @@ def read(
     calls = _Calls(refusals, tidy)
     for outgoing in messages:
         message, place = outgoing.message, f"messages/{outgoing.seq}"
+        for each in unknown_members(message):
+            if each.name not in _TOLD_ELSEWHERE:
+                refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
         match role := message.get("role"):
             case "tool" | "function":
                 key = message.get("tool_call_id") if role == "tool" else message.get("name")
@@ -117,7 +125,8 @@ def read(
                     yield Result(place, call, _parts(message, place))
             case "assistant":
                 calls.close()
-                yield Said(place, role, _assistant_parts(message, place, refusals), calls.opened(outgoing))
+                parts = _assistant_parts(message, place, refusals)
+                yield Said(place, role, parts, calls.opened(outgoing), message.get("thinking_blocks") or [])
             case "user":
                 calls.close()
                 yield Said(place, role, _named(message, _parts(message, place)), [])

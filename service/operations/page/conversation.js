@@ -93,8 +93,7 @@ function drawProblem(error) {
 function drawConversation(window, arrived) {
   const { tokens, kept, dropped, grounding } = window;
   const free = window.budget - tokens.total;
-  const fixed = tokens.priming + tokens.system + tokens.few_shots;
-  const parts = [["c-system", "system and few-shots", fixed], ["c-warn", "tools", tokens.tools], ["c-soft", "summary and note", tokens.summary], ["c-accent", "messages", tokens.messages], ["c-user", "documents", tokens.grounding], ["c-quiet", "free", free]];
+  const parts = [["c-soft", "priming", tokens.priming], ["c-system", "system and few-shots", tokens.system + tokens.few_shots], ["c-warn", "tools", tokens.tools], ["c-soft", "summary and note", tokens.summary], ["c-accent", "messages", tokens.messages], ["c-system", "reasoning", tokens.reasoning], ["c-user", "documents", tokens.grounding], ["c-quiet", "free", free]];
   const why = { complete: "It holds the whole history.", budget: looked.stable ? "A stable cut ended it, with room for the turns to come." : "The budget ended it.", limit: "A limit ended it.", summary: "The summary ended it." }[window.stop_reason];
   const messages = kept.messages + dropped.messages;
   const walking = byId("strip")?.contains(document.activeElement) ?? false;
@@ -107,11 +106,13 @@ function drawConversation(window, arrived) {
       h("section", { class: "card", "aria-label": "In figures" },
         h("h2", {}, "In figures"),
         pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ["left out", say.count(dropped.messages, "message")], ["their tokens", say.whole(dropped.tokens)],
-          ["documents sent", `${grounding.documents_kept} of ${grounding.documents}${grounding.truncated ? ", cut" : ""}`, grounding.truncated ? "warn" : ""],
-          ["documents left out", `${say.short(dropped.grounding_tokens)} tokens`], ["reserve", say.whole(window.reserve)])),
+          grounding.documents ? ["documents sent", `${grounding.documents_kept} of ${grounding.documents}${grounding.truncated ? ", cut" : ""}`, grounding.truncated ? "warn" : ""] : null,
+          dropped.grounding_messages ? ["documents of other questions", `${say.short(dropped.grounding_tokens)} tokens, not sent again`] : null,
+          dropped.reasoning_tokens ? ["earlier reasoning", `${say.short(dropped.reasoning_tokens)} tokens, not sent`] : null,
+          window.trimmed ? ["tool results cut", `${say.whole(window.trimmed.messages)}, ${say.short(window.trimmed.tokens)} tokens saved`, "warn"] : null, ["reserve", say.whole(window.reserve)])),
       h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: what is filled is sent, the line is the cut"), strip(window),
         h("ul", { class: "key" }, ["system", "user", "assistant", "tool"].map((role) => h("li", { class: `r-${role}` }, role)), h("li", { class: "c-quiet" }, "left out"),
-          window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, grounding.truncated ? h("li", { class: "stripes" }, "documents cut") : null)),
+          window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, grounding.truncated || window.trimmed ? h("li", { class: "stripes" }, "cut") : null)),
       h("section", { class: "card whole detail", id: "detail", "aria-label": "The message", "aria-live": "polite" })));
   byId("heard").textContent = `${say.whole(tokens.total)} of ${say.whole(window.budget)} tokens, ${say.whole(kept.messages)} of ${say.count(messages, "message")} kept. ${why}`;
   const lines = window.explain;
@@ -126,16 +127,21 @@ function strip(window) {
   const unseen = window.kept.messages + window.dropped.messages - lines.length + first;
   const newest = lines.findLast((line) => line.role === "user")?.seq;
   const cells = lines.slice(first).map((line) => {
-    const trimmed = window.grounding.truncated && line.seq === newest;
+    const cutDocuments = window.grounding.truncated && line.seq === newest, trimmed = cutDocuments || line.trimmed;
     const classes = [`r-${line.role}`, line.kept ? "" : "out", line.reason === "always: pinned" ? "pinned" : "", trimmed ? "trimmed" : ""];
-    const about = `Message ${line.seq}, ${line.role}, ${say.count(line.tokens, "token")}, ${line.kept ? "sent" : "left out"}: ${line.reason}${trimmed ? "; its documents were cut" : ""}`;
+    const about = `Message ${line.seq}, ${line.role}, ${say.count(line.tokens, "token")}, ${line.kept ? "sent" : "left out"}: ${line.reason}${cutDocuments ? "; its documents were cut" : ""}${savedOn(line)}`;
     const button = h("button", { type: "button", class: classes.filter(Boolean).join(" "), title: about, "aria-label": about, "data-seq": line.seq, tabindex: "-1", click: () => choose(line.seq, true), keydown: walk, focus: () => choose(line.seq, false) });
-    const wide = Math.min(150, 16 + 4 * Math.sqrt(line.tokens)), number = String(line.seq);
+    const wide = 16 + 16 * Math.log2(1 + (line.tokens + (line.trimmed ?? 0)) / 8), number = String(line.seq);
     button.style.width = `${wide}px`;
     if (wide > 8 + 7 * number.length) button.append(number);
     return [line.seq === cut ? h("li", { class: "cut", title: "Here history begins", "aria-hidden": "true" }) : null, h("li", {}, button)];
   });
   return h("ol", { class: "strip", id: "strip" }, unseen > 0 ? h("li", { class: "older" }, `${say.whole(unseen)} older`) : null, cells);
+}
+
+/** What of a message is not sent, in words; nothing where all of it is. */
+function savedOn(line) {
+  return (line.trimmed ? `; cut, ${say.whole(line.trimmed)} tokens saved` : "") + (line.reasoning_left_out ? `; ${say.whole(line.reasoning_left_out)} tokens of reasoning not sent` : "");
 }
 
 /** The seq from which on everything is in; null when nothing is left out. */
@@ -179,6 +185,8 @@ async function select(seq, focus) {
   if (found.selected !== seq || !byId("detail")) return;
   byId("detail").replaceChildren(
     h("div", {}, h("h2", {}, `Message ${seq}`), pairs(["role", line.role], ["sent", line.kept ? "yes" : "no"], ["because", line.reason], ["tokens", say.whole(line.tokens)],
+      line.reasoning ? ["reasoning sent", `${say.whole(line.reasoning)} tokens`] : null, line.reasoning_left_out ? ["reasoning not sent", `${say.whole(line.reasoning_left_out)} tokens`] : null,
+      line.trimmed ? ["cut away", `${say.whole(line.trimmed)} tokens`] : null,
       message?.grounding ? ["documents", `${message.grounding.documents.length}, ${say.whole(message.grounding_tokens?.[found.window.encoding])} tokens`] : null,
       message?.pinned ? ["pinned", "yes"] : null, message ? ["came", new Date(message.created_at).toLocaleString("en-GB")] : null)),
     h("pre", { tabindex: "0", role: "region", "aria-label": "Text of the message" }, message ? textOf(message.message) : "It could not be read."));
@@ -187,5 +195,6 @@ async function select(seq, focus) {
 function textOf(message) {
   const content = typeof message.content === "string" ? message.content : (message.content ?? []).map((part) => part.text ?? `[${part.type}]`).join("\n");
   const calls = (message.tool_calls ?? []).map((call) => `→ ${call.function?.name ?? call.custom?.name}(${call.function?.arguments ?? call.custom?.input})`);
-  return [content, ...calls].filter(Boolean).join("\n") || "(nothing)";
+  const thoughts = [message.reasoning_content ?? message.reasoning, ...(message.thinking_blocks ?? []).map((block) => block.thinking ?? "[redacted]")];
+  return [...thoughts.filter(Boolean).map((text) => `(thinking) ${text}`), content, ...calls].filter(Boolean).join("\n") || "(nothing)";
 }

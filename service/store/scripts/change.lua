@@ -16,6 +16,8 @@ if ARGV[8] ~= '' then
 else
   redis.call('HDEL', conversation, 'owner')
 end
+-- Answers that are kept to be given again may show what the settings said.
+redis.call('UNLINK', answers)
 local etag = write_version(version + 1, life, ARGV[9], ARGV[5])
 local ttl = ARGV[4] ~= '' and ARGV[4] or nil
 mark_done(ARGV[7], ARGV[5], ttl)

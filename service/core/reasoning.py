@@ -1,0 +1,80 @@
+"""Reasoning in chat messages: where it stands, what it costs, and which of it a window sends.
+
+Providers of chat completions put the model's reasoning into members of their own. They want that of the newest turn's tool
+loop back, ignore older one or charge for it, and refuse a signed block that was changed. So a block is sent whole or not
+at all::
+
+    member                          from                                        sent in the formats
+    reasoning_content, reasoning,   DeepSeek, Kimi, Qwen, GLM, vLLM, OpenRouter  openai
+    reasoning_details
+    thinking_blocks                 Claude, as LiteLLM hands it on              openai, anthropic
+    tool_calls[].extra_content      Gemini 3's thought signatures               openai, gemini
+
+Sources: api-docs.deepseek.com/guides/thinking_mode (tool calls), ai.google.dev/gemini-api/docs/thought-signatures,
+platform.claude.com/docs/en/build-with-claude/extended-thinking (preserving thinking blocks).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from service.core.strings import Pair, text_tokens
+
+_PLAIN: Final = ("reasoning_content", "reasoning", "reasoning_details")
+_BLOCKS: Final = "thinking_blocks"
+_SIGNED: Final = "extra_content"
+MEMBERS: Final = frozenset({*_PLAIN, _BLOCKS, _SIGNED})
+"""Members of an assistant message that hold reasoning."""
+
+_CARRIED: Final = {"openai": (0, 1, 2), "anthropic": (1,), "gemini": (2,), "responses": ()}
+_BOUND: Final = re.compile(
+    r"claude-(?:(?:fable|mythos)-(?:5[.-][1-9]|[6-9])|(?:opus|sonnet|haiku)-(?:5[.-][5-9]|[6-9]))"
+)
+
+
+class Reasoning(msgspec.Struct, array_like=True, frozen=True):
+    """Tokens of a message's reasoning, by where it stands: plain members, thinking blocks, signatures on calls."""
+
+    plain: Pair = (0, 0)
+    blocks: Pair = (0, 0)
+    signatures: Pair = (0, 0)
+
+    def tokens(self, column: int, form: str = "openai") -> int:
+        """Return the tokens of what ``form`` carries, in o200k_base (column 0) or cl100k_base (1)."""
+        kinds = (self.plain, self.blocks, self.signatures)
+        return sum(kinds[kind][column] for kind in _CARRIED[form])
+
+
+def reasoning_of(message: Mapping[str, Any]) -> Reasoning | None:
+    """Return the tokens of an assistant message's reasoning; None where it has none."""
+    if message["role"] != "assistant":
+        return None
+    plain = text_tokens({name: message[name] for name in _PLAIN if message.get(name)})
+    blocks = text_tokens({_BLOCKS: message[_BLOCKS]} if message.get(_BLOCKS) else None)
+    signed = [each[_SIGNED] for each in (message, *_calls(message)) if each.get(_SIGNED)]
+    found = Reasoning(plain, blocks, text_tokens(signed))
+    return None if found == Reasoning() else found
+
+
+def without_reasoning(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the message with its reasoning left out."""
+    left = {name: value for name, value in message.items() if name not in MEMBERS}
+    if calls := left.get("tool_calls"):
+        left["tool_calls"] = [{name: value for name, value in call.items() if name != _SIGNED} for call in calls]
+    return left
+
+
+def _calls(message: Mapping[str, Any]) -> list[Any]:
+    return message.get("tool_calls") or []
+
+
+def binds_reasoning(model: str) -> bool:
+    """Say whether a model refuses a thinking block unless all before it is as it was when the block was made.
+
+    Claude Fable 5.1 and later, Opus, Sonnet and Haiku 5.5 and later check it: a changed system prompt, tool or earlier
+    message makes every later block invalid, and the request is a 400. Blocks may be left out from the oldest on
+    (platform.claude.com/docs/en/build-with-claude/preserved-thinking/prefix-checks, September 2026).
+    """
+    return _BOUND.search(model) is not None

@@ -1,0 +1,109 @@
+"""Tool results as they are sent: whole, cut to their beginning and end, or one line that says where the whole is.
+
+The log keeps every result. What is sent of one is a function of the message and the parameters alone, so that a prefix of
+the request stays that prefix. The law works with the most that a cut result may cost; the cut itself is made when its body
+is at hand, and never costs more.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from service.core.counting import Measure, message_tokens
+from service.core.families import FUNCTION, TOOL
+from service.core.measures import Extra, both, listed_tokens, measure
+from service.core.models import Model
+from service.core.records import Record
+from service.core.text import Encoding, count_text, cut_text
+
+RESULTS = frozenset({TOOL, FUNCTION})
+_CHARACTERS = 4  # a token's, about: where a search begins
+_ATTEMPTS = 12
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """How a message is sent otherwise than it was stored: its result cut to ``limit`` tokens of the model (0: to the line
+    alone), which is ``saved`` tokens less at least; or without its reasoning."""
+
+    limit: int | None = None
+    saved: int = 0
+    without_reasoning: bool = False
+
+
+def left_out_line(tokens: int, seq: int, place: str, what: str = "this tool result") -> str:
+    """Return the line in place of what is left out; ``place`` is the path of the conversation's messages, if it has one."""
+    where = f"; the whole is at {place}{seq}" if place else ""
+    return f"[… {tokens} tokens of {what} left out{where} …]"
+
+
+def line_cost(record: Record, seq: int, place: str, model: Model) -> int:
+    """Return what a result costs as one line, in the model's tokens: the least that can be sent of it."""
+    measured = record.measure
+    line = left_out_line(max(measured.o200k, measured.cl100k), seq, place)
+    counted = both(line)
+    extra = measured.extra or Extra()
+    if measured.role == TOOL:
+        extra = msgspec.structs.replace(extra, listed=listed_tokens(line, counted))
+    return message_tokens(Measure(measured.role, *counted, extra), model, parallel=record.parallel)
+
+
+def share(costs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return what each of several results may cost so that they cost ``room`` together, the longest cut first; none
+    below its ``least``."""
+    low, high = 0, max(costs, default=0)
+    while low < high:
+        limit = (low + high + 1) // 2
+        total = sum(max(min(cost, limit), each) for cost, each in zip(costs, least, strict=True))
+        low, high = (limit, high) if total <= room else (low, limit - 1)
+    return [min(cost, max(low, each)) for cost, each in zip(costs, least, strict=True)]
+
+
+def cut_result(
+    message: Mapping[str, Any], record: Record, limit: int, model: Model, *, seq: int, place: str
+) -> tuple[dict[str, Any], int]:
+    """Return the message with its result cut to at most ``limit`` of the model's tokens, and what it costs then."""
+    text = _text(message.get("content"))
+    whole = record.measure.o200k if model.encoding == "o200k_base" else record.measure.cl100k
+    tokens = limit
+    for _ in range(_ATTEMPTS if limit else 0):
+        cut = {**message, "content": _cut(text, whole, tokens, model.encoding, seq, place)}
+        cost = message_tokens(measure(cut), model, parallel=record.parallel)
+        if cost <= limit:
+            return cut, cost
+        tokens = min(tokens - 1, tokens * limit // cost)
+        if tokens <= 0:
+            break
+    cut = {**message, "content": left_out_line(whole, seq, place)}
+    return cut, message_tokens(measure(cut), model, parallel=record.parallel)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or "" for part in content or ())
+
+
+def _cut(text: str, whole: int, tokens: int, encoding: Encoding, seq: int, place: str) -> str:
+    """The beginning and the end of a text, ``tokens`` together with the line between them, or a little less."""
+    is_json = text.lstrip()[:1] in ("{", "[")
+    what = "this JSON result, cut as text," if is_json else "this tool result"
+    room = tokens - count_text(left_out_line(whole, seq, place, what), encoding) - 2
+    if room < 2:
+        return left_out_line(whole, seq, place)
+    head = cut_text(text[: room * 2 * _CHARACTERS], encoding, room - room // 2)
+    end = _end(text[len(head) :], encoding, room // 2)
+    missing = max(0, whole - count_text(head, encoding) - count_text(end, encoding))
+    return f"{head}\n{left_out_line(missing, seq, place, what)}\n{end}"
+
+
+def _end(text: str, encoding: Encoding, tokens: int) -> str:
+    """An end of the text of at most ``tokens``: not the longest, but found in a few counts."""
+    size = min(len(text), tokens * _CHARACTERS)
+    while size > 0:
+        end = text[len(text) - size :]
+        counted = count_text(end, encoding)
+        if counted <= tokens:
+            return end
+        size = min(size - 1, size * tokens // counted)
+    return ""

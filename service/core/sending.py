@@ -1,0 +1,189 @@
+"""What is sent of each message: its costs for the law, with reasoning where it is sent, and with long tool results cut."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from service.core.costs import record_cost
+from service.core.counting import reasoning_tokens
+from service.core.models import Model
+from service.core.parameters import WindowQuery
+from service.core.reasoning import binds_reasoning
+from service.core.records import Record
+from service.core.results import RESULTS, Edit, line_cost, share
+from service.core.view import View, unit_costs
+
+_IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
+
+
+def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
+    """The view with the reasoning that is sent in its costs: that after the newest question, all, or none."""
+    history = view.history
+    first = history.first_seq
+    sent: dict[int, int] = {}
+    left: dict[int, int] = {}
+    records = [(first + index, history.records[index]) for index in history.records.rich()]
+    for seq, record in (*history.outside.items(), *records):
+        tokens = reasoning_tokens(record.measure, model, options.format)
+        whole = reasoning_tokens(record.measure, model)
+        is_sent = options.reasoning == "all" or (options.reasoning == "turn" and seq > history.question)
+        if whole:
+            (sent if is_sent and tokens else left)[seq] = tokens if is_sent and tokens else whole
+    if not (sent or left):
+        return view
+    costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items() if view.is_known(seq)}
+    return msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
+
+
+def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | None = None) -> View:
+    """The view with other costs for some messages, by seq, and with what is done to them."""
+    if not costs:
+        return view
+    first = view.history.first_seq
+    inside, outside = view.costs.copy(), dict(view.outside)
+    for seq, cost in costs.items():
+        if seq >= first:
+            inside[seq - first] = cost
+        else:
+            outside[seq] = cost
+    return msgspec.structs.replace(
+        view,
+        costs=inside,
+        outside=outside,
+        unit_costs=unit_costs(view.units, inside),
+        edits={**view.edits, **(edits or {})},
+    )
+
+
+class Trimming(msgspec.Struct, frozen=True):
+    """How tool results are cut: for which model, by which parameters, and where the whole can be read."""
+
+    model: Model
+    options: WindowQuery
+    place: str
+
+    def limited(self, view: View) -> View:
+        """The view with results over ``tool_result_max_tokens`` cut to that."""
+        limit = self.options.tool_result_max_tokens
+        if limit is None:
+            return view
+        return self._cut(view, {seq: limit for seq in _results(view) if view.cost_of(seq) > limit})
+
+    def overlong(self, view: View, room: int) -> View:
+        """The view with tool groups that no window has room for cut to half of the ``room``, whatever their place.
+
+        So they are sent alike when they are the newest and when the conversation went on.
+        """
+        if self.options.tool_result_overflow != "trim" or max(view.unit_costs, default=0) <= room:
+            return view
+        for index, cost in enumerate(view.unit_costs):
+            is_pinned = view.always.get(index) not in (None, "newest")
+            if cost > room and not (is_pinned or index in view.units.broken):
+                results = [seq for seq in _members(view, index) if _is_result(view, seq)]
+                beside = cost - sum(map(view.cost_of, results))
+                view = self._shared(view, results, room // 2 - beside)
+        return view
+
+    def required(self, view: View, room: int) -> View:
+        """The view with the results of every window cut to half of the ``room`` or less, when what must be in is over it."""
+        free = room - sum(view.always_costs().values())
+        if self.options.tool_result_overflow != "trim" or free >= 0:
+            return view
+        results = _required(view)
+        return self._shared(view, results, min(room // 2, free + sum(map(view.cost_of, results))))
+
+    def grown(self, view: View, room: int) -> View:
+        """The view with those results as long again as the ``room`` that is left allows."""
+        cut = [seq for seq in _required(view) if seq in view.edits] if room > 0 and view.edits else []
+        return view if self.options.stable or not cut else self._shared(view, cut, sum(map(view.cost_of, cut)) + room)
+
+    def cleared(self, view: View, newest_seq: int) -> View:
+        """The view with the results of all but the newest ``tool_results_kept`` groups as one line each.
+
+        Groups are counted back from ``newest_seq``; those that are in every window stay as they are.
+        """
+        kept = self.options.tool_results_kept
+        if kept is None:
+            return view
+        groups = [index for index in range(len(view.units)) if _is_group(view, index)]
+        counted = [index for index in groups if view.seq(index) <= newest_seq]
+        if counted and newest_seq in _members(view, counted[-1]):
+            kept = max(kept, 1)  # the newest message is never cleared, and stays as it is while the cut stands
+        old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
+        return self._cut(view, {seq: 0 for index in old for seq in _members(view, index) if _is_result(view, seq)})
+
+    def _shared(self, view: View, results: Sequence[int], room: int) -> View:
+        """The view with ``results`` cut so that they cost ``room`` together, if that can be."""
+        lines = [self._line(view.record(seq), seq) for seq in results]
+        whole = [self._most(view.record(seq), line) for seq, line in zip(results, lines, strict=True)]
+        least = [min(cost, line) for cost, line in zip(whole, lines, strict=True)]
+        costs = dict(zip(results, share(whole, least, room), strict=True))
+        changed = recosted(view, costs, {seq: self._edit(view, seq, cost, cost) for seq, cost in costs.items()})
+        edits = {seq: edit for seq, edit in changed.edits.items() if edit.saved}
+        return msgspec.structs.replace(changed, edits=edits)
+
+    def _cut(self, view: View, limits: Mapping[int, int]) -> View:
+        """The view with results cut to their limits, or to the line where that is more; none becomes longer."""
+        costs = {seq: max(limit, self._line(view.record(seq), seq)) for seq, limit in limits.items()}
+        shorter = {seq: cost for seq, cost in costs.items() if cost < view.cost_of(seq)}
+        edits = {seq: self._edit(view, seq, cost if limits[seq] else 0, cost) for seq, cost in shorter.items()}
+        return recosted(view, shorter, edits)
+
+    def _edit(self, view: View, seq: int, limit: int, cost: int) -> Edit:
+        return Edit(limit=limit, saved=record_cost(view.record(seq), self.model) - cost)
+
+    def _most(self, record: Record, line: int) -> int:
+        """What a result costs at most: whole, or cut as the parameters say."""
+        limit = self.options.tool_result_max_tokens
+        whole = record_cost(record, self.model)
+        return whole if limit is None else min(whole, max(limit, line))
+
+    def _line(self, record: Record, seq: int) -> int:
+        return line_cost(record, seq, self.place, self.model)
+
+
+def _results(view: View) -> Iterable[int]:
+    """Seqs of tool results, those before the tail first."""
+    first, roles = view.history.first_seq, view.history.records.roles
+    yield from (seq for seq in view.outside if _is_result(view, seq))
+    yield from (first + index for index, is_result in enumerate(roles.translate(_IS_RESULT)) if is_result)
+
+
+def _required(view: View) -> list[int]:
+    """Seqs of the results that are in every window."""
+    seqs = [*view.outside, *(seq for index in view.always for seq in _members(view, index))]
+    return [seq for seq in seqs if _is_result(view, seq)]
+
+
+def _is_result(view: View, seq: int) -> bool:
+    return view.record(seq).measure.role in RESULTS
+
+
+def _members(view: View, index: int) -> range:
+    first, starts = view.history.first_seq, view.units.starts
+    return range(first + starts[index], first + starts[index + 1])
+
+
+def _is_group(view: View, index: int) -> bool:
+    return view.history.records.roles[view.units.starts[index + 1] - 1] in RESULTS
+
+
+def keeps_reasoning_from(
+    view: View, *, model: Model, options: WindowQuery, is_whole: bool, since_seq: int | None
+) -> int:
+    """The first seq whose reasoning the provider accepts, where it binds a block to all that came before it.
+
+    ``is_whole``: nothing was left out; ``since_seq``: where the stable cut stands since. Documents of earlier questions are
+    not sent again, which changes what came before.
+    """
+    if not binds_reasoning(model.id):
+        return 0
+    history = view.history
+    after_question = history.question + 1 if history.grounding_messages and options.grounding != "none" else 0
+    if is_whole:
+        return after_question
+    return max(after_question, since_seq + 1) if since_seq is not None else history.length + 1
+
+
+__all__ = ["Trimming", "keeps_reasoning_from", "recosted", "with_reasoning"]

@@ -1,0 +1,63 @@
+"""What a message carries beside the members that recordings price: counted at the tokens of its strings.
+
+Providers add members, and clients add their own. A window sends them on, so they are counted; nobody knows the bill, so the
+count is no longer exact.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from service.core.reasoning import MEMBERS
+from service.core.strings import Pair, text_tokens
+
+_MESSAGE: Final = frozenset({"role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id"})
+_ASSISTANT: Final = _MESSAGE | MEMBERS
+_CALL: Final = {
+    "id": (),
+    "type": (),
+    "function": ("name", "arguments"),
+    "custom": ("name", "input"),
+    "extra_content": (),
+}
+_PARTS: Final[dict[str, tuple[str, ...]]] = {
+    "text": (),
+    "refusal": (),
+    "image_url": ("url", "detail", "width", "height"),
+    "input_audio": ("data", "format"),
+    "file": ("file_id", "file_data", "filename"),
+}
+
+
+class Unknown(NamedTuple):
+    """A member that no declaration names: the path to its object, ending in ``/`` if there is one, and what it is."""
+
+    path: str
+    name: str
+    value: Any
+
+
+def unpriced_tokens(message: Mapping[str, Any]) -> Pair:
+    """Return the tokens of the strings that stand in no known member of a message."""
+    return text_tokens([{each.name: each.value} for each in unknown_members(message)])
+
+
+def unknown_members(message: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Return the members of a message, its parts and its calls that no declaration names and that hold something."""
+    yield from _others("", message, _ASSISTANT if message["role"] == "assistant" else _MESSAGE)
+    content = message.get("content")
+    for index, part in enumerate(content if isinstance(content, list) else ()):
+        kind = str(part.get("type"))
+        yield from _others(f"content/{index}/", part, {"type", kind})
+        yield from _others(f"content/{index}/{kind}/", part.get(kind), _PARTS.get(kind, ()))
+    for index, call in enumerate(message.get("tool_calls") or ()):
+        yield from _others(f"tool_calls/{index}/", call, _CALL)
+        for name in ("function", "custom"):
+            yield from _others(f"tool_calls/{index}/{name}/", call.get(name), _CALL[name])
+    yield from _others("function_call/", message.get("function_call"), _CALL["function"])
+
+
+def _others(path: str, value: Any, known: Collection[str]) -> Iterator[Unknown]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            if name not in known and each not in (None, "", [], {}, False):
+                yield Unknown(path, name, each)

@@ -1,0 +1,110 @@
+"""Reasoning, unknown members and long tool results over HTTP: all that is sent is counted, nothing ends a conversation."""
+
+from typing import Any, cast
+
+import httpx
+import pytest
+import redis
+from dialogue import append, assistant, calling, history, result, user, window
+
+from service.core.records import RECORD_BYTES, Flags
+from service.store.embedded import EmbeddedStore
+
+THOUGHT = {"role": "assistant", "content": "Four.", "reasoning_content": "Two and two. " * 1000}
+
+
+async def count(client: httpx.AsyncClient, request: dict[str, Any], model: str = "gpt-4o") -> int:
+    answer = await client.post("/count", json={"model": model, **request})
+    assert answer.status_code == 200, answer.text
+    tokens: int = answer.json()["tokens"]
+    return tokens
+
+
+async def test_reasoning_is_not_sent_uncounted(client: httpx.AsyncClient, conversation: str) -> None:
+    """A window of 500 tokens of a chat with long reasoning holds 500 tokens."""
+    await append(client, conversation, user("2+2?"), {"message": THOUGHT}, user("And 3+3?"))
+    body = await window(client, conversation, model="gpt-4o", max_tokens=500)
+    assert body["tokens"]["total"] == await count(client, body["request"]) <= 500
+    assert body["dropped"]["reasoning_tokens"] > 3000
+    assert "reasoning_content" in (await history(client, conversation))[1]["message"]
+
+
+async def test_all_reasoning_is_counted_when_it_is_sent(client: httpx.AsyncClient, conversation: str) -> None:
+    """Who asks for all reasoning pays for it, and the count is no longer exact."""
+    await append(client, conversation, user("2+2?"), {"message": THOUGHT}, user("And 3+3?"))
+    body = await window(client, conversation, model="gpt-4o", reasoning="all")
+    assert body["tokens"]["reasoning"] > 3000
+    assert sum(body["tokens"].values()) == 2 * body["tokens"]["total"] == 2 * await count(client, body["request"])
+    assert body["exact"] is False
+
+
+async def test_a_conversation_goes_on_behind_a_huge_result(client: httpx.AsyncClient, conversation: str) -> None:
+    """An agent reads a tool result that is fifty times its window, and goes on for ten turns."""
+    await append(client, conversation, user("Read the book."), calling("a"), result("a", "word " * 200_000))
+    for turn in range(10):
+        body = await window(client, conversation, model="gpt-4o", max_tokens=4000)
+        assert body["tokens"]["total"] == await count(client, body["request"]) <= 4000
+        assert body["request"]["messages"][0]["content"] == "Read the book."
+        await append(client, conversation, calling(f"b{turn}"), result(f"b{turn}", "short"))
+
+
+async def test_a_cut_result_says_where_the_whole_is(client: httpx.AsyncClient, conversation: str) -> None:
+    """The line between beginning and end has the path of the message, which holds the whole."""
+    text = "first " + "word " * 5000 + "last"
+    await append(client, conversation, user("?"), calling("a"), result("a", text))
+    body = await window(client, conversation, model="gpt-4o", tool_result_max_tokens=100)
+    sent = body["request"]["messages"][2]["content"]
+    path = f"/conversations/{conversation}/messages/3"
+    assert sent.startswith("first ")
+    assert sent.endswith("last")
+    assert path in sent
+    assert (await client.get(path)).json()["message"]["content"] == text
+    assert body["trimmed"]["messages"] == 1
+    assert body["trimmed"]["tokens"] > 4800
+
+
+async def test_a_bare_message_is_an_entry(client: httpx.AsyncClient, conversation: str) -> None:
+    """Bare messages and wrapped ones go together, and are stored alike."""
+    bare = {"role": "user", "content": "hello", "extra": 1.0}
+    await append(client, conversation, bare, assistant("hi", id="a-1"))
+    stored = await history(client, conversation)
+    assert [entry["message"] for entry in stored] == [bare, {"role": "assistant", "content": "hi"}]
+    answer = await client.post("/window", json={"model": "gpt-4o", "messages": [bare]})
+    assert answer.json()["request"]["messages"] == [bare]
+
+
+async def test_a_mistake_in_a_bare_message(client: httpx.AsyncClient, conversation: str) -> None:
+    """The pointer of a mistake is that of the message as it was sent."""
+    path = f"/conversations/{conversation}/messages"
+    answer = await client.post(path, json={"messages": [{"role": "user", "contnt": "hello"}]})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["pointer"] == "#/messages/0/contnt"
+    assert "did you mean 'content'?" in answer.json()["detail"]
+
+
+async def test_other_forms_name_what_they_cannot_carry(client: httpx.AsyncClient, conversation: str) -> None:
+    """An unknown member is sent on to chat completions, and is a 422 that names the message for another form."""
+    await append(client, conversation, {"message": {"role": "user", "content": "hi", "note": "by phone"}})
+    body = await window(client, conversation, model="gpt-4o")
+    assert body["request"]["messages"][0]["note"] == "by phone"
+    answer = await client.get(f"/conversations/{conversation}/window?model=claude-opus-4-8&format=anthropic")
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == "#/messages/1/note"
+
+
+async def test_older_records_are_measured_anew(
+    client: httpx.AsyncClient, conversation: str, store: EmbeddedStore, encryption_key: tuple[bytes, ...]
+) -> None:
+    """A message that was stored before unknown members were counted gives the window that it would give today."""
+    if encryption_key:
+        pytest.skip("a sealed record is bound to its text, and cannot be made older")
+    await append(client, conversation, {"role": "user", "content": "hi", "note": "word " * 300}, assistant("yes"))
+    expected = await window(client, conversation, model="gpt-4o", explain=True)
+    key = f"sash:{{default/{conversation}}}:counts"
+    with redis.Redis.from_url(store.url) as server:
+        for place in range(2):
+            (flags,) = cast(bytes, server.getrange(key, place * RECORD_BYTES, place * RECORD_BYTES))
+            server.setrange(key, place * RECORD_BYTES, bytes([flags & ~Flags.RICH]))  # type: ignore[arg-type] # bytes work
+            server.setrange(key, place * RECORD_BYTES + 3, b"\0")  # type: ignore[arg-type]
+    assert await window(client, conversation, model="gpt-4o", explain=True) == expected
+    assert expected["tokens"]["total"] > 300
