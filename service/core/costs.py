@@ -26,13 +26,16 @@ def record_cost(record: Record, model: Model) -> int:
 
 
 def reference_cost(record: Record, column: int) -> int:
-    """What one message counts in a conversation's totals."""
-    return record_cost(record, REFERENCE_MODELS[column])
+    """What one message counts in a conversation's totals, wherever it stands among several results."""
+    return message_tokens(record.measure, REFERENCE_MODELS[column], parallel=bool(record.parallel))
 
 
 def reference_costs(records: Records, column: int) -> list[int]:
-    """What each message counts in a conversation's totals."""
-    return message_costs(records, REFERENCE_MODELS[column])
+    """What each message counts in a conversation's totals, wherever it stands."""
+    costs = message_costs(records, REFERENCE_MODELS[column])
+    for index in records.rich():
+        costs[index] = reference_cost(records[index], column)
+    return costs
 
 
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:

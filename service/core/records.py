@@ -17,18 +17,22 @@ from typing import Final
 
 import msgspec
 
-from service.core.counting import Measure
+from service.core.counting import LIST_BEGINS, LIST_ENDS, Measure, list_place
 from service.core.measures import Extra
 
 RECORD_BYTES: Final = 24
 _LAYOUT: Final = Struct("<BBBxIII8s")
 _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
+_STORED: Final = 2**8 - 1
 
 
 class Flags:
     """What a record's flags say; PARALLEL marks a result that answers one of several calls, RICH a message whose cost
-    is in its details."""
+    is in its details.
+
+    LIST_BEGINS and LIST_ENDS mark the first and the last of such results. They are not stored: a record has them where
+    it is read among its neighbours."""
 
     PINNED: Final = 1
     GROUNDED: Final = 2
@@ -37,6 +41,8 @@ class Flags:
     REDACTED: Final = 16
     LEGACY_CALL: Final = 32
     RICH: Final = 64
+    LIST_BEGINS: Final = LIST_BEGINS
+    LIST_ENDS: Final = LIST_ENDS
 
 
 _STAMP_BITS = 20
@@ -92,9 +98,9 @@ class Record(msgspec.Struct, frozen=True):
         return bool(self.flags & Flags.PINNED)
 
     @property
-    def parallel(self) -> bool:
-        """Whether the message answers one of several calls."""
-        return bool(self.flags & Flags.PARALLEL)
+    def parallel(self) -> int:
+        """Not 0 where the message answers one of several calls; LIST_BEGINS and LIST_ENDS say where among them."""
+        return self.flags & (Flags.PARALLEL | Flags.LIST_BEGINS | Flags.LIST_ENDS)
 
     @property
     def rich(self) -> bool:
@@ -107,7 +113,7 @@ def encode_record(record: Record) -> bytes:
     flags = record.flags | Flags.RICH if record.rich else record.flags & ~Flags.RICH
     one = record.measure
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
-    return _LAYOUT.pack(flags, one.role, record.calls, o200k, cl100k, record.size, record.content_digest)
+    return _LAYOUT.pack(flags & _STORED, one.role, record.calls, o200k, cl100k, record.size, record.content_digest)
 
 
 def details_of(record: Record, identity: Identity) -> Details:
@@ -152,6 +158,8 @@ class Records(Sequence[Record]):
         index %= len(self)
         flags, role, calls, o200k, cl100k, size, digest = _LAYOUT.unpack_from(self.packed, index * RECORD_BYTES)
         extra, grounding = None, None
+        if flags & Flags.PARALLEL:
+            flags |= list_place(self.roles, index)
         if flags & Flags.RICH:
             extra, grounding = self.details[index].extra, self.details[index].grounding
         return Record(flags & ~Flags.RICH, Measure(role, o200k, cl100k, extra), size, calls, digest, grounding)
