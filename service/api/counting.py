@@ -64,6 +64,7 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         functions=wanted.functions,
         function_call=wanted.function_call,
         response_format=wanted.response_format,
+        prediction=wanted.prediction,
     )
     return Count(
         model=counted.model,

@@ -151,6 +151,10 @@ class CountRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     functions: list[Annotated[dict[str, Any], Meta(title="FunctionDefinition")]] | None = None
     function_call: ToolChoice | None = None
     response_format: ResponseFormat | None = None
+    prediction: (
+        Annotated[dict[str, Any], Meta(title="Prediction", description="What much of the reply is expected to be.")]
+        | None
+    ) = None
     text: str | None = None
 
 

@@ -93,6 +93,8 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     match part:
         case {"type": "text", "text": text}:
             return {"type": "input_text", "text": text}
+        case {"type": "image_url", "image_url": str(url)}:
+            return {"type": "input_image", "image_url": url, "detail": "auto"}
         case {"type": "image_url", "image_url": {"url": url, **more}}:
             return {"type": "input_image", "image_url": url, "detail": more.get("detail") or "auto"}
         case {"type": "file", "file": file}:

@@ -23,7 +23,7 @@ from service.commands.terminal import (
 if TYPE_CHECKING:
     from service.api.schemas import Count
 
-_TAKEN = ("tools", "tool_choice", "functions", "function_call", "response_format")
+_TAKEN = ("tools", "tool_choice", "functions", "function_call", "response_format", "prediction")
 
 
 @click.command()

@@ -26,17 +26,21 @@ def record_cost(record: Record, model: Model) -> int:
 
 
 def reference_cost(record: Record, column: int) -> int:
-    """What one message counts in a conversation's totals: with its reasoning, without its documents."""
+    """What one message counts in a conversation's totals, wherever it stands among several results.
+
+    With its reasoning, without its documents.
+    """
     model = REFERENCE_MODELS[column]
-    return record_cost(record, model) + reasoning_tokens(record.measure, model)
+    return message_tokens(record.measure, model, parallel=bool(record.parallel)) + reasoning_tokens(
+        record.measure, model
+    )
 
 
 def reference_costs(records: Records, column: int) -> list[int]:
-    """What each message counts in a conversation's totals: with its reasoning, without its documents."""
-    model = REFERENCE_MODELS[column]
-    costs = message_costs(records, model)
+    """What each message counts in a conversation's totals, wherever it stands."""
+    costs = message_costs(records, REFERENCE_MODELS[column])
     for index in records.rich():
-        costs[index] += reasoning_tokens(records[index].measure, model)
+        costs[index] = reference_cost(records[index], column)
     return costs
 
 

@@ -5,7 +5,7 @@
     request = priming + tools + message + message + …
 
 Every figure that the service shows is one of these terms, so parts always sum to the whole. A tool group's wrapping is
-on its assistant message; a result costs its text alone.
+on its assistant message; a result costs its text alone, or as one of several its piece of their list.
 """
 
 import math
@@ -14,15 +14,23 @@ from typing import Any
 
 import msgspec
 
-from service.core.definitions import choice_tokens, declared_functions, format_tokens, functions_tokens
+from service.core.definitions import (
+    choice_tokens,
+    declared_functions,
+    format_name_tokens,
+    format_tokens,
+    functions_tokens,
+)
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, Rules
 from service.core.images import image_tokens, is_guess
-from service.core.measures import Extra, Measure, measure
+from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.strings import Pair
 from service.core.text import Encoding
 
 __all__ = [
+    "LIST_BEGINS",
+    "LIST_ENDS",
     "REFERENCE_MODELS",
     "ROLES",
     "TOOL",
@@ -31,12 +39,17 @@ __all__ = [
     "RequestCount",
     "count_request",
     "is_estimate",
+    "list_place",
     "measure",
     "message_tokens",
+    "messages_tokens",
     "reasoning_tokens",
     "reference_tokens",
     "tools_tokens",
 ]
+
+LIST_BEGINS, LIST_ENDS = 256, 512
+"""Bits for the first and the last of several calls' results."""
 
 
 class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,13 +67,17 @@ class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
 # ---- messages
 
 
-def message_tokens(measure: Measure, model: Model, *, parallel: bool = False) -> int:
-    """Return what a message costs ``model``; ``parallel`` for a result whose assistant message made several calls."""
+def message_tokens(measure: Measure, model: Model, *, parallel: int = 0) -> int:
+    """Return what a message costs ``model``.
+
+    ``parallel`` is not 0 for a result whose assistant message made several calls, and has the bits LIST_BEGINS and
+    LIST_ENDS for the first and the last of them.
+    """
     column = 0 if model.encoding == "o200k_base" else 1
     text = measure.cl100k if column else measure.o200k
     extra = measure.extra
     if measure.role == TOOL:
-        cost = _result_tokens(text, extra, model.rules, column) if parallel else text
+        cost = _result_tokens(text, extra, model.rules, column, parallel) if parallel else text
     else:
         cost = model.rules.role_costs[measure.role] + text
     if extra is not None:
@@ -68,13 +85,40 @@ def message_tokens(measure: Measure, model: Model, *, parallel: bool = False) ->
     return cost if model.margin == 1.0 else math.ceil(cost * model.margin)
 
 
-def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int) -> int:
+def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int, place: int) -> int:
     """Return what a result costs in the list that answers several calls.
 
     A family whose parallel calls were never recorded is charged the dearer of plain and listed.
     """
-    listed = extra.listed[column] if extra and extra.listed[column] else text
+    if extra is None:
+        return text
+    listed = extra.listed[column] or text
+    if place & LIST_BEGINS:
+        listed += extra.opens_list[column]
+    if place & LIST_ENDS:
+        listed += extra.closes_list[column]
     return max(text, listed) if rules.parallel_unknown else listed
+
+
+def messages_tokens(measures: Sequence[Measure], model: Model) -> list[int]:
+    """Return what each of some messages in their order costs, reasoning included: results after several calls are billed
+    as one list."""
+    costs: list[int] = []
+    parallel = False
+    roles = [measured.role for measured in measures]
+    for index, measured in enumerate(measures):
+        if measured.role == ASSISTANT:
+            parallel = measured.extra is not None and measured.extra.calls > 1
+        place = parallel | list_place(roles, index) if parallel else 0
+        costs.append(message_tokens(measured, model, parallel=place) + reasoning_tokens(measured, model))
+    return costs
+
+
+def list_place(roles: Sequence[int], index: int) -> int:
+    """Return LIST_BEGINS, LIST_ENDS, both or 0 for one of several results, by the roles before and after it."""
+    begins = not index or roles[index - 1] != TOOL
+    ends = index + 1 == len(roles) or roles[index + 1] != TOOL
+    return (LIST_BEGINS if begins else 0) | (LIST_ENDS if ends else 0)
 
 
 def _extra_tokens(extra: Extra, rules: Rules, column: int, *, is_function: bool) -> int:
@@ -96,7 +140,8 @@ def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
     names, arguments = extra.call_names[column], extra.call_arguments[column]
     if extra.legacy_call and extra.calls == 1:
         return names + arguments + 3
-    cost = extra.calls * rules.single_call + 2 * names + arguments
+    bare = extra.bare_names[column] if extra.bare_names else names
+    cost = extra.calls * rules.single_call + names + bare + arguments
     if extra.calls > 1:
         together = rules.parallel_calls + extra.together[column]
         cost = max(cost, together) if rules.parallel_unknown else together
@@ -139,10 +184,10 @@ REFERENCE_MODELS = (_GPT_4O, _GPT_4)
 """The models that tokens are told for when none is named, by the place of their encoding in pairs."""
 
 
-def reference_tokens(measure: Measure, *, parallel: bool = False) -> Pair:
-    """Return what a message with its reasoning costs the reference models."""
+def reference_tokens(measure: Measure, *, parallel: int = 0) -> Pair:
+    """Return what a message with its reasoning costs the reference models, wherever it stands among several results."""
     o200k, cl100k = (
-        message_tokens(measure, model, parallel=parallel) + reasoning_tokens(measure, model)
+        message_tokens(measure, model, parallel=bool(parallel)) + reasoning_tokens(measure, model)
         for model in REFERENCE_MODELS
     )
     return o200k, cl100k
@@ -160,52 +205,52 @@ def tools_tokens(
     function_call: Any = None,
     response_format: Mapping[str, Any] | None = None,
     first_system: Measure | None = None,
+    assistant_texts: int = 0,
 ) -> int:
     """Return what definitions, their choice and a response format cost.
 
-    ``first_system`` is the measure of the first system or developer message, which definitions join when there is one.
+    ``first_system`` is the measure of the system or developer message that they join when there is one.
+    ``assistant_texts`` is how many assistant messages with text the request has: a response format marks each.
     """
     rules = model.rules
     declared = declared_functions(tools, functions)
-    cost = 0
+    section = format_tokens(response_format, model)
+    if not declared and not section:
+        return 0
+    cost = _opening_tokens(first_system, model)
     if declared:
         cost += rules.tools_overhead + functions_tokens(declared, model)
-        cost += _joining_tokens(first_system, model)
-        if rules.bare_first_function and not (declared[0].get("description") or _has_properties(declared[0])):
-            cost += rules.bare_first_function
         if not rules.tool_choice_free:
             cost += choice_tokens(tool_choice, model, named=7) + choice_tokens(function_call, model, named=4)
-    section = format_tokens(response_format, model)
     if section:
-        cost += section + _format_wrapping(rules, beside_tools=bool(declared), beside_system=first_system is not None)
+        # no bill shows both on a family with headings: as if the definitions got one
+        cost += section + (rules.joining + _heading(rules) + _BLANK_LINE if declared else 0)
+        marked = assistant_texts + (1 if rules.format_names_reply and not declared else 0)
+        cost += marked * (2 + format_name_tokens(response_format, model))
     return math.ceil(cost * model.margin)
 
 
-def _has_properties(function: Mapping[str, Any]) -> bool:
-    parameters = function.get("parameters")
-    return isinstance(parameters, Mapping) and bool(parameters.get("properties"))
+_BLANK_LINE = 1
 
 
-def _joining_tokens(first_system: Measure | None, model: Model) -> int:
-    """Definitions open a system message, or join the first one, then padded with a newline."""
+def _opening_tokens(first_system: Measure | None, model: Model) -> int:
+    """Definitions and formats open a system message, or join one behind a blank line."""
+    rules, column = model.rules, 0 if model.encoding == "o200k_base" else 1
     if first_system is None:
-        return 0
-    if not model.rules.pads_system:
-        return model.rules.tools_join_system
-    padding = first_system.extra.padding if first_system.extra else None
-    return model.rules.tools_join_system + (padding[0 if model.encoding == "o200k_base" else 1] if padding else 1)
+        return rules.role_costs[SYSTEM]
+    extra = first_system.extra or Extra()
+    padding = extra.padding[column] if extra.padding else _BLANK_LINE
+    return rules.joining + padding + (_heading(rules) + extra.heading[column] if rules.heads_system else 0)
 
 
-def _format_wrapping(rules: Rules, *, beside_tools: bool, beside_system: bool) -> int:
-    """A response format opens a system message of its own unless there is one: 3 and the role, as any message."""
-    if rules.parallel_unknown:  # the families with few recordings: charged as if nothing were shared
-        return 8
-    if beside_tools:
-        return 1
-    return 4 if beside_system else 8
+def _heading(rules: Rules) -> int:
+    return HEADING_TOKENS if rules.heads_system else 0
 
 
 # ---- whole requests
+
+# A predicted output is billed as output, and this in the prompt: one bill, of a prediction of 43 tokens.
+_PREDICTION = 12
 
 
 def count_request(
@@ -217,15 +262,14 @@ def count_request(
     functions: Sequence[Mapping[str, Any]] | None = None,
     function_call: Any = None,
     response_format: Mapping[str, Any] | None = None,
+    prediction: Mapping[str, Any] | None = None,
 ) -> RequestCount:
-    """Return the predicted ``prompt_tokens`` of a whole request, and its terms."""
+    """Return the predicted ``prompt_tokens`` of a whole request, and its terms.
+
+    ``tools`` of it is what definitions, a response format and a ``prediction`` cost.
+    """
     measures = [measure(message) for message in messages]
-    costs: list[int] = []
-    parallel = False
-    for measured in measures:
-        if measured.role == ASSISTANT:
-            parallel = measured.extra is not None and measured.extra.calls > 1
-        costs.append(message_tokens(measured, model, parallel=parallel) + reasoning_tokens(measured, model))
+    costs = messages_tokens(measures, model)
     priming = model.priming
     definitions = tools_tokens(
         model,
@@ -235,7 +279,9 @@ def count_request(
         function_call=function_call,
         response_format=response_format,
         first_system=_first_system(measures, model.rules),
+        assistant_texts=sum(map(_has_text, measures)),
     )
+    definitions += math.ceil(_PREDICTION * model.margin) if prediction else 0
     return RequestCount(
         model=model.id,
         encoding=model.encoding,
@@ -245,6 +291,11 @@ def count_request(
         tools=definitions,
         messages=costs,
     )
+
+
+def _has_text(measure: Measure) -> bool:
+    extra = measure.extra
+    return measure.role == ASSISTANT and (extra is None or not extra.calls or extra.has_text)
 
 
 def _first_system(measures: Sequence[Measure], rules: Rules) -> Measure | None:

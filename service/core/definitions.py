@@ -13,10 +13,12 @@ import msgspec
 
 from service.core.families import Dialect
 from service.core.models import Model
+from service.core.namespace import render_functions
 from service.core.text import Encoding, count_text
-from service.core.typescript import render_functions
 
 _CACHED_COUNTS = 4_096
+# What a custom tool's grammar is told with beside its own JSON: one bill.
+_GRAMMAR = 24
 
 
 class _Content:
@@ -56,13 +58,19 @@ def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     custom = tool.get("custom")
     if not isinstance(custom, Mapping):
         return {}
-    told = [custom.get("description"), json.dumps(custom["format"]) if "format" in custom else None]
-    return {"name": custom.get("name"), "description": "\n".join(text for text in told if isinstance(text, str))}
+    told, accepted = [custom.get("description")], custom.get("format")
+    declared: dict[str, Any] = {"name": custom.get("name"), "freeform": True}
+    if isinstance(accepted, Mapping) and accepted.get("type") == "grammar":
+        told.append(json.dumps(accepted))
+        declared["grammar"] = True
+    declared["description"] = "\n".join(text for text in told if isinstance(text, str))
+    return declared
 
 
 def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:
     """Return the tokens of the namespace that declares ``functions``, without what a family adds around it."""
-    return max(_rendered_tokens(_Content(functions), dialect, model.encoding) for dialect in model.rules.dialects)
+    declared = max(_rendered_tokens(_Content(functions), dialect, model.encoding) for dialect in model.rules.dialects)
+    return declared + _GRAMMAR * sum("grammar" in function for function in functions)
 
 
 @lru_cache(maxsize=_CACHED_COUNTS)
@@ -74,6 +82,8 @@ def choice_tokens(choice: Any, model: Model, *, named: int) -> int:
     """Return what a choice costs: nothing when the model is free, ``named`` and the name when it names a function."""
     if choice == "none":
         return 1
+    if choice == "required":
+        return model.rules.required_choice
     if not isinstance(choice, Mapping):
         return 0
     function = choice.get("function", choice)
@@ -95,29 +105,38 @@ def _format_tokens(content: _Content, encoding: Encoding) -> int:
     return count_text(render_format(content.read()), encoding)
 
 
+def format_name_tokens(response_format: Mapping[str, Any] | None, model: Model) -> int:
+    """Return the tokens of a response format's name."""
+    name = ((response_format or {}).get("json_schema") or {}).get("name")
+    return count_text(name, model.encoding) if isinstance(name, str) else 0
+
+
+# What a response's schema is shown without; all else that was recorded is there.
+_UNTOLD = frozenset({"required", "additionalProperties", "$schema", "default", "minimum", "maximum", "maxItems"})
+_NAMED_SCHEMAS = frozenset({"properties", "$defs", "definitions"})
+
+
 def render_format(json_schema: Mapping[str, Any]) -> str:
     """Return the section that describes a response's JSON schema.
 
-    The schema is there as compact JSON without ``required`` and ``additionalProperties``, its own description above it
-    as a comment: 8 of 8 recorded requests, with and without tools.
+    The schema is there as compact ASCII JSON without what only constrains it, the format's description above it as a
+    comment: 104 of 104 recorded requests of gpt-4o and gpt-4.1.
     """
-    schema = _without_constraints(json_schema.get("schema") or {})
-    described = schema.pop("description", None) if isinstance(schema, dict) else None
-    described = json_schema.get("description") or described
-    comment = f"// {described}\n" if isinstance(described, str) else ""
-    body = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    described = json_schema.get("description")
+    comment = f"// {described}\n" if isinstance(described, str) and described else ""
+    body = json.dumps(_told(json_schema.get("schema") or {}), separators=(",", ":"))
     return f"# Response Formats\n\n## {json_schema.get('name')}\n\n{comment}{body}"
 
 
-def _without_constraints(schema: Any) -> Any:
+def _told(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_without_constraints(item) for item in schema]
+        return [_told(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: value for key, value in schema.items() if key not in ("required", "additionalProperties")}
     return {
-        key: {name: _without_constraints(member) for name, member in value.items()}
-        if key == "properties" and isinstance(value, dict)  # a property may itself be called "required"
-        else _without_constraints(value)
-        for key, value in kept.items()
+        key: {name: _told(member) for name, member in value.items()}
+        if key in _NAMED_SCHEMAS and isinstance(value, dict)  # a property may itself be called "required"
+        else _told(value)
+        for key, value in schema.items()
+        if key not in _UNTOLD
     }

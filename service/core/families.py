@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-Dialect = Literal["2023", "2024"]
+Dialect = Literal["2023", "2024", "2025"]
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL, FUNCTION = range(len(ROLES))
 ROLE_INDEX = {role: index for index, role in enumerate(ROLES)}
@@ -36,10 +36,16 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """What a family adds around text; all figures are tokens.
 
     ``message`` is added to each message beside its role's name, ``name`` to a participant's name, ``priming`` once a
-    request, ``assistant_text`` to each assistant message in the history. ``tools_overhead`` stands before definitions;
-    ``tools_join_system`` is added when they join a system message (padded with a newline where ``pads_system``).
-    ``single_call`` wraps a call and its result, ``parallel_calls`` a group of several. ``dialects`` are the spellings
-    of definitions a name may stand for, of which the dearest counts.
+    request, ``assistant_text`` to each assistant message in the history.
+
+    Definitions and a response format are sections of a system message: one of their own, or the first that is there
+    (only where it leads, with ``joins_leading_system``), behind a blank line and ``joining``. ``heads_system`` where the
+    text before them gets a heading. ``tools_overhead`` stands before definitions; ``dialects`` are the spellings that a
+    name may stand for, of which the dearest counts. ``format_names_reply`` where a response format's name stands before
+    the reply.
+
+    ``single_call`` wraps a call and its result, ``parallel_calls`` a group of several; ``parallel_unknown`` says that no
+    bill shows such a group.
     """
 
     family: str
@@ -48,12 +54,13 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     priming: int = 3
     assistant_text: int = 0
     dialects: tuple[Dialect, ...] = ("2024",)
-    tools_overhead: int = 9
-    tools_join_system: int = -4
-    pads_system: bool = True
+    tools_overhead: int = 5
+    joining: int = 0
+    heads_system: bool = False
     joins_leading_system: bool = False
-    bare_first_function: int = 0
+    format_names_reply: bool = True
     tool_choice_free: bool = False
+    required_choice: int = 0
     single_call: int = 13
     parallel_calls: int = 20
     parallel_unknown: bool = False
@@ -66,33 +73,43 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "role_costs", tuple(costs))
 
 
-# Every recording with definitions, two projects' and three models': 82 tokens of instructions come with them, and one
-# token is saved behind a leading system message. A first function with nothing to tell is billed one less (2 of 2).
+# Definitions make a leading system text the section "# Instructions": 3 more than the blank line (32 of 32).
 _GPT5 = Rules(
     family="gpt-5",
     priming=2,
     assistant_text=2,
-    tools_overhead=91,
-    tools_join_system=-1,
-    pads_system=False,
+    dialects=("2025",),
+    tools_overhead=0,
+    heads_system=True,
     joins_leading_system=True,
-    bare_first_function=-1,
+    format_names_reply=False,
     single_call=19,
-    parallel_unknown=True,
+    parallel_calls=26,
     tool_choice_free=True,
     images=TileRules(base=70, tile=140),
 )
 _GPT4O = Rules(family="gpt-4o")
-# No recording of theirs has definitions: charged like gpt-5's, which are dearer.
+# No recording of o1 and o3 has definitions: charged like gpt-5's, which are dearer.
 _REASONING = Rules(
     family="o",
     priming=2,
-    tools_overhead=91,
-    tools_join_system=0,
-    pads_system=False,
+    dialects=("2025",),
+    tools_overhead=0,
+    joining=4,
+    format_names_reply=False,
     single_call=19,
     parallel_unknown=True,
     images=TileRules(base=75, tile=150),
+)
+# Their definitions and calls are in no recording of ours; the figures are those of two bills each elsewhere.
+_O_MINI = msgspec.structs.replace(
+    _REASONING,
+    family="o3-mini",
+    dialects=("2024",),
+    tools_overhead=6,
+    heads_system=True,
+    joins_leading_system=True,
+    single_call=13,
 )
 
 FAMILIES: Mapping[str, Rules] = MappingProxyType(
@@ -100,16 +117,21 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
         rules.family: rules
         for rules in (
             Rules(family="gpt-3.5-0301", message=4, name=-1, dialects=("2023",)),
-            Rules(family="gpt-2023", dialects=("2023",)),
+            # a call costs what the call of an old function and its result do: 10 around it (2 of 2)
+            Rules(family="gpt-2023", dialects=("2023",), required_choice=2, single_call=10),
             # the alias has pointed at both
-            Rules(family="gpt-3.5", dialects=("2023", "2024")),
+            Rules(family="gpt-3.5", dialects=("2023", "2024"), required_choice=2),
             Rules(family="gpt-4-turbo"),
             _GPT4O,
+            # the text alone: no role, no wrapping (2 of 2)
+            Rules(family="search", message=-1, priming=0),
             msgspec.structs.replace(_GPT4O, family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),
             msgspec.structs.replace(_GPT4O, family="gpt-4.1-mini", images=PatchRules(factor=1.62)),
             msgspec.structs.replace(_GPT4O, family="gpt-4.1-nano", images=PatchRules(factor=2.46)),
             _REASONING,
-            msgspec.structs.replace(_REASONING, family="o4-mini", images=PatchRules(factor=1.72)),
+            msgspec.structs.replace(_REASONING, family="o1-mini", priming=3),
+            _O_MINI,
+            msgspec.structs.replace(_O_MINI, family="o4-mini", single_call=19, images=PatchRules(factor=1.72)),
             msgspec.structs.replace(_REASONING, family="computer-use", images=TileRules(base=65, tile=129)),
             _GPT5,
             msgspec.structs.replace(_GPT5, family="gpt-5-mini", images=PatchRules(factor=1.2)),
@@ -123,9 +145,8 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
                 family="other",
                 message=5,
                 priming=10,
-                tools_overhead=120,
-                tools_join_system=0,
-                pads_system=False,
+                tools_overhead=114,
+                joining=6,
                 single_call=25,
                 parallel_unknown=True,
             ),
@@ -133,9 +154,8 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
                 family="claude",
                 message=5,
                 priming=10,
-                tools_overhead=550,
-                tools_join_system=0,
-                pads_system=False,
+                tools_overhead=544,
+                joining=6,
                 single_call=25,
                 parallel_unknown=True,
             ),

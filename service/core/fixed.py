@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from service.core.counting import Measure, message_tokens, tools_tokens
+from service.core.counting import Measure, messages_tokens, tools_tokens
 from service.core.models import Model
-from service.core.units import ASSISTANT, DEVELOPER
+from service.core.units import DEVELOPER
 from service.core.view import View
 
 
@@ -42,18 +42,8 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure]
         tools = max(tools, fixed.tools_tokens(model, lines)) if model.rules.joins_leading_system else tools
     return {
         "priming": model.priming,
-        "system": messages_tokens(fixed.system, model),
-        "few_shots": messages_tokens(fixed.few_shots, model),
+        "system": sum(messages_tokens(fixed.system, model)),
+        "few_shots": sum(messages_tokens(fixed.few_shots, model)),
         "tools": tools,
-        "summary": messages_tokens(lines, model),
+        "summary": sum(messages_tokens(lines, model)),
     }
-
-
-def messages_tokens(measures: Sequence[Measure], model: Model) -> int:
-    """Tokens of messages in their order: results after several calls are billed as a list."""
-    tokens, parallel = 0, False
-    for measure in measures:
-        if measure.role == ASSISTANT:
-            parallel = measure.extra is not None and measure.extra.calls > 1
-        tokens += message_tokens(measure, model, parallel=parallel)
-    return tokens

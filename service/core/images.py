@@ -79,7 +79,7 @@ def image_tokens(image: Image, rules: TileRules | PatchRules) -> int:
         return rules.base + rules.tile * (_tiles(width, height) if width else _MOST_TILES)
     budget = rules.original_budget if detail == ORIGINAL else rules.budget
     patches = _patches(width, height, budget) if width else budget
-    return math.ceil(patches * rules.factor)
+    return math.ceil(patches * rules.factor) + 1
 
 
 _MOST_TILES = 8  # 768 by 2048

@@ -5,7 +5,7 @@ text message is its role and two counts.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -25,10 +25,13 @@ _UPLOADED_FILE = 2_000
 # Base64 characters a token: audio is billed by time, about 10 tokens a second, and no codec in use is below 4 kB/s.
 _AUDIO_CHARACTERS = 400
 _FILE_CHARACTERS = 4
+_PAGE = 250  # a page is billed as a picture too: the smallest document, 592 characters, was billed 219
 _WIDEST = 1_000_000  # pixels; JSON numbers have no end, floats have
 _PLAIN_MEMBERS = 2  # role and content
 # Text is never counted twice once it is this long: a bound stands in for the second count, and errs high.
 _LONG = 65_536
+# Characters of an item's beginning or end that decide how it joins the list's brackets.
+_END = 64
 
 
 class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -42,11 +45,15 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     legacy_call: bool = False
     has_text: bool = True
     listed: Pair = ZERO  # a tool result as an item of the list that answers several calls
-    padding: Pair | None = None  # what a newline after a system text adds, where that is not 1
+    padding: Pair | None = None  # what a blank line after a system text adds, where that is not 1
     images: tuple[Image, ...] = ()
     estimated: int = 0  # audio, files: a guess
     unpriced: Pair = ZERO  # strings of members that nobody knows
     reasoning: Reasoning | None = None
+    opens_list: Pair = ZERO  # what ``listed`` costs more as the list's first item, and as its last
+    closes_list: Pair = ZERO
+    heading: Pair = ZERO  # what a heading before a system text costs beside HEADING_TOKENS
+    bare_names: Pair | None = None  # called functions' names without ``functions.``, where that is not ``call_names``
 
 
 class Measure(msgspec.Struct, array_like=True, frozen=True):
@@ -81,17 +88,32 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
             fields["reasoning"] = reasoning
         fields |= _calls(message, has_text=bool(text))
     elif role == TOOL:
-        fields["listed"] = listed_tokens(text, counted)
+        fields |= listed_tokens(text, counted)
     elif role in (SYSTEM, DEVELOPER) and len(text) < _LONG:
-        padding = _difference(both(text + "\n"), counted)
-        if padding != (1, 1):
-            fields["padding"] = padding
+        fields |= _as_section(text, counted)
     return Measure(role, *counted, Extra(**fields) if fields else None)
 
 
 def both(text: str) -> Pair:
     """Return the tokens of ``text`` in both encodings."""
     return (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) if text else ZERO
+
+
+_HEADING = "# Instructions\n\n"
+HEADING_TOKENS = 3
+
+
+def _as_section(text: str, counted: Pair) -> dict[str, Pair]:
+    """Return what a system text costs more where others follow it: newlines at its ends merge with those around it."""
+    fields = {}
+    padding = _difference(both(text + "\n\n"), counted)
+    if padding != (1, 1):
+        fields["padding"] = padding
+    if text[:1].isspace():
+        beginning = text[:_END]
+        headed = _difference(both(_HEADING + beginning), both(beginning))
+        fields["heading"] = _difference(headed, (HEADING_TOKENS, HEADING_TOKENS))
+    return fields
 
 
 def _difference(a: Pair, b: Pair) -> Pair:
@@ -152,8 +174,8 @@ def _guess(part: Mapping[str, Any]) -> int:
     if part.get("type") == "input_audio":
         return _WRAPPING + size // _AUDIO_CHARACTERS
     file = part.get("file")
-    if isinstance(file, Mapping) and not file.get("file_data"):
-        return _UPLOADED_FILE
+    if isinstance(file, Mapping):
+        return _PAGE + size // _FILE_CHARACTERS if file.get("file_data") else _UPLOADED_FILE
     return _WRAPPING + size // _FILE_CHARACTERS
 
 
@@ -173,9 +195,12 @@ def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
     arguments = [_arguments(call) if call is legacy else _compact(_arguments(call)) for call in calls]
     fields: dict[str, Any] = {
         "calls": len(calls),
-        "call_names": tuple(map(sum, zip(*map(recipient, names), strict=True))),
-        "call_arguments": _sum(arguments),
+        "call_names": _total(map(recipient, names)),
+        "call_arguments": _total(map(both, arguments)),
     }
+    bare = _total(map(both, names))
+    if bare != fields["call_names"]:
+        fields["bare_names"] = bare
     if len(calls) > 1:
         fields["together"] = _together_tokens(names, arguments, fields["call_arguments"])
     return fields | {"legacy_call": isinstance(legacy, Mapping), "has_text": has_text}
@@ -186,9 +211,9 @@ def recipient(name: str) -> Pair:
     return _difference(both(f"functions.{name}"), (1, 1))
 
 
-def _sum(texts: Sequence[str]) -> Pair:
-    counts = [both(text) for text in texts]
-    return sum(o200k for o200k, _ in counts), sum(cl100k for _, cl100k in counts)
+def _total(counts: Iterable[Pair]) -> Pair:
+    o200k, cl100k = zip(*counts, strict=True)
+    return sum(o200k), sum(cl100k)
 
 
 def _arguments(call: Mapping[str, Any]) -> str:
@@ -223,13 +248,26 @@ def _together(names: Sequence[str], arguments: Sequence[str]) -> str:
     return f'{{"tool_uses":[{",".join(uses)}]}}'
 
 
-def listed_tokens(text: str, counted: Pair) -> Pair:
-    """Return the tokens of a result as an item of the list that answers several calls; ``counted`` are those of its text."""
-    listed = f"[{_listed(text)}]"
-    longer = len(listed) - len(text)  # each character of an escape is at most one token
+def listed_tokens(text: str, counted: Pair) -> dict[str, Pair]:
+    """Return a result's tokens between two others, and what it costs more as the first and as the last of the list.
+
+    A space and what follows it never join the comma before them, so the items' tokens add up to the list's. ``counted``
+    are the tokens of its text.
+    """
+    item = _listed(text)
+    longer = len(item) + 2 - len(text)  # each character of an escape is at most one token
     if len(text) < _LONG or longer < 0 or longer * 50 > len(text):
-        return both(listed)
-    return counted[0] + longer, counted[1] + longer
+        listed = both(f" {item},")
+    else:
+        listed = counted[0] + longer, counted[1] + longer
+    ends, between = item, listed
+    if len(item) > 2 * _END:
+        ends = item[:_END] + item[-_END:]
+        between = both(f" {ends},")
+    opens = _difference(both(f"[{ends},"), between)
+    closes = _difference(both(f" {ends}]"), between)
+    fields = {"listed": listed, "opens_list": opens, "closes_list": closes}
+    return {name: tokens for name, tokens in fields.items() if tokens != ZERO}
 
 
 def _listed(text: str) -> str:

@@ -50,7 +50,7 @@ class ImageUrl(msgspec.Struct):
 
 
 class ImagePart(msgspec.Struct, tag_field="type", tag="image_url"):
-    image_url: ImageUrl
+    image_url: ImageUrl | str
 
 
 class InputAudio(msgspec.Struct):

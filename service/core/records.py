@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from service.core.counting import Measure
+from service.core.counting import LIST_BEGINS, LIST_ENDS, Measure, list_place
 from service.core.measures import Extra
 
 RECORD_BYTES: Final = 24
@@ -26,11 +26,15 @@ _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
 GENERATION: Final = 1
 """Which rules a message was measured by. Older ones did not count unknown members and reasoning: they are measured anew."""
+_STORED: Final = 2**8 - 1
 
 
 class Flags:
     """What a record's flags say; PARALLEL marks a result that answers one of several calls, RICH a message whose cost
-    is in its details."""
+    is in its details.
+
+    LIST_BEGINS and LIST_ENDS mark the first and the last of such results. They are not stored: a record has them where
+    it is read among its neighbours."""
 
     PINNED: Final = 1
     GROUNDED: Final = 2
@@ -39,6 +43,8 @@ class Flags:
     REDACTED: Final = 16
     LEGACY_CALL: Final = 32
     RICH: Final = 64
+    LIST_BEGINS: Final = LIST_BEGINS
+    LIST_ENDS: Final = LIST_ENDS
 
 
 _STAMP_BITS = 20
@@ -95,9 +101,9 @@ class Record(msgspec.Struct, frozen=True):
         return bool(self.flags & Flags.PINNED)
 
     @property
-    def parallel(self) -> bool:
-        """Whether the message answers one of several calls."""
-        return bool(self.flags & Flags.PARALLEL)
+    def parallel(self) -> int:
+        """Not 0 where the message answers one of several calls; LIST_BEGINS and LIST_ENDS say where among them."""
+        return self.flags & (Flags.PARALLEL | Flags.LIST_BEGINS | Flags.LIST_ENDS)
 
     @property
     def rich(self) -> bool:
@@ -111,7 +117,7 @@ def encode_record(record: Record) -> bytes:
     one = record.measure
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
     return _LAYOUT.pack(
-        flags, one.role, record.calls, record.generation, o200k, cl100k, record.size, record.content_digest
+        flags & _STORED, one.role, record.calls, record.generation, o200k, cl100k, record.size, record.content_digest
     )
 
 
@@ -161,6 +167,8 @@ class Records(Sequence[Record]):
             self.packed, index * RECORD_BYTES
         )
         extra, grounding = None, None
+        if flags & Flags.PARALLEL:
+            flags |= list_place(self.roles, index)
         if flags & Flags.RICH:
             extra, grounding = self.details[index].extra, self.details[index].grounding
         measure = Measure(role, o200k, cl100k, extra)

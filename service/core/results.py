@@ -12,7 +12,7 @@ import msgspec
 
 from service.core.counting import Measure, message_tokens
 from service.core.families import FUNCTION, TOOL
-from service.core.measures import Extra, both, listed_tokens, measure
+from service.core.measures import ZERO, Extra, both, listed_tokens, measure
 from service.core.models import Model
 from service.core.records import Record
 from service.core.text import Encoding, count_text, cut_text
@@ -44,7 +44,8 @@ def line_cost(record: Record, seq: int, place: str, model: Model) -> int:
     counted = both(line)
     extra = measured.extra or Extra()
     if measured.role == TOOL:
-        extra = msgspec.structs.replace(extra, listed=listed_tokens(line, counted))
+        bare = {"listed": ZERO, "opens_list": ZERO, "closes_list": ZERO}
+        extra = msgspec.structs.replace(extra, **{**bare, **listed_tokens(line, counted)})
     return message_tokens(Measure(measured.role, *counted, extra), model, parallel=record.parallel)
 
 

@@ -1,14 +1,13 @@
-"""Tool definitions to the TypeScript namespace that a provider shows the model, and bills.
+"""A function's parameters to the TypeScript that a provider shows the model, and bills.
 
 The 2023 models got one spelling of it, later ones another. Which parts of a schema each keeps was found from what was
-billed; where nothing was recorded, a part is rendered rather than left out, so that a count errs high.
+billed (167 requests of 2024 and later, 26 of 2023); where nothing was recorded, a part is rendered rather than left out,
+so that a count errs high.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-
-from service.core.families import Dialect
 
 _DEEPEST = 40
 # References are expanded where they stand, and a few lines of nested references can stand for gigabytes.
@@ -32,23 +31,6 @@ _CONSTRAINTS = (
 Schema = Mapping[str, Any]
 
 
-def render_functions(functions: Sequence[Schema], dialect: Dialect) -> str:
-    """Return the namespace that declares ``functions``, each an object with name, description and parameters."""
-    lines = ["namespace functions {", ""]
-    for function in functions:
-        parameters = _mapping(function.get("parameters"))
-        description = _text(function.get("description"))
-        if dialect == "2023":
-            lines += [f"// {description}"] if description else []
-            declared = _members_2023(parameters, 0)
-            body = " {\n" + "\n".join(declared) + "\n}" if declared else ""
-        else:
-            lines += _comment(description)
-            body = _Spelling(parameters).parameters() if _properties(parameters) else ""
-        lines += [f"type {function.get('name')} = ({'_:' + body if body else ''}) => any;", ""]
-    return "\n".join([*lines, "} // namespace functions"])
-
-
 def _mapping(value: Any) -> Schema:
     return value if isinstance(value, Mapping) else {}
 
@@ -59,6 +41,12 @@ def _text(value: Any) -> str:
 
 def _properties(schema: Schema) -> Schema:
     return _mapping(schema.get("properties"))
+
+
+def _takes_more(schema: Schema) -> bool:
+    """Say whether an object takes properties that it does not name; false is what most schemas say."""
+    more = schema.get("additionalProperties")
+    return more is True or isinstance(more, Mapping)
 
 
 def _marks(schema: Schema) -> dict[str, str]:
@@ -79,13 +67,19 @@ def _simple(kind: Any) -> str:
 # ---- 2023: two spaces a level, descriptions near the top only, a comma after every property
 
 
+def parameters_2023(schema: Schema) -> str:
+    """Return what stands behind ``_:`` in the 2023 spelling; nothing without properties."""
+    members = _members_2023(schema, 0)
+    return " {\n" + "\n".join(members) + "\n}" if members else ""
+
+
 def _members_2023(schema: Schema, indent: int) -> list[str]:
     lines = []
     marks = _marks(schema)
     for name, value in _properties(schema).items():
         member = _mapping(value)
-        if indent < 2 and _text(member.get("description")):
-            lines.append(f"// {member['description']}")
+        if indent < 2 and (description := _text(member.get("description")).strip()):
+            lines.append(f"// {description}")
         lines.append(f"{name}{marks[name]}: {_type_2023(member, indent)},")
     return [" " * indent + line for line in lines]
 
@@ -110,14 +104,15 @@ def _type_2023(schema: Schema, indent: int) -> str:
 # ---- 2024 and later: no indent, comments at every level, no comma after the last property
 
 
-def _comment(text: str) -> list[str]:
-    """Every line of a description has its own slashes, and loses its indent."""
-    return [f"// {line.strip()}".rstrip() for line in text.split("\n")] if text else []
+def comment(text: str) -> list[str]:
+    """Every line of a description has its own slashes, and loses its indent; it does not begin with empty ones."""
+    return [f"// {line.strip()}".rstrip() for line in text.lstrip("\n").split("\n")] if text else []
 
 
 def _notes(schema: Schema) -> list[str]:
     """Return the lines above a property or an object: its title, its description, its examples."""
-    lines = _comment(_text(schema.get("title"))) + _comment(_text(schema.get("description")))
+    title, lines = comment(_text(schema.get("title"))), comment(_text(schema.get("description")))
+    lines = [*title, "//", *lines] if title and lines else title + lines
     examples = schema.get("examples")
     if isinstance(examples, list) and examples:
         lines += ["// Examples:", *(f"// - {_literal(example)}" for example in examples)]
@@ -126,15 +121,17 @@ def _notes(schema: Schema) -> list[str]:
 
 def _trail(schema: Schema, variants: Sequence[Schema]) -> str:
     """Return the comment behind a property: its constraints, those of its variants, and its default."""
-    told = [
-        f"{name}: {_text(part[name]) or _literal(part[name])}"
-        for part in (schema, *variants)
-        for name in _CONSTRAINTS
-        if name in part
-    ]
+    told = [f"{name}: {_told(part[name])}" for part in (schema, *variants) for name in _CONSTRAINTS if name in part]
     if "default" in schema:
         told.append(f"default: {_literal(schema['default'])}")
-    return f" // {', '.join(told)}" if told else ""
+    return f" // {', '.join(dict.fromkeys(told))}" if told else ""
+
+
+def _told(value: Any) -> str:
+    """Bounds are told as the floating-point numbers they are read into."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value}.0"
+    return _text(value) or _literal(value)
 
 
 def _variant_note(variant: Schema) -> str:
@@ -144,28 +141,38 @@ def _variant_note(variant: Schema) -> str:
 
 
 class _Member(NamedTuple):
-    """A property ready to be written: comments above, the name with its colon, its variants or type, comment behind."""
+    """A property ready to be written: comments above, the name with its colon, its type, comment behind.
+
+    ``variants`` are its types with what is told behind each, where one of them has something to tell.
+    """
 
     notes: list[str]
     name: str
     type: str
-    variants: list[str]
+    variants: list[tuple[str, str]]
     trail: str
+    keeps_comma: bool
 
     @property
     def is_plain(self) -> bool:
-        described = any(" // " in variant for variant in self.variants)
-        return not (self.notes or self.trail or described or "\n" in self.type)
+        return not (self.notes or self.trail or self.variants or "\n" in self.type)
 
     def in_line(self) -> str:
         return f"{self.name} {self.type}"
 
-    def lines(self, comma: str) -> list[str]:
-        if self.variants:
-            *first, last = (f" | {variant}" for variant in self.variants)
-            return [*self.notes, self.name, *first, f"{last}{comma}{self.trail}"]
-        space = "" if self.type.startswith("\n") else " "
-        return [*self.notes, f"{self.name}{space}{self.type}{comma}{self.trail}"]
+    def lines(self, *, is_last: bool) -> list[str]:
+        comma = "," if not is_last or self.keeps_comma else ""
+        if not self.variants:
+            space = "" if self.type.startswith("\n") else " "
+            return [*self.notes, f"{self.name}{space}{self.type}{comma}{self.trail}"]
+        *first, (last, note) = self.variants
+        told = [f" | {kind}{note}" for kind, note in first]
+        return [*self.notes, self.name, *told, f" | {last}{comma}{note}{self.trail}"]
+
+
+def parameters_2024(schema: Schema) -> str:
+    """Return what stands behind ``_:`` in the 2024 spelling; nothing without properties."""
+    return _Spelling(schema).parameters() if _properties(schema) or _takes_more(schema) else ""
 
 
 class _Spelling:
@@ -176,89 +183,88 @@ class _Spelling:
         self.left_characters = _MOST_REFERENCED_CHARACTERS
 
     def parameters(self) -> str:
-        """Return the parameters' object with its comments; alone on one line only when nothing has a comment."""
-        return self._noted(self.root, 0, ())
+        """Return the parameters' object; with comments of its own it stands on lines of its own."""
+        notes = _notes(self.root)
+        body = self._object(self.root, 0, ())
+        return "\n" + "\n".join([*notes, body]) + "\n" if notes else f" {body}"
 
-    def _noted(self, schema: Schema, depth: int, open_references: tuple[str, ...]) -> str:
-        """Return an object that is no property, so that its title and description stand right before it."""
-        notes = _notes(schema)
-        body = self._object(schema, depth, open_references, in_line=not notes)
-        return "\n" + "\n".join([*notes, body]) if notes else f" {body}"
-
-    def _object(self, schema: Schema, depth: int, open_references: tuple[str, ...], *, in_line: bool = True) -> str:
+    def _object(self, schema: Schema, depth: int, open_references: tuple[str, ...]) -> str:
         marks = _marks(schema)
         members = [
             self._member(f"{name}{marks[name]}:", _mapping(value), depth, open_references)
             for name, value in _properties(schema).items()
         ]
-        if not members:
+        if _takes_more(schema):
             rest = _mapping(schema.get("additionalProperties"))
-            value = self._type(rest, depth + 1, open_references) if rest else ""
-            return f"{{ [key: string]: {value} }}" if rest else "object"
-        if in_line and all(member.is_plain for member in members):
+            members.append(self._member("[key: string]:", rest, depth, open_references))
+        if not members:
+            return "object"
+        if all(member.is_plain for member in members):
             return "{ " + ", ".join(member.in_line() for member in members) + " }"
-        lines = ["{"]
-        for member in members[:-1]:
-            lines += member.lines(",")
-        return "\n".join([*lines, *members[-1].lines(""), "}"])
+        *first, last = members
+        lines = [line for member in first for line in member.lines(is_last=False)]
+        return "\n".join(["{", *lines, *last.lines(is_last=True), "}"])
 
     def _member(self, name: str, schema: Schema, depth: int, open_references: tuple[str, ...]) -> _Member:
         schema, open_references = self._resolved(schema, open_references)
         found = self._variants(schema, open_references)
-        types = [self._type(variant, depth + 1, references) for variant, references in found]
-        rendered = " | ".join(types) or self._type(schema, depth + 1, open_references, noted=False)
-        notes, trail = _notes(schema), _trail(schema, [variant for variant, _ in found])
+        types = [self._variant(variant, depth + 1, references) for variant, references in found]
         if found and schema.get("nullable") is True and "null" not in types:
             types.append("null")
-        noted = [f"{kind}{_variant_note(variant)}" for kind, (variant, _) in zip(types, found, strict=False)]
-        member = _Member(notes, name, rendered, [*noted, *types[len(noted) :]], trail)
+        rendered = " | ".join(types) or self._type(schema, depth + 1, open_references)
+        notes, trail = _notes(schema), _trail(schema, [variant for variant, _ in found])
+        told = [_variant_note(variant) for variant, _ in found]
+        told += [""] * (len(types) - len(told))
+        variants = list(zip(types, told, strict=True)) if any(told) or (trail and found) else []
+        keeps_comma = bool(trail) and not isinstance(schema.get("default"), bool)
+        member = _Member(notes, name, rendered, variants, trail, keeps_comma)
         if open_references:
-            self.left_characters -= sum(map(len, (*notes, *noted, trail)))
+            self.left_characters -= sum(map(len, (*notes, *told, trail)))
         return member
 
     def _variants(self, schema: Schema, open_references: tuple[str, ...]) -> list[tuple[Schema, tuple[str, ...]]]:
         found = schema.get("anyOf") or schema.get("oneOf")
+        if isinstance(kinds := schema.get("type"), list) and not found:
+            names = dict.fromkeys(kind for kind in kinds if isinstance(kind, str))
+            found = [{**schema, "type": kind, "nullable": False} for kind in names]
         if not isinstance(found, list):
             return []
         return [self._resolved(_mapping(variant), open_references) for variant in found]
 
-    def _type(self, schema: Schema, depth: int, open_references: tuple[str, ...], *, noted: bool = True) -> str:
-        """Return a type on its own; ``noted`` where nobody else writes an object's title and description."""
+    def _type(self, schema: Schema, depth: int, open_references: tuple[str, ...]) -> str:
         schema, open_references = self._resolved(schema, open_references)
         if depth > _DEEPEST:
             return "any"
-        rendered = self._bare_type(schema, depth, open_references, noted=noted)
+        rendered = self._bare_type(schema, depth, open_references)
         if open_references:
             self.left_characters -= _NODE_CHARACTERS + len(rendered)
         return f"{rendered} | null" if schema.get("nullable") is True and "null" not in rendered else rendered
 
-    def _bare_type(self, schema: Schema, depth: int, open_references: tuple[str, ...], *, noted: bool) -> str:
+    def _bare_type(self, schema: Schema, depth: int, open_references: tuple[str, ...]) -> str:
         if variants := self._variants(schema, open_references):
-            return " | ".join(self._type(variant, depth + 1, references) for variant, references in variants)
+            return " | ".join(self._variant(variant, depth + 1, references) for variant, references in variants)
         if isinstance(schema.get("enum"), list) and schema["enum"]:
             return " | ".join(_literal(value) for value in schema["enum"])
         if "const" in schema:
             return _literal(schema["const"])
         kind = schema.get("type")
-        if isinstance(kind, list):
-            kinds = dict.fromkeys(name for name in kind if isinstance(name, str))
-            return " | ".join(
-                self._type({**schema, "type": k, "nullable": False}, depth + 1, open_references, noted=noted)
-                for k in kinds
-            )
-        return self._structure(kind, schema, depth, open_references, noted=noted)
-
-    def _structure(
-        self, kind: Any, schema: Schema, depth: int, open_references: tuple[str, ...], *, noted: bool
-    ) -> str:
         if kind == "object" or (kind is None and _properties(schema)):
-            if noted:
-                return self._noted(schema, depth, open_references).removeprefix(" ")
             return self._object(schema, depth, open_references)
         if kind == "array":
-            items = _mapping(schema.get("items"))
-            return f"{self._type(items, depth + 1, open_references)}[]" if items else "any[]"
+            items = self._noted(_mapping(schema.get("items")), depth + 1, open_references)
+            return f"Array<\n{items}\n>" if "\n" in items else f"{items}[]"
         return _simple(kind)
+
+    def _noted(self, schema: Schema, depth: int, open_references: tuple[str, ...]) -> str:
+        """Return a type that is no property's, its title and description right before it."""
+        schema, open_references = self._resolved(schema, open_references)
+        notes = _notes(schema)
+        if open_references:
+            self.left_characters -= sum(map(len, notes))
+        return "\n".join([*notes, self._type(schema, depth, open_references)])
+
+    def _variant(self, schema: Schema, depth: int, open_references: tuple[str, ...]) -> str:
+        return (self._noted if _properties(schema) else self._type)(schema, depth, open_references)
 
     def _resolved(self, schema: Schema, open_references: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
         """Return ``schema`` with what it refers to merged in, and the references now open; a loop ends as ``any``."""

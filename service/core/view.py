@@ -22,7 +22,8 @@ class History(msgspec.Struct, frozen=True):
 
     ``records`` is its tail, from ``first_seq`` to the newest; ``outside`` holds the messages of every window that lie
     before the tail: the newest user message, system and developer messages, and pinned ones with the whole of their tool
-    group. Totals are of the whole conversation, in reference tokens of the model's encoding (``column``).
+    group, each as Records give it among the others. Totals are of the whole conversation, in reference tokens of the
+    model's encoding (``column``).
     """
 
     first_seq: int

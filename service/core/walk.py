@@ -16,8 +16,8 @@ from service.core.view import View
 
 SKIP_HORIZON = 10_000
 """How many messages ``overflow=skip`` looks back over, once one was too large: a window must not cost the history."""
-_SMALLEST_COST = 2
-"""No message costs less, so nothing fits in less room."""
+_SMALLEST_COST = 1
+"""No message with text costs less, so nothing fits in less room."""
 _NO_CONTENT = digest(["assistant", None], 8)
 """What assistant messages without content share: a refusal, a call. It does not make them the same."""
 

@@ -19,10 +19,10 @@ from itertools import accumulate
 import msgspec
 
 from service.core.costs import costs_as_counted, message_costs, reference_costs
-from service.core.counting import Measure
+from service.core.counting import Measure, messages_tokens
 from service.core.documents import Documents
 from service.core.explain import Explained, does_not_fit, dropped, explain
-from service.core.fixed import Fixed, fixed_costs, messages_tokens
+from service.core.fixed import Fixed, fixed_costs
 from service.core.grounding import Grounded
 from service.core.models import Model
 from service.core.notes import longest_note, note_measure
@@ -138,8 +138,8 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
     costs = message_costs(records, model)
     fixed_tokens = {
         "priming": model.priming,
-        "system": messages_tokens(fixed.system, model) if fixed.system else 0,
-        "few_shots": messages_tokens(fixed.few_shots, model) if fixed.few_shots else 0,
+        "system": sum(messages_tokens(fixed.system, model)) if fixed.system else 0,
+        "few_shots": sum(messages_tokens(fixed.few_shots, model)) if fixed.few_shots else 0,
     }
     room = budget - sum(fixed_tokens.values())
     total = sum(costs)

@@ -120,10 +120,11 @@ class GrowingTail:
     def history(self, column: int) -> History:
         """The tail as the law sees it; ``column`` is the encoding's place."""
         state = self.state
+        outside = Records.of([message.record for message in self.outside.values()]) if self.outside else ()
         return History(
             first_seq=self.first_seq,
             records=self.records,
-            outside={seq: message.record for seq, message in self.outside.items()} if self.outside else {},
+            outside=dict(zip(self.outside, outside, strict=True)),
             length=state.length,
             column=column,
             tokens=state.tokens[column],

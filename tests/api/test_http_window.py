@@ -110,6 +110,23 @@ async def test_total_is_a_fresh_count(
     assert (tokens["priming"], tokens["tools"]) == (counted["priming"], counted["tools"])
 
 
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-5", "claude-sonnet-4-0"])
+async def test_results_of_several_calls_cost_one_list(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """Appended one by one, pinned and long ago, they cost what counting the request anew gives."""
+    await append(client, conversation, user("Both?"), calling("a", "b", pinned=True))
+    await append(client, conversation, result("b", "It is on."))
+    await append(client, conversation, result("a", '{"at": {"hour": 9}}'))
+    for _ in range(4):
+        await append(client, conversation, *(assistant("word " * 20) for _ in range(100)))
+
+    body = await window(client, conversation, model=model, max_tokens=1_500, reserve=1)
+
+    counted = (await client.post("/count", json={"model": model, **body["request"]})).json()
+    assert [message["role"] for message in body["request"]["messages"][:4]] == ["user", "assistant", "tool", "tool"]
+    assert body["dropped"]["messages"] > 300
+    assert body["tokens"]["total"] == counted["tokens"] <= body["budget"]
+
+
 @pytest.mark.parametrize(
     "query",
     [

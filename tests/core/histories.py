@@ -67,6 +67,7 @@ class Talk:
             msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL) if parallel else record
             for record, parallel in zip(records, flags, strict=True)
         ]
+        records = list(Records.of(records))
         documents = {seq: decode_grounding(entry.grounding) for seq, entry in enumerate(new, 1) if entry.grounding}
         return records, [entry.body for entry in new], documents
 
@@ -227,6 +228,7 @@ TEXTS = (
     "<|endoftext|> is text",
     "오늘 강연은? 🙂",
     'a "quoted"\nline\\ ',
+    '{"on": {"at": "9."}}',
     words(9),
     words(31),
     words(80),

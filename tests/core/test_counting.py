@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from format_histories import PNG
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,9 @@ from service.core.counting import (
     reference_tokens,
     tools_tokens,
 )
+from service.core.definitions import render_format
 from service.core.models import find_model, unknown_model
+from service.core.text import count_text
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_counts.json").read_bytes())
 GPT_4O, GPT_4, GPT_5, O3 = map(find_model, ("gpt-4o", "gpt-4", "gpt-5", "o3"))
@@ -149,7 +152,33 @@ def test_a_result_knows_that_it_is_one_of_several() -> None:
     """Counting a request prices results by how many calls the message before them made."""
     alone = count_request(GPT_4O, messages=[calling("{}"), answering("été")])
     several = count_request(GPT_4O, messages=[calling("{}", "{}"), answering("été"), answering("été")])
-    assert alone.messages[1] < several.messages[1] == several.messages[2]
+    assert alone.messages[1] < min(several.messages[1:])
+
+
+@settings(max_examples=100, deadline=None)
+@given(results=st.lists(ARGUMENTS, min_size=2, max_size=5), model=st.sampled_from([GPT_4O, GPT_4, GPT_5]))
+def test_results_of_several_calls_cost_one_list(results: list[str], model: Any) -> None:
+    """Each result's share of the list is its own message's, and the shares add up to the list."""
+    messages = [calling(*["{}"] * len(results)), *map(answering, results)]
+    listed = "[" + ", ".join(map(as_item, results)) + "]"
+    assert sum(count_request(model, messages=messages).messages[1:]) == count_text(listed, model.encoding)
+
+
+def as_item(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    return json.dumps(value if isinstance(value, dict | list) else text)
+
+
+def test_a_single_call_says_the_name_once_bare() -> None:
+    """The function is named as the recipient of the call, and bare before its result."""
+    named = [{"role": "assistant", "tool_calls": [{"id": "c0", "function": {"name": "calculator", "arguments": "{}"}}]}]
+    recipient = count_text("functions.calculator", "o200k_base") - 1
+    bare = count_text("calculator", "o200k_base")
+    assert recipient != bare
+    assert count_request(GPT_4O, messages=named).messages == [13 + recipient + bare + 1]
 
 
 def test_definitions_join_the_first_system_message() -> None:
@@ -187,6 +216,7 @@ def test_a_custom_tool_costs_its_grammar() -> None:
     [
         ({"type": "text", "text": "words"}, False),
         ({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}, True),
+        ({"type": "image_url", "image_url": "https://example.org/a.png"}, True),
         ({"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}}, False),
         ({"type": "image_url", "image_url": {"url": "https://example.org/a.png", "width": 9, "height": 9}}, False),
         ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}, True),
@@ -202,6 +232,16 @@ def test_a_guess_says_that_it_is_one(part: dict[str, Any], expected: bool) -> No
     count = count_request(GPT_4O, messages=[message])
     assert count.exact is not expected
     assert count.messages[0] > 4
+
+
+def test_an_image_may_be_its_url_alone() -> None:
+    """A plain string costs what the object with it costs."""
+    bare, whole = (
+        measure({"role": "user", "content": [{"type": "image_url", "image_url": image}]})
+        for image in (PNG, {"url": PNG})
+    )
+    assert bare == whole
+    assert not is_estimate(bare, GPT_4O)
 
 
 def test_sizes_come_from_the_client_in_the_order_of_images() -> None:
@@ -238,13 +278,62 @@ def test_lists_inside_a_response_format_are_told() -> None:
     assert cheap + 5 < dear
 
 
-def test_a_newer_model_pays_for_its_whole_response_format() -> None:
-    """Where no response format was recorded, nothing is taken to be shared with the system message or the tools."""
-    request = {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}}
-    measured = measure({"role": "system", "content": "x"})
-    assert tools_tokens(GPT_5, first_system=measured, **request) > tools_tokens(
-        GPT_4O, first_system=measured, **request
+FORMAT = {"type": "json_schema", "json_schema": {"name": "Berth place", "schema": {"type": "object"}}}
+SECTION = '# Response Formats\n\n## Berth place\n\n{"type":"object"}'
+
+
+@pytest.mark.parametrize("text", ["x", "x.", 'x"', "x\n", "\n  x", "\n\n", " x"])
+@pytest.mark.parametrize("model", MODELS[:3])
+def test_a_response_format_joins_the_system_message(model: Any, text: str) -> None:
+    """It stands behind the system text and a blank line, or opens a system message of its own."""
+    first = measure({"role": "system", "content": text})
+    joined, alone = (tools_tokens(model, response_format=FORMAT, first_system=m) for m in (first, None))
+    marked = 2 + count_text("Berth place", model.encoding) if model.rules.format_names_reply else 0
+    section = count_text(SECTION, model.encoding)
+    heading = "# Instructions\n\n" if model.rules.heads_system else ""
+    behind = count_text(f"{heading}{text}\n\n{SECTION}", model.encoding) - count_text(text, model.encoding)
+    assert alone == 4 + section + marked
+    assert joined == behind + marked
+
+
+def test_a_response_format_marks_assistant_texts() -> None:
+    """Each assistant text in the history is marked with the format's name, and the reply unless tools may be called."""
+    messages = [{"role": "assistant", "content": "hm"}, calling("{}"), calling("{}", content="hm")]
+    plain, formatted = (count_request(GPT_4O, messages=messages, response_format=f) for f in (None, FORMAT))
+    section, marked = count_text(SECTION, "o200k_base"), 2 + count_text("Berth place", "o200k_base")
+    assert formatted.tokens - plain.tokens == 4 + section + 3 * marked
+    tools, both = (count_request(GPT_4O, messages=messages, tools=TOOLS, response_format=f) for f in (None, FORMAT))
+    assert both.tokens - tools.tokens == 1 + section + 2 * marked
+
+
+def test_a_response_format_is_shown_in_ascii_without_what_only_constrains() -> None:
+    """Descriptions stay, in escapes; a property may itself be called like a constraint."""
+    schema = {
+        "$schema": "s",
+        "description": "é",
+        "properties": {"default": {"default": 1, "minimum": 0, "maximum": 2, "type": "integer"}},
+        "required": [],
+        "additionalProperties": False,
+        "items": [{"maxItems": 1, "const": "x"}],
+    }
+    assert render_format({"name": "x", "description": "Says.", "schema": schema}) == (
+        "# Response Formats\n\n## x\n\n// Says.\n"
+        r'{"description":"\u00e9","properties":{"default":{"type":"integer"}},"items":[{"const":"x"}]}'
     )
+
+
+def test_a_prediction_costs_no_more_when_it_is_longer() -> None:
+    """What is expected of the reply is billed with the reply."""
+    messages = [{"role": "user", "content": "again"}]
+    short, long = ({"type": "content", "content": "word " * n} for n in (1, 500))
+    counts = [count_request(GPT_4O, messages=messages, prediction=p).tokens for p in (None, short, long)]
+    assert counts == [counts[0], counts[0] + 12, counts[0] + 12]
+
+
+def test_a_search_model_bills_the_text_alone() -> None:
+    """Roles and priming are free."""
+    count = count_request(find_model("gpt-4o-search-preview"), messages=[{"role": "user", "content": "words"}])
+    assert (count.tokens, count.messages) == (1, [1])
 
 
 def test_an_estimated_model_is_never_exact() -> None:

@@ -25,6 +25,12 @@ class TestMedia:
 
         assert request["input"][0]["content"][1] == {"type": "input_image", "image_url": PNG, "detail": "low"}
 
+    @pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
+    def test_an_image_may_be_its_url_alone(self, form):
+        """OpenAI takes a plain string too; it is the same picture."""
+        bare = {"type": "image_url", "image_url": PNG}
+        assert rendered(form, sees(bare)) == rendered(form, sees(image(PNG)))
+
     @pytest.mark.parametrize(
         ("url", "source"),
         [

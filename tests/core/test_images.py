@@ -96,20 +96,20 @@ def test_low_detail_is_the_base_alone() -> None:
     [(1, 1, 1), (32, 32, 1), (33, 32, 2), (1024, 1024, 1024), (1800, 2400, 1452), (4096, 4096, 1521)],
 )
 def test_patches_are_shrunk_to_the_budget(width: int, height: int, patches: int) -> None:
-    """A picture is so many patches of 32 pixels, shrunk until they are within the budget of 1536."""
-    assert image_tokens((width, height, AUTO), PATCHES) == patches
+    """A picture is one token and so many patches of 32 pixels, shrunk until they are within the budget of 1536."""
+    assert image_tokens((width, height, AUTO), PATCHES) == 1 + patches
 
 
 def test_patches_cost_a_factor() -> None:
     """Each family has its price a patch, rounded up."""
     rules = FAMILIES["gpt-4.1-mini"].images
-    assert image_tokens((1024, 1024, AUTO), rules) == 1659
+    assert image_tokens((1024, 1024, AUTO), rules) == 1 + 1659
 
 
 def test_original_detail_has_a_budget_of_its_own() -> None:
     """The newest family sees more patches when asked for the original."""
     rules = FAMILIES["gpt-5.4"].images
-    assert image_tokens((2048, 2048, AUTO), rules) < image_tokens((2048, 2048, ORIGINAL), rules) == 4916
+    assert image_tokens((2048, 2048, AUTO), rules) < image_tokens((2048, 2048, ORIGINAL), rules) == 1 + 4916
 
 
 @pytest.mark.parametrize("family", FAMILIES)

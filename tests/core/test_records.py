@@ -6,7 +6,8 @@ from histories import MODELS, Talk, quick, said, talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.costs import message_costs, record_cost
+from service.core.costs import message_costs, record_cost, reference_cost, reference_costs
+from service.core.counting import messages_tokens
 from service.core.models import find_model
 from service.core.records import RECORD_BYTES, Flags, Record, Records
 from service.store.entries import prepare
@@ -28,9 +29,19 @@ def test_what_is_packed_comes_back(found: Talk) -> None:
 @quick
 @given(talks(), st.sampled_from(MODELS))
 def test_costs_as_a_column(found: Talk, name: str) -> None:
-    """A column of costs is each message's cost, for every family."""
+    """A column of costs is what each message costs among the others, for every family."""
     records, model = found.stored[0], find_model(name)
-    assert message_costs(Records.of(records), model) == [record_cost(record, model) for record in records]
+    expected = messages_tokens([record.measure for record in records], model)
+    assert message_costs(Records.of(records), model) == expected
+    assert [record_cost(record, model) for record in records] == expected
+
+
+@quick
+@given(talks(), st.sampled_from((0, 1)))
+def test_totals_do_not_depend_on_neighbours(found: Talk, column: int) -> None:
+    """What a message counts in a conversation's totals is the same in every stretch of it."""
+    records = found.stored[0]
+    assert reference_costs(Records.of(records), column) == [reference_cost(record, column) for record in records]
 
 
 @quick
@@ -41,7 +52,10 @@ def test_a_stretch(found: Talk, data: st.DataObject) -> None:
     columns = Records.of(records)
     start = data.draw(st.integers(0, len(records)))
     end = data.draw(st.integers(start, len(records)))
-    assert list(columns[start:end]) == records[start:end]
+    assert [record.flags & 255 for record in columns[start:end]] == [
+        record.flags & 255 for record in records[start:end]
+    ]
+    assert [record.measure for record in columns[start:end]] == [record.measure for record in records[start:end]]
     assert list(columns[:start].before(columns[start:])) == records
 
 

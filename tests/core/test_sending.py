@@ -256,3 +256,12 @@ def test_anthropic_carries_thinking_blocks() -> None:
     outgoing = [Outgoing(1, said("user", "hi")), Outgoing(2, said("assistant", "yes", thinking_blocks=[BLOCK]))]
     request = render_request("anthropic", outgoing)
     assert request["messages"][1]["content"] == [BLOCK, {"type": "text", "text": "yes"}]
+
+
+def test_reasoning_in_few_shots_is_counted() -> None:
+    """Few-shots are sent as they are, so their reasoning is counted with them."""
+    shots = [said("user", "1+1?"), said("assistant", "2", reasoning_content=words(50))]
+    ask = Ask()
+    window, request = sent(talk(said("user", "2+2?"), few_shots=shots), ask)
+    assert window.tokens["few_shots"] > 50
+    assert count_request(ask.model, messages=request["messages"]).tokens == window.tokens["total"]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.core.typescript import render_functions
+from service.core.namespace import render_functions
+from service.core.text import count_text
 
 
 def declared(parameters: dict[str, Any], dialect: Any = "2024") -> str:
@@ -52,7 +53,14 @@ def test_functions_stand_in_a_namespace_with_their_descriptions() -> None:
         ({"oneOf": [{"type": "string"}, {"type": "null"}]}, "string | null"),
         ({"type": "object"}, "object"),
         ({"type": "object", "additionalProperties": {"type": "number"}}, "{ [key: string]: number }"),
+        ({"type": "object", "additionalProperties": True}, "{ [key: string]: any }"),
+        ({"type": "object", "additionalProperties": False}, "object"),
         ({"type": "object", "properties": {"b": {"type": "string"}}}, "{ b?: string }"),
+        (
+            {"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": True},
+            "{ b?: string, [key: string]: any }",
+        ),
+        ({"oneOf": [{"type": "string"}], "nullable": True}, "string | null"),
         ({"$ref": "#/$defs/Nobody"}, "any"),
         ({"allOf": [{"type": "string"}]}, "string"),
     ],
@@ -67,13 +75,16 @@ def test_types_without_comments_stand_on_one_line(schema: dict[str, Any], expect
     [
         ({"type": "string", "title": "A title"}, "// A title\na: string"),
         ({"type": "string", "description": "One\n  two"}, "// One\n// two\na: string"),
-        ({"type": "string", "default": "x"}, 'a: string // default: "x"'),
-        ({"type": "string", "format": "date", "default": None}, "a: string // format: date, default: null"),
-        ({"type": "integer", "minimum": 1, "maximum": 9}, "a: number // minimum: 1, maximum: 9"),
+        ({"type": "string", "title": "T", "description": "D"}, "// T\n//\n// D\na: string"),
+        ({"type": "string", "description": "\n\n One\n"}, "// One\n//\na: string"),
+        ({"type": "string", "default": "x"}, 'a: string, // default: "x"'),
+        ({"type": "boolean", "default": False}, "a: boolean // default: false"),
+        ({"type": "string", "format": "date", "default": None}, "a: string, // format: date, default: null"),
+        ({"type": "integer", "minimum": 1, "maximum": 9.5}, "a: number, // minimum: 1.0, maximum: 9.5"),
         ({"type": "string", "examples": ["x", 2]}, '// Examples:\n// - "x"\n// - 2\na: string'),
         (
             {"description": "Some", "anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
-            "// Some\na:\n | string\n | null // format: date",
+            "// Some\na:\n | string\n | null, // format: date",
         ),
         (
             {"oneOf": [{"type": "string", "description": "a word"}, {"type": "integer"}], "nullable": True},
@@ -81,8 +92,18 @@ def test_types_without_comments_stand_on_one_line(schema: dict[str, Any], expect
         ),
         (
             {"type": "array", "items": {"type": "object", "title": "T", "properties": {"b": {"title": "B"}}}},
-            "a:\n// T\n{\n// B\nb?: any\n}[]",
+            "a: Array<\n// T\n{\n// B\nb?: any\n}\n>",
         ),
+        ({"type": "array", "items": {"type": "string", "description": "D"}}, "a: Array<\n// D\nstring\n>"),
+        (
+            {"type": ["string", "null"], "description": "D"},
+            "// D\na:\n | string // D\n | null // D",
+        ),
+        (
+            {"type": ["integer", "null"], "description": "D", "default": 1},
+            "// D\na:\n | number // D\n | null, // D // default: 1",
+        ),
+        ({"description": "D", "anyOf": [{"type": "string"}, {"type": "null"}]}, "// D\na: string | null"),
         (
             {"type": "object", "description": "D", "properties": {"b": {"type": "string"}}},
             "// D\na: { b?: string }",
@@ -101,8 +122,24 @@ def test_the_last_property_has_no_comma() -> None:
 
 
 def test_the_parameters_own_title_stands_before_their_object() -> None:
-    """A title on the whole is a comment of its own, and opens the object."""
-    assert declared({"title": "T", "properties": {"a": {"type": "string"}}}) == "_:\n// T\n{\na?: string\n}"
+    """A title on the whole puts the object on lines of its own, alone on one when nothing in it has a comment."""
+    plain = {"title": "T", "properties": {"a": {"type": "string"}}}
+    assert declared(plain) == "_:\n// T\n{ a?: string }\n"
+    assert declared({**plain, "properties": {"a": {"title": "A"}}}) == "_:\n// T\n{\n// A\na?: any\n}\n"
+
+
+def test_the_newest_families_are_told_how_tools_work() -> None:
+    """Without a namespace, behind 93 tokens of instructions."""
+    text = render_functions([{"name": "f"}, {"name": "g", "description": "Does."}], "2025")
+    instructions, declarations = text.split("### Tool definitions\n")
+    assert declarations == "type f = () => any;\n\n// Does.\ntype g = () => any;\n"
+    assert count_text(instructions + "### Tool definitions\n", "o200k_base") == 93
+
+
+def test_a_function_without_parameters_may_take_text() -> None:
+    """A custom tool's input is no object."""
+    text = render_functions([{"name": "f", "freeform": True}], "2025")
+    assert text.endswith("type f = (FREEFORM) => any;\n")
 
 
 def test_references_are_expanded_and_loops_end() -> None:
@@ -116,6 +153,19 @@ def test_a_few_lines_of_references_cannot_stand_for_gigabytes() -> None:
     """References that double at every level are expanded up to a bound."""
     definitions = {
         f"d{i}": {"type": "object", "properties": {name: {"$ref": f"#/$defs/d{i + 1}"} for name in "ab"}}
+        for i in range(40)
+    }
+    assert len(member({"$ref": "#/$defs/d0"}, **{"$defs": definitions})) < 1_000_000
+
+
+def test_a_few_lines_of_lists_cannot_stand_for_gigabytes() -> None:
+    """The comments of referenced items count against the same bound."""
+    definitions = {
+        f"d{i}": {
+            "description": "word " * 1_000,
+            "type": "object",
+            "properties": {name: {"type": "array", "items": {"$ref": f"#/$defs/d{i + 1}"}} for name in "ab"},
+        }
         for i in range(40)
     }
     assert len(member({"$ref": "#/$defs/d0"}, **{"$defs": definitions})) < 1_000_000
@@ -138,6 +188,12 @@ def test_depth_is_bounded(dialect: str) -> None:
 def test_what_is_no_schema_is_rendered_somehow(parameters: Any, dialect: Any) -> None:
     """A provider judges schemas; counting them raises nothing."""
     assert "type f = (" in render_functions([{"name": "f", "parameters": parameters}], dialect)
+
+
+def test_a_description_of_2023_is_stripped() -> None:
+    """Space around a description is not told; its lines are as they came."""
+    functions = [{"name": "f", "description": "\n\tDoes.\n\tMore.\n"}]
+    assert render_functions(functions, "2023").startswith("namespace functions {\n\n// Does.\n\tMore.\ntype f = ()")
 
 
 def test_the_spelling_of_2023() -> None:

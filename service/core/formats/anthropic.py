@@ -93,7 +93,7 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
         match part.body:
             case {"type": "text"}:
                 yield from _text(part)
-            case {"type": "image_url", "image_url": {"url": str(url)}}:
+            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
                 if is_web(url):
                     yield {"type": "image", "source": {"type": "url", "url": url}} | _cache(part.body)
                 elif media := read_data_url(url, part.place, refusals):

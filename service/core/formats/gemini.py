@@ -87,7 +87,7 @@ def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
         match part.body:
             case {"type": "text"}:
                 yield {"text": part.text}
-            case {"type": "image_url", "image_url": {"url": str(url)}}:
+            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
                 yield from _located(url, part, refusals)
             case {"type": "file", "file": {"file_id": str(uri)}} if "://" in uri:  # as Google's Files API names them
                 yield _by_uri(uri)

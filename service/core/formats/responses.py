@@ -65,6 +65,8 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
         match part.body:
             case {"type": "text"}:
                 yield {"type": "input_text", "text": part.text}
+            case {"type": "image_url", "image_url": str(url)}:
+                yield {"type": "input_image", "image_url": url, "detail": "auto"}
             case {"type": "image_url", "image_url": {"url": str(url), **rest}}:
                 yield {"type": "input_image", "image_url": url, "detail": rest.get("detail") or "auto"}
             case {"type": "file", "file": dict(file)}:

@@ -1,0 +1,78 @@
+"""Bills: requests as they were sent to a provider, what was billed, and what is predicted. One table for every vendor."""
+
+from collections.abc import Callable, Iterable, Mapping
+from statistics import median
+from typing import Any, NamedTuple
+
+from rich.table import Table
+
+_NEAR = 0.05
+
+
+class Bill(NamedTuple):
+    """One recorded request: what it holds (``kind``), and its tokens as billed and as predicted."""
+
+    vendor: str
+    id: str
+    file: str
+    family: str
+    kind: str
+    billed: int
+    predicted: int
+    is_exact: bool
+    request: Mapping[str, Any]
+
+    @property
+    def error(self) -> int:
+        """Predicted - billed, in tokens: below 0 the prediction is short."""
+        return self.predicted - self.billed
+
+    @property
+    def ratio(self) -> float:
+        return self.predicted / self.billed
+
+
+def table(bills: Iterable[Bill]) -> Table:
+    """A line for each vendor's kinds, and one for the whole of each vendor."""
+    drawn = Table("vendor", "kind", "cases", "exact", "within 5 %", "short", "worst", "median ratio")
+    groups: dict[tuple[str, str], list[Bill]] = {}
+    for bill in bills:
+        groups.setdefault((bill.vendor, bill.kind), []).append(bill)
+        groups.setdefault((bill.vendor, "all"), []).append(bill)
+    for (vendor, kind), found in sorted(
+        groups.items(), key=lambda group: (group[0][0], group[0][1] == "all", group[0][1])
+    ):
+        drawn.add_row(vendor, kind, *_figures(found))
+    return drawn
+
+
+def _figures(bills: list[Bill]) -> tuple[str, ...]:
+    counts = (
+        len(bills),
+        sum(bill.error == 0 for bill in bills),
+        sum(abs(bill.error) <= _NEAR * bill.billed for bill in bills),
+        sum(bill.error < 0 for bill in bills),
+    )
+    worst = max((bill.error for bill in bills), key=abs)
+    return *map(str, counts), f"{worst:+d}", f"{median(bill.ratio for bill in bills):.2f}"
+
+
+def misses(bills: Iterable[Bill]) -> Table:
+    """A line for each bill that was not predicted to the token, the short ones first."""
+    drawn = Table("case", "kind", "family", "billed", "error")
+    for bill in sorted((bill for bill in bills if bill.error), key=lambda bill: bill.error):
+        drawn.add_row(bill.id, bill.kind, bill.family, str(bill.billed), f"{bill.error:+d}")
+    return drawn
+
+
+def evidence(bills: Iterable[Bill], rules: Mapping[str, Callable[[Bill], bool]]) -> Table:
+    """A line for each rule: on how many bills it bears, and how many of these are predicted to the token.
+
+    Bills that were called estimates beforehand (files, images of unknown size) are left out.
+    """
+    drawn = Table("rule", "bills", "exact")
+    listed = [bill for bill in bills if bill.is_exact]
+    for name, bears_on in rules.items():
+        found = [bill for bill in listed if bears_on(bill)]
+        drawn.add_row(name, str(len(found)), str(sum(bill.error == 0 for bill in found)))
+    return drawn
