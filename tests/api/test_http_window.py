@@ -283,6 +283,19 @@ async def test_nothing_to_send_yet(client: httpx.AsyncClient, conversation: str)
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
+async def test_a_pinned_legacy_call_may_be_answered_later(client: httpx.AsyncClient, conversation: str) -> None:
+    """A function's result in an append of its own joins its pinned call, and the conversation stays whole."""
+    call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+    path = f"/conversations/{conversation}"
+    await client.post(f"{path}/messages", json={"messages": [user("before"), {"message": call, "pinned": True}]})
+    found = {"message": {"role": "function", "name": "look", "content": "42"}}
+    assert (await client.post(f"{path}/messages", json={"messages": [found]})).status_code == 201
+    later = [user(f"later {n}") for n in range(80)]
+    assert (await client.post(f"{path}/messages", json={"messages": later})).status_code == 201
+    body = (await client.get(f"{path}/window?model=gpt-4o&limit=1")).json()
+    assert [message["content"] for message in body["request"]["messages"]] == [None, "42", "later 79"]
+
+
 @pytest.mark.parametrize("moved", [False, True])
 @pytest.mark.parametrize("pinned", ["call", "result"])
 async def test_a_pinned_legacy_pair_is_whole(

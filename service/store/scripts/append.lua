@@ -47,7 +47,9 @@ local function stored_seq(id)
 end
 
 -- First pass: what would happen.
-local plan, in_batch, fresh, fresh_pins, pinned_groups = {}, {}, 0, 0, {}
+local plan, in_batch, fresh, fresh_pins, pinned_groups, always_seq = {}, {}, 0, 0, {}, 0
+
+local function is_pinned(seq) return seq == always_seq or seq <= length and redis.call('HEXISTS', pinned, seq) == 1 end
 
 -- How many messages more are in every window for a step: a pinned member of a tool group takes its whole group along.
 local function pins_of(step, always)
@@ -92,7 +94,9 @@ for index, entry in ipairs(entries) do
       open = nil
     end
     fresh_pins = fresh_pins + pins_of(step, entry.always)
-    if entry.always and role_of(its_record) == FUNCTION then fresh_pins = fresh_pins + 1 end -- its call goes along
+    -- A pinned function result takes its call along, and a pinned call its result.
+    if role_of(its_record) == FUNCTION and (entry.always or is_pinned(step.seq - 1)) then fresh_pins = fresh_pins + 1 end
+    always_seq = entry.always and step.seq or always_seq
     if entry.always and entry.makes then pinned_groups[step.seq] = true end
     if fresh_pins > 0 and pins + fresh_pins > asked.most_pinned then return {'pinned', index - 1} end
     plan[index] = step
