@@ -20,7 +20,7 @@ from conftest import Served
 from readme_blocks import blocks, section
 
 from service.cli import main
-from service.clients.client import safe_id
+from service.clients.ids import safe_id
 from service.store.embedded import EmbeddedStore
 
 THEIR_REDIS = "redis://127.0.0.1:6379/0"

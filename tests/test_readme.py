@@ -22,7 +22,7 @@ from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, read, run,
 from readme_provider import ANSWER, TOPIC, Provider, provided
 from store.servers import free_port
 
-from service.clients.client import safe_id
+from service.clients.ids import safe_id
 
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
 REQUIREMENTS_ADK = ROOT / "tests" / "clients" / "requirements-adk.txt"

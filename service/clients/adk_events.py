@@ -14,7 +14,8 @@ from google.adk.events.event import Event
 from google.genai.types import Blob, Content, FunctionCall, FunctionResponse, Part
 
 from service.clients.chat import assistant, calls_of, file_part, kept_in, parts_of, text_of
-from service.clients.client import Pair, safe_id
+from service.clients.client import Pair
+from service.clients.ids import safe_id
 
 METADATA = "adk"
 

@@ -10,7 +10,8 @@ from typing import Any
 from google.adk.sessions import Session
 
 from service.clients.adk_events import METADATA
-from service.clients.client import Ask, Asking, SashError, asked, path_of, safe_id
+from service.clients.client import Ask, Asking, SashError, asked, path_of
+from service.clients.ids import safe_id
 
 _DEPTHS = {"app": 1, "user": 2}
 """How many names of (app, user, session) say whose state a key with such a prefix is; others are the session's."""

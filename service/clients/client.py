@@ -6,16 +6,16 @@ them on an event loop, so that each way through the contract is written once.
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
-from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import httpx2
+
+from service.clients.ids import safe_id
 
 T = TypeVar("T")
 
@@ -27,8 +27,6 @@ _WAITS_SECONDS = (0.1, 0.5, 2.0)
 _PASSING = {409, 429, 502, 503, 504}
 _LONGEST_WAIT_SECONDS = 10.0
 _ENTRIES = 100
-_IDS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_NOT_ID = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class SashError(Exception):
@@ -168,15 +166,6 @@ def _read(response: httpx2.Response) -> Answer:
     if problem.get("type") == "/problems/not-found":
         return Answer(None, None)
     raise SashError(response.status_code, problem)
-
-
-def safe_id(text: str) -> str:
-    """``text`` as an id: itself when it is one, else its letters and digits and a short hash, the same every time."""
-    if _IDS.fullmatch(text):
-        return text
-    digest = blake2b(text.encode("utf-8", "replace"), digest_size=4).hexdigest()
-    words = _NOT_ID.sub("-", text).strip("-._")[:100]
-    return f"{words}-{digest}" if words else digest
 
 
 def path_of(name: str) -> str:

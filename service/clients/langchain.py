@@ -21,7 +21,8 @@ from langchain_core.messages import (
 from langgraph.config import get_config
 
 from service.clients.chat import kept_in
-from service.clients.client import LOCAL, Asking, Pair, Sash, append, path_of, query, safe_id, turn
+from service.clients.client import LOCAL, Asking, Pair, Sash, append, path_of, query, turn
+from service.clients.ids import safe_id
 
 METADATA = "langchain"
 _STORED = "sash"

@@ -14,7 +14,8 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext
 
 from service.clients.chat import assistant, calls_of, file_part, kept_in, parts_of, text_of
-from service.clients.client import LOCAL, Pair, Sash, append, path_of, query, safe_id, turn
+from service.clients.client import LOCAL, Pair, Sash, append, path_of, query, turn
+from service.clients.ids import safe_id
 
 METADATA = "pydantic_ai"
 _STORED = "sash"

@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 import click
 import msgspec
 
-from service.clients.client import safe_id
+from service.clients.ids import safe_id
 from service.commands.sources.conversation import SourceConversation, SourceError
 from service.commands.terminal import (
     console,

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from service.clients.client import safe_id
+from service.clients.ids import safe_id
 from service.clients.items import Step
 
 _ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes")

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from service.clients.client import safe_id
+from service.clients.ids import safe_id
 from service.commands.sources.conversation import SourceConversation, SourceError
 
 _ROLES = {"user", "assistant", "system", "developer"}
