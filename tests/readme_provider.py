@@ -1,4 +1,4 @@
-"""A stand-in for OpenAI and Anthropic on loopback: calls the tool for talks if it has it, else says where the talk is.
+"""A stand-in for OpenAI, Anthropic and Gemini on loopback. It calls the tool for talks, or says where the talk is.
 
 It bills what ``POST /count`` says, and answers 400 as the providers do when a call and its result are not together.
 ``python tests/readme_provider.py [PORT [SASH]]`` serves it on port 8001, for the Sash at http://127.0.0.1:8000.
@@ -33,12 +33,13 @@ class Provider(ThreadingHTTPServer):
         """What points the provider's SDKs here."""
         here = f"http://127.0.0.1:{self.server_port}"
         openai = {"OPENAI_BASE_URL": f"{here}/v1", "OPENAI_API_KEY": "none"}
-        return {**openai, "ANTHROPIC_BASE_URL": here, "ANTHROPIC_API_KEY": "none"}
+        google = {"GOOGLE_GEMINI_BASE_URL": here, "GEMINI_API_KEY": "none"}
+        return {**openai, **google, "ANTHROPIC_BASE_URL": here, "ANTHROPIC_API_KEY": "none"}
 
     def reply(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self.requests.append(body)
         answers = {"/v1/chat/completions": self._completion, "/v1/messages": self._message}
-        return answers.get(path, self._response)(body)
+        return answers.get(path, self._content if path.endswith(":generateContent") else self._response)(body)
 
     def _tokens(self, body: dict[str, Any]) -> int:
         counted = {name: body[name] for name in ("model", "messages", "tools") if name in body}
@@ -100,10 +101,24 @@ class Provider(ThreadingHTTPServer):
             },
         }
 
+    def _content(self, body: dict[str, Any]) -> dict[str, Any]:
+        part: dict[str, Any] = {"text": ANSWER}
+        if _wants_talk(body, body["contents"]):
+            part = {
+                "functionCall": {"id": f"call_{len(self.requests)}", "name": "find_talk", "args": json.loads(TOPIC)}
+            }
+        return {
+            "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+        }
+
 
 def _wants_talk(body: dict[str, Any], messages: list[dict[str, Any]]) -> bool:
     last = messages[-1]
-    return bool(body.get("tools")) and last.get("role") == "user" and "gradle" in json.dumps(last)
+    said = json.dumps(last)
+    return (
+        bool(body.get("tools")) and last.get("role") == "user" and "gradle" in said and "functionResponse" not in said
+    )
 
 
 def _unpaired(body: dict[str, Any]) -> list[str]:
@@ -113,6 +128,9 @@ def _unpaired(body: dict[str, Any]) -> list[str]:
     calls += [item["call_id"] for item in messages if item.get("type") == "function_call"]
     results = [message["tool_call_id"] for message in messages if message.get("role") == "tool"]
     results += [item["call_id"] for item in messages if item.get("type") == "function_call_output"]
+    parts = [part for content in body.get("contents", ()) for part in content["parts"]]
+    calls += [part["functionCall"]["id"] for part in parts if "functionCall" in part]
+    results += [part["functionResponse"]["id"] for part in parts if "functionResponse" in part]
     return sorted(set(calls) ^ set(results))
 
 

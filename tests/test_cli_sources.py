@@ -28,6 +28,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments"
 FIELDS = [
     "role", "content", "type", "data", "message", "messages", "entries", "id", "tool_calls", "tool_call_id", "name",
     "function", "additional_kwargs", "text", "call_id", "args", "source", "system", "tools", "version", "created_at",
+    "session_id", "memories", "user_id",
 ]  # fmt: skip
 
 
@@ -454,3 +455,22 @@ def test_whatever_a_file_holds_it_is_read_or_refused(value: Any, order: Any, as_
         for conversation in conversations_in(data, "f.json", order=order):
             check(without_orphans(conversation))
             assert IDS.fullmatch(conversation.id)
+
+
+# ---- agent-memory-server
+
+
+def test_a_working_memory_is_a_conversation_of_its_user() -> None:
+    """Sessions come as an object, as a list and as lines; what they do not name is not set."""
+    session = {"session_id": "user:1", "messages": [{"role": "human", "content": "Two seats?", "id": "m 1"}]}
+    for value in (session, [session], lines(session, {**session, "session_id": "s-2"})):
+        first = read(value)[0]
+        check(first)
+        assert (first.id, first.settings) == (safe_id("user:1"), {})
+        assert first.entries == [{"id": safe_id("m 1"), "message": USER}]
+
+
+def test_what_is_no_working_memory_says_so() -> None:
+    """A message without text is not sent without it."""
+    with pytest.raises(SourceError, match="session s is not as agent-memory-server"):
+        read({"session_id": "s", "messages": [{"role": "user", "content": "Hi"}, {"role": "user"}]})

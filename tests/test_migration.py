@@ -20,7 +20,7 @@ from conftest import Served
 from readme_blocks import blocks, section
 
 from service.cli import main
-from service.commands.sources.conversation import safe_id
+from service.clients.ids import safe_id
 from service.store.embedded import EmbeddedStore
 
 THEIR_REDIS = "redis://127.0.0.1:6379/0"
@@ -57,6 +57,41 @@ MOVED = [
     },
     {"role": "tool", "tool_call_id": "call_1", "content": "Osteria, seven"},
     {"role": "assistant", "content": "Osteria has a table at seven."},
+]
+
+WORKING_MEMORY = {
+    "messages": [
+        {
+            "role": role,
+            "content": content,
+            "id": f"01JC{place}",
+            "created_at": "2026-11-01T12:00:00Z",
+            "persisted_at": None,
+            "discrete_memory_extracted": "t",
+        }
+        for place, (role, content) in enumerate(
+            [("user", "Two seats?"), ("tool", "Osteria"), ("assistant", "At seven.")]
+        )
+    ],
+    "memories": [{"id": "m-1", "text": "Ann eats early.", "memory_type": "semantic"}],
+    "data": {"table": 7},
+    "context": "Ann asked for the opening hours.",
+    "user_id": "ann@example.org",
+    "tokens": 0,
+    "session_id": "user-5",
+    "namespace": "tables",
+    "long_term_memory_strategy": {"strategy": "discrete", "config": {}},
+    "ttl_seconds": 86400,
+    "last_accessed": "2026-11-01T12:00:00Z",
+    "created_at": "2026-11-01T12:00:00Z",
+    "updated_at": "2026-11-01T12:00:00Z",
+    "new_session": False,
+    "context_percentage_total_used": 1.0,
+}
+REMEMBERED = [
+    {"role": "system", "content": "Ann asked for the opening hours."},
+    {"role": "user", "content": "Two seats?"},
+    {"role": "assistant", "content": "At seven."},
 ]
 
 
@@ -103,6 +138,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         connection.executemany("INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)", rows)
     connection.close()
     (tmp_path / "chat.json").write_text(json.dumps(MOVED))
+    (tmp_path / "session.json").write_text(json.dumps(WORKING_MEMORY))
     whole = {"id": "order-1", "model": "gpt-4o-mini", "entries": [{"message": each} for each in MOVED]}
     (tmp_path / "conversations.jsonl").write_text(json.dumps(whole) + "\n")
     monkeypatch.chdir(tmp_path)
@@ -113,18 +149,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_pages_way_in_works_and_may_be_taken_twice(served: Served, theirs: EmbeddedStore) -> None:
     """Each source arrives whole and in order, ready for a window; a second run adds nothing."""
     run = [[word.replace(THEIR_REDIS, theirs.url) for word in command] for command in commands()]
-    assert [command[:2] for command in run] == [["sash", "import"]] * 5
+    assert [command[:2] for command in run] == [["sash", "import"]] * 6
     told: list[dict[str, Any]] = []
     for command in [*run, *run]:
         result = CliRunner().invoke(main, [*command[1:], "--url", served.url], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         told.append(json.loads(result.stdout))
-    assert [each["messages"] for each in told] == [5, 4, 4, 4, 4, 0, 0, 0, 0, 0]
-    assert [each["left_out"] for each in told[:5]] == [{}, {"reasoning": 1}, {"reasoning": 1}, {}, {}]
+    assert [each["messages"] for each in told] == [5, 4, 4, 3, 4, 4, 0, 0, 0, 0, 0, 0]
+    assert [each["left_out"] for each in told[:6]] == [
+        {},
+        {"reasoning": 1},
+        {"reasoning": 1},
+        {"memories": 1, "tool messages": 1},
+        {},
+        {},
+    ]
     expected = {
         safe_id("user:1"): [{"role": "system", "content": "You book tables."}, *MOVED],
         "user-2": MOVED,
         "user-3": MOVED,
+        "user-5": REMEMBERED,
         "support-4711": MOVED,
         "order-1": MOVED,
     }
@@ -132,3 +176,6 @@ def test_the_pages_way_in_works_and_may_be_taken_twice(served: Served, theirs: E
         window = httpx.get(f"{served.url}/conversations/{conversation}/window", params={"model": "gpt-4o-mini"}).json()
         assert window["request"]["messages"] == messages
         assert window["stop_reason"] == "complete"
+    remembered = httpx.get(f"{served.url}/conversations/user-5").json()
+    assert (remembered["owner"], remembered["ttl_seconds"]) == (safe_id("ann@example.org"), 86400)
+    assert remembered["metadata"] == {"namespace": "tables", "data": {"table": 7}}

@@ -43,7 +43,11 @@ RUN_BY = {
     },
     "service/clients/README.md": {
         ("## OpenAI Agents SDK", "python"): "test_readme.py::test_the_agents_sdk_runs_on_windows",
-        ("## LangChain", "python"): "test_readme.py::test_langchain_chains_on_windows",
+        ("## LangChain", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+        ("## Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+        ("## Google ADK", "python"): "test_readme.py::test_the_adk_runs_on_windows",
+        ("## Vercel AI SDK", "sh"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
+        ("## Vercel AI SDK", "ts"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
         ("## A generated client", "sh"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
         ("## A generated client", "ts"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
     },

@@ -1,7 +1,7 @@
 """The programs of the pages, run as they stand against ``sash serve`` and a stand-in for the providers.
 
-Those of LangChain and the Agents SDK need thirty packages that nothing else here needs, so they have an environment of
-their own, and the mark ``clients``, as have those that need npm: ``python -m pytest -m clients tests/test_readme.py``.
+Frameworks need dozens of packages that nothing else here needs, so they have environments of their own, and the mark
+``clients``, as have those that need npm: ``python -m pytest -m clients tests/test_readme.py``.
 """
 
 import json
@@ -22,13 +22,17 @@ from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, read, run,
 from readme_provider import ANSWER, TOPIC, Provider, provided
 from store.servers import free_port
 
+from service.clients.ids import safe_id
+
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
+REQUIREMENTS_ADK = ROOT / "tests" / "clients" / "requirements-adk.txt"
 _NPM_SECONDS = 300
 _NPM = pytest.mark.skipif(
     shutil.which("npm") is None, reason="needs node 20 and npm: apt-get install nodejs npm, or newer ones"
 )
 _CURL = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
-LANGCHAIN, AGENTS, CLIENTS = "## LangChain", "## OpenAI Agents SDK", "service/clients/README.md"
+LANGCHAIN, PYDANTIC, AGENTS, ADK = "## LangChain", "## Pydantic AI", "## OpenAI Agents SDK", "## Google ADK"
+CLIENTS = "service/clients/README.md"
 TYPED = "is there a talk about gradle?\nand where is it?\n\n"
 FOUND = "gradle: The Network Latency Tax, 12:10, Robertson 2"
 QUESTION = {"role": "user", "content": "is there a talk about gradle?"}
@@ -234,7 +238,27 @@ def test_a_typescript_client_is_generated_and_run(fresh_server: str, tmp_path: P
 def test_the_page_names_every_adapter_that_is_shipped(page: str) -> None:
     """Each class of service/clients that has a place in a framework has one in the pages."""
     text = read(page)
-    assert [name for name in ("SashSession", "SashChatMessageHistory") if f"import {name}" not in text] == []
+    assert [
+        name for name in ("SashMiddleware", "SashHistory", "SashSession", "SashSessionService") if name not in text
+    ] == []
+
+
+def test_the_adapters_need_httpx2_alone() -> None:
+    """What a client installs without an extra imports, without the server's packages; the command says what is missing."""
+    blocked = ["msgspec", "litestar", "granian", "redis", "click", "structlog", "tiktoken", "toktok", "rich"]
+    program = f"""import sys
+sys.modules |= dict.fromkeys({blocked})
+from service.clients.agents import SashSession
+SashSession("s")
+from service.__main__ import main
+main()"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (
+        done.stderr == "sash: click is not installed: pip install 'sash[server]' brings the server and its commands\n"
+    )
 
 
 def test_an_agent_goes_on_behind_a_huge_result(fresh_server: str, tmp_path: Path) -> None:
@@ -282,14 +306,24 @@ def test_a_conversation_flows_in_to_be_watched(fresh_server: str, tmp_path: Path
     assert json.loads(done.stdout)["messages"] == 80
 
 
-@pytest.fixture(scope="session")
-def adapters(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with both frameworks."""
-    folder = tmp_path_factory.mktemp("adapters")
+def environment(folder: Path, requirements: Path) -> Path:
+    """The Python of an environment with what a file names."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=120)
     python = folder / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", "-r", REQUIREMENTS], check=True, timeout=600)
+    subprocess.run([python, "-m", "pip", "install", "-q", "-r", requirements], check=True, timeout=600)
     return python
+
+
+@pytest.fixture(scope="session")
+def adapters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with LangChain, Pydantic AI and the Agents SDK."""
+    return environment(tmp_path_factory.mktemp("adapters"), REQUIREMENTS)
+
+
+@pytest.fixture(scope="session")
+def with_adk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the Google ADK, which shares no set of versions with the others."""
+    return environment(tmp_path_factory.mktemp("adk"), REQUIREMENTS_ADK)
 
 
 def quiet(provider: Provider) -> dict[str, str]:
@@ -321,14 +355,11 @@ def test_the_agents_sdk_runs_on_windows(fresh_server: str, provider: Provider, a
 
 @pytest.mark.clients
 def test_the_adapters_in_short_run(fresh_server: str, provider: Provider, adapters: Path) -> None:
-    """README's few lines for each framework store a message, and show it or have it answered."""
-    langchain, agents = blocks("python", section("README.md", "## With your framework"))
-    done = run([str(adapters), "-"], langchain, server=fresh_server, environment=quiet(provider))
-    assert len(printed(done)) == 1
-    assert stored(fresh_server, "talks-4") == [QUESTION]
-    done = run([str(adapters), "-"], agents, server=fresh_server, environment=quiet(provider))
-    assert printed(done) == [ANSWER]
-    assert [message["role"] for message in stored(fresh_server, "talks-5")] == ["user", "assistant"]
+    """README's few lines for each framework have a question answered, and store both."""
+    for number, program in zip((4, 5), blocks("python", section("README.md", "## With your framework")), strict=True):
+        done = run([str(adapters), "-"], program, server=fresh_server, environment=quiet(provider))
+        assert printed(done) == [ANSWER]
+        assert [message["role"] for message in stored(fresh_server, f"talks-{number}")] == ["user", "assistant"]
 
 
 @pytest.mark.clients
@@ -355,26 +386,106 @@ def test_the_agents_sdks_own_session_tests_pass(fresh_server: str, adapters: Pat
     assert "50 passed" in done.stdout
 
 
+TOOL_LOOP = [
+    ("system", "You know the programme."),
+    ("user", "is there a talk about gradle?"),
+    ("assistant", None),
+    ("tool", FOUND),
+    ("assistant", ANSWER),
+    ("user", "and where is it?"),
+]
+
+
 @pytest.mark.clients
-def test_langchain_chains_on_windows(fresh_server: str, provider: Provider, adapters: Path) -> None:
-    """RunnableWithMessageHistory sends the window between its own prompt and the question, and stores what was said."""
+@pytest.mark.parametrize(("heading", "conversation"), [(LANGCHAIN, "talks-7"), (PYDANTIC, "talks-9")])
+def test_an_agent_of_chat_completions_runs_on_windows(
+    fresh_server: str, provider: Provider, adapters: Path, heading: str, conversation: str
+) -> None:
+    """The second run is asked with the window of the first, tool call included, behind the agent's own prompt."""
     done = run(
-        [str(adapters), "-"], block("python", CLIENTS, LANGCHAIN), server=fresh_server, environment=quiet(provider)
+        [str(adapters), "-"], block("python", CLIENTS, heading), server=fresh_server, environment=quiet(provider)
     )
-    noise = [line for line in done.stderr.splitlines() if "LangChainDeprecationWarning" not in line]
-    assert (done.returncode, noise, done.stdout.splitlines()) == (0, [], [ANSWER, ANSWER])
-    assert [(message["role"], message["content"]) for message in provider.requests[-1]["messages"]] == [
-        ("system", "You know the programme."),
-        ("user", "is there a talk about gradle?"),
-        ("assistant", ANSWER),
-        ("user", "and where is it?"),
-    ]
-    assert len(stored(fresh_server, "talks-7")) == 4
+    assert printed(done) == [ANSWER, ANSWER]
+    sent = provider.requests[-1]["messages"]
+    assert [(message["role"], message.get("content") or None) for message in sent] == TOOL_LOOP
+    assert len(stored(fresh_server, conversation)) == 6
 
 
 @pytest.mark.clients
-def test_langchain_messages_come_back_whole(fresh_server: str, provider: Provider, adapters: Path) -> None:
-    """Every kind of message equals itself after a round trip; an id is stored once; clear forgets."""
-    program = (ROOT / "tests" / "readme_langchain_roundtrip.py").read_text()
-    done = run([str(adapters), "-"], program, server=fresh_server, environment=quiet(provider))
-    assert printed(done) == ["whole", "once", "clear", "refused"]
+def test_the_adk_runs_on_windows(fresh_server: str, provider: Provider, with_adk: Path) -> None:
+    """The second run is asked with the window of the first, call and result included; events are a user's conversation."""
+    done = run([str(with_adk), "-"], block("python", CLIENTS, ADK), server=fresh_server, environment=quiet(provider))
+    assert printed(done) == [ANSWER, ANSWER]
+    sent = provider.requests[-1]["contents"]
+    assert [(content["role"], next(iter(content["parts"][0]))) for content in sent] == [
+        ("user", "text"),
+        ("model", "functionCall"),
+        ("user", "functionResponse"),
+        ("model", "text"),
+        ("user", "text"),
+    ]
+    owned = httpx.get(f"{fresh_server}/conversations", params={"owner": safe_id("talks/ann")}).json()["conversations"]
+    assert [each["messages"]["count"] for each in owned] == [6]
+
+
+@pytest.mark.clients
+@_NPM
+def test_the_vercel_sdk_runs_on_windows(fresh_server: str, provider: Provider, tmp_path: Path) -> None:
+    """The section's commands and its program, checked by the compiler, in an empty folder."""
+    text = section(CLIENTS, "## Vercel AI SDK").replace(SERVER, fresh_server)
+    (tmp_path / "agent.ts").write_text(blocks("ts", text)[0])
+    check = "npx tsc --noEmit --strict --skipLibCheck --module nodenext --target es2023 agent.ts"
+    commands = "\n".join(["set -e", *blocks("sh", text), check, "npx tsx agent.ts"])
+    done = subprocess.run(
+        ["sh"],
+        input=commands,
+        cwd=tmp_path,
+        env={**os.environ, **provider.environment},
+        capture_output=True,
+        text=True,
+        timeout=_NPM_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-2:] == [ANSWER, ANSWER]
+    sent = provider.requests[-1]["messages"]
+    assert [(message["role"], message.get("content") or None) for message in sent] == TOOL_LOOP
+    assert len(stored(fresh_server, "talks-11")) == 6
+
+
+ADAPTED = {
+    "with_langchain": [
+        "a tool loop",
+        "the next run, on another machine",
+        "only what is new, and only what fits",
+        "refused",
+    ],
+    "with_pydantic_ai": [
+        "a tool loop",
+        "the next run, on another machine",
+        "only what is new, and only what fits",
+        "refused",
+        "refused",
+    ],
+    "with_adk": [
+        "events and state",
+        "the last events",
+        "the events of a window",
+        "several sessions",
+        "there already",
+        "gone",
+        "refused",
+    ],
+}
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("program", ADAPTED)
+def test_an_adapter_gives_back_what_its_framework_added(
+    fresh_server: str, provider: Provider, request: pytest.FixtureRequest, program: str
+) -> None:
+    """Messages equal themselves after a round trip, are stored once, and are windowed; what is refused says so."""
+    python = request.getfixturevalue("with_adk" if program == "with_adk" else "adapters")
+    code = (ROOT / "tests" / "clients" / "adapters" / f"{program}.py").read_text()
+    done = run([str(python), "-"], code, server=fresh_server, environment=quiet(provider))
+    assert printed(done) == ADAPTED[program]

@@ -9,7 +9,7 @@ import pytest_asyncio
 from conftest import Served
 
 from service.clients.agents import SashSession
-from service.clients.answers import SashError
+from service.clients.client import SashError
 from service.clients.items import to_entries, to_items
 
 REASONING = {"id": "rs_1", "type": "reasoning", "summary": []}

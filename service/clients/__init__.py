@@ -1,5 +1,5 @@
-"""Sash inside other people's frameworks: each module is a class that a framework knows, over the HTTP contract.
+"""Sash inside other people's frameworks, over the HTTP contract.
 
-They run where the framework runs and speak to a server elsewhere: nothing here imports the service's own parts but the
-conversions of chat messages.
+They run where the framework runs and speak to a server elsewhere: nothing here imports another part of the service, and
+httpx2 is all that they need beside their framework.
 """

@@ -1,158 +1,133 @@
-# mypy: disable-error-code="import-not-found,misc"
-"""LangChain's chat history over a Sash server. (Written for langchain-core 1.7; it comes with the extra ``langchain``.)"""
+# mypy: disable-error-code="import-not-found,import-untyped,misc"
+"""LangChain 1's agent middleware over a Sash server: window before the model call, append after it.
 
-import time
-from collections.abc import Mapping, Sequence
+(Written for langchain 1.4 and 1.5; it comes with the extra ``langchain``.)
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from uuid import uuid4
 
-import httpx2
-from langchain_core.chat_history import BaseChatMessageHistory
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
     BaseMessage,
-    BaseMessageChunk,
     convert_to_messages,
-    message_chunk_to_message,
+    convert_to_openai_messages,
     message_to_dict,
     messages_from_dict,
 )
+from langgraph.config import get_config
 
-from service.clients.answers import (
-    WAITS_SECONDS,
-    appends,
-    is_passing,
-    options,
-    path_of,
-    query,
-    read,
-    request_headers,
-    wait_seconds,
-    window_of,
-)
-from service.commands.sources.conversation import SourceError, safe_id
-from service.commands.sources.langchain import to_steps
+from service.clients.chat import kept_in
+from service.clients.client import LOCAL, Asking, Pair, Sash, append, path_of, query, turn
+from service.clients.ids import safe_id
 
 METADATA = "langchain"
-_PAGE = 1000
+_STORED = "sash"
+"""In ``response_metadata`` of a reply that is stored: what comes after the last such reply is new."""
+_REASONING = {"thinking", "redacted_thinking", "reasoning"}
+_SAID = {"text", "refusal", "image_url", "input_audio", "file"}
 
 
-class SashChatMessageHistory(BaseChatMessageHistory):
-    """A chat history that is a conversation.
+class SashMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Keeps an agent's messages in a conversation, and sends the model a window of it instead of the agent's state.
 
-    ``messages`` is the whole history, every field of every message as it was added. With ``model`` it is the window for that
-    model instead: what fits, with documents, summary and system prompt; ``window`` are its parameters by name, and
-    ``reserve`` has to hold what the chain adds (its own prompt, the question) and the reply.
+    The conversation is ``conversation``, else the run's ``thread_id``. Invoke the agent with new messages only. ``window``
+    are parameters by name; ``reserve`` has to hold the agent's own prompt, its tools and the reply.
 
-    A message with an ``id`` is stored once, however often it is added. What Sash refuses raises ``SashError``.
+    What Sash refuses raises ``SashError``.
     """
 
     def __init__(
         self,
-        session_id: str,
         *,
-        url: str = "http://127.0.0.1:8000",
+        model: str,
+        conversation: str | None = None,
+        url: str = LOCAL,
         api_key: str | None = None,
-        model: str | None = None,
         **window: Any,
     ) -> None:
         super().__init__()
-        self._path = path_of(session_id)
-        self._client = httpx2.Client(**options(url, api_key))
-        self._window = window_of(model, window)
+        self.sash = Sash(url, api_key)
+        self._conversation = conversation
+        self._window = query({"model": model, **window})
 
-    @property
-    def messages(self) -> list[BaseMessage]:
-        """The window with a model, else the whole history; empty for a conversation that is not there yet."""
-        if self._window is None:
-            return self._history()
-        window = self._ask("GET", "/window", params=self._window, absent={"request": {"messages": []}})
-        messages: list[BaseMessage] = convert_to_messages(window["request"]["messages"])
-        return messages
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Append what is new, call the model with the window, append the reply. Raises SashError, ValueError."""
+        path = self._path()
+        pairs = self.sash.do(self._turn(path, request.messages))
+        response = handler(request.override(messages=to_messages(pairs)))
+        self.sash.do(append(path, [_reply(message) for message in response.result]))
+        return response
 
-    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Append messages; more than 100 are several appends. Raises SashError, ValueError."""
-        for body in appends([entry for message in messages if (entry := to_entry(message)) is not None]):
-            self._ask("POST", "/messages", body=body)
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """The same without blocking the event loop."""
+        path = self._path()
+        pairs = await self.sash.ado(self._turn(path, request.messages))
+        response = await handler(request.override(messages=to_messages(pairs)))
+        await self.sash.ado(append(path, [_reply(message) for message in response.result]))
+        return response
 
-    def clear(self) -> None:
-        """Forget all messages; the conversation's settings stay. Raises SashError."""
-        self._ask("POST", "/rewind", body=b'{"to_seq": 0}', absent=())
+    def _path(self) -> str:
+        name = self._conversation or get_config().get("configurable", {}).get("thread_id")
+        if not name:
+            raise ValueError("Name a conversation, or invoke the agent with a thread_id in its configuration.")
+        return path_of(str(name))
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
-
-    def _history(self) -> list[BaseMessage]:
-        messages: list[BaseMessage] = []
-        cursor: str | None = ""
-        while cursor is not None:
-            params = query({"limit": _PAGE, "cursor": cursor or None})
-            page = self._ask("GET", "/messages", params=params, absent={"messages": [], "next_cursor": None})
-            messages += map(from_entry, page["messages"])
-            cursor = page["next_cursor"]
-        return messages
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: dict[str, Any] | None = None,
-        body: bytes | None = None,
-        absent: Any = None,
-    ) -> Any:
-        """The answer, asked for again where that may help; ``absent``, where given, for an absent conversation."""
-        headers = request_headers(method, path)
-        for wait in (*WAITS_SECONDS, None):
-            pause = wait or 0.0
-            try:
-                response = self._client.request(method, self._path + path, params=params, content=body, headers=headers)
-            except httpx2.TransportError:
-                if wait is None:
-                    raise
-            else:
-                if wait is None or not is_passing(response):
-                    break
-                pause = wait_seconds(response, wait)
-            time.sleep(pause)
-        return absent if response.status_code == 404 and absent is not None else read(response)
+    def _turn(self, path: str, messages: Sequence[AnyMessage]) -> Asking[list[Pair]]:
+        stored = [index for index, message in enumerate(messages, 1) if message.response_metadata.get(_STORED)]
+        return turn(path, [to_entry(message) for message in messages[max(stored, default=0) :]], self._window)
 
 
-def to_entry(message: BaseMessage) -> dict[str, Any] | None:
-    """The entry of a message, None for one that is only an instruction to LangChain. Raises ValueError.
+def _reply(message: BaseMessage) -> dict[str, Any]:
+    """The entry of what the model answered, which is marked as stored."""
+    message.id = message.id or str(uuid4())
+    message.response_metadata[_STORED] = True
+    return to_entry(message)
 
-    The chat message is what windows are made of; the fields that it does not give back are kept in the metadata.
-    """
-    if isinstance(message, BaseMessageChunk):
-        message = message_chunk_to_message(message)
-    written = message_to_dict(message)
-    try:
-        steps, _ = to_steps([written], f"message {message.id or ''}".strip())
-    except SourceError as error:
-        raise ValueError(str(error)) from None
-    if not steps:
-        return None
-    chat = steps[0].message
-    entry: dict[str, Any] = {"message": chat}
-    if message.id:
-        entry["id"] = safe_id(message.id)
-    given_back = message_to_dict(_plain(chat))
+
+def to_entry(message: BaseMessage) -> dict[str, Any]:
+    """The entry of a message: a chat message, and in its metadata the fields that this does not give back."""
+    chat = to_chat(message)
+    written, given_back = message_to_dict(message), message_to_dict(_plain(chat))
     rest = {name: value for name, value in written["data"].items() if given_back["data"].get(name, ...) != value}
-    if rest or written["type"] != given_back["type"]:
-        entry["metadata"] = {METADATA: {"type": written["type"], "data": rest}}
-    return entry
+    entry = {"message": chat, "metadata": {METADATA: {"type": written["type"], "data": rest}}}
+    return entry | ({"id": safe_id(message.id)} if message.id else {})
 
 
-def from_entry(entry: Mapping[str, Any]) -> BaseMessage:
-    """The message that an entry was made from; for one that another client appended, one that says the same."""
-    plain = _plain(entry["message"])
-    kept = (entry.get("metadata") or {}).get(METADATA)
-    if not isinstance(kept, dict) or entry.get("redacted"):
+def to_chat(message: BaseMessage) -> dict[str, Any]:
+    """What a message says, as chat completions take it; reasoning stands beside it, where it is counted too."""
+    chat: dict[str, Any] = convert_to_openai_messages(message)
+    if chat["role"] == "tool":
+        chat.pop("name", None)
+    if isinstance(message, AIMessage) and isinstance(chat["content"], list):
+        parts = chat["content"]
+        chat["content"] = [part for part in parts if part.get("type") in _SAID] or None
+        if reasoning := [part for part in parts if part.get("type") in _REASONING]:
+            chat["thinking_blocks"] = reasoning
+    return chat
+
+
+def to_messages(pairs: Sequence[Pair]) -> list[AnyMessage]:
+    """The messages of a window: as they were where it sends them whole, else what it sends of them."""
+    return [_message(chat, kept_in(entry, METADATA)) for chat, entry in pairs]
+
+
+def _message(chat: dict[str, Any], kept: Any) -> AnyMessage:
+    plain = _plain(chat)
+    if not isinstance(kept, dict):
         return plain
     data = message_to_dict(plain)["data"] | kept["data"] | {"type": kept["type"]}
     (message,) = messages_from_dict([{"type": kept["type"], "data": data}])
     return message
 
 
-def _plain(chat: Mapping[str, Any]) -> BaseMessage:
+def _plain(chat: dict[str, Any]) -> AnyMessage:
     (message,) = convert_to_messages([{**chat, "content": chat.get("content") or ""}])
     return message

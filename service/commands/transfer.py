@@ -11,7 +11,8 @@ from urllib.parse import urlencode, urlsplit
 import click
 import msgspec
 
-from service.commands.sources.conversation import SourceConversation, SourceError, safe_id
+from service.clients.ids import safe_id
+from service.commands.sources.conversation import SourceConversation, SourceError
 from service.commands.terminal import (
     console,
     grid,
@@ -91,8 +92,9 @@ def import_(
     """Send conversations to a running server: each SOURCE a file, - for standard input, or a redis:// URL.
 
     The format is found by itself: what `sash export` writes, lines with "id", "system", "tools" and "entries", lists of
-    chat messages, LangChain's RedisChatMessageHistory, the OpenAI Agents SDK's SQLiteSession and RedisSession. Everything
-    is checked before anything is sent. Entries keep their ids, so a second run adds only what is new.
+    chat messages, LangChain's RedisChatMessageHistory, the OpenAI Agents SDK's SQLiteSession and RedisSession, sessions of
+    agent-memory-server. Everything is checked before anything is sent. Entries keep their ids, so a second run adds only
+    what is new.
     """
     from service.commands.importing import ImportReport, check, without_orphans  # noqa: PLC0415
     from service.commands.server import RemoteServer, read_key  # noqa: PLC0415

@@ -4,7 +4,8 @@
 
     bytes ── detect ─┬─ our own lines, plain chat messages
                      ├─ langchain   {"type": "human", "data": {…}}
-                     └─ agents      {"type": "function_call", …}, in SQLite or as a list
+                     ├─ agents      {"type": "function_call", …}, in SQLite or as a list
+                     └─ memory_server  {"session_id": …, "messages": […]}
 
 Everything here maps values to values, but for the one function that opens a SQLite file.
 """

@@ -1,18 +1,16 @@
 """What every source becomes: conversations with settings and entries, each entry with an id that stays."""
 
-import re
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
-from service.core.messages import IDS
+from service.clients.ids import safe_id
+from service.clients.items import Step
 
 _ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes")
 _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}
 """What our own listings and exports add to an entry: ours to know again, not the client's to send."""
-_NOT_ID = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class SourceError(Exception):
@@ -31,22 +29,6 @@ class SourceConversation(msgspec.Struct, kw_only=True):
     left_out: dict[str, int]
     exported: list[dict[str, Any]] = []
     """The lines of an export, as they are: a server takes them back with times, places and all."""
-
-
-class Step(msgspec.Struct, frozen=True):
-    """A chat message, and the place in its source that names it for ever."""
-
-    place: int
-    message: dict[str, Any]
-
-
-def safe_id(text: str) -> str:
-    """``text`` as an id: itself when it is one, else its letters and digits and a short hash, the same every time."""
-    if IDS.fullmatch(text):
-        return text
-    digest = blake2b(text.encode("utf-8", "replace"), digest_size=4).hexdigest()
-    words = _NOT_ID.sub("-", text).strip("-._")[:100]
-    return f"{words}-{digest}" if words else digest
 
 
 def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[Any], where: str) -> SourceConversation:

@@ -5,7 +5,8 @@ Taken are, as one JSON value or as one value a line:
 - chat messages, ``{"role": …}``, and entries, ``{"message": {…}}``: one conversation, named after the file;
 - conversations, ``{"id": …, "system": …, "entries": […]}`` or with ``messages``, as a POST /window body too;
 - what ``GET …/export`` gives: a conversation's settings, then its entries, and perhaps the next conversation's settings;
-- LangChain's messages, Agents SDK items, and an object of Redis keys with their lists.
+- LangChain's messages, Agents SDK items, and an object of Redis keys with their lists;
+- sessions of agent-memory-server, as its API gives them.
 """
 
 import re
@@ -15,7 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from service.commands.sources import agents, langchain
+from service.commands.sources import agents, langchain, memory_server
 from service.commands.sources.conversation import SourceConversation, SourceError, from_entries, from_steps
 from service.core.messages import refuse_deep
 from service.problems import BadRequest
@@ -130,6 +131,8 @@ def _is_conversation(value: Any) -> bool:
 
 
 def _conversation(value: Mapping[str, Any], stem: str, name: str, order: Order) -> SourceConversation:
+    if memory_server.is_session(value):
+        return memory_server.to_conversation(value, name)
     field = "entries" if isinstance(value.get("entries"), list) else "messages"
     settings = {key: held for key, held in value.items() if key not in {"id", field} and held is not None}
     identity = value["id"] if isinstance(value.get("id"), str) and value["id"] else stem
