@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import cast
 
 from litestar import Litestar
@@ -49,7 +48,6 @@ from service.operations.statistics import Statistics
 from service.operations.summarizer import Summarizer
 from service.operations.summary import Prices
 from service.operations.tracing import OpenTelemetry, wants_spans
-from service.operations.workers import FOLDER_VARIABLE, Workers
 from service.problems import UnknownModel
 from service.settings import Settings, SettingsError
 from service.store import datafiles
@@ -105,10 +103,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     claims = Claims(client, data_keys)
     calibrations = Calibrations(client)
     models = read_models(settings)
-    folder = os.environ.get(FOLDER_VARIABLE)
     statistics = Statistics(client, metrics, prices=lambda name: _prices(name, models))
-    workers = Workers(Path(folder) if folder else None)
-    reporter = Reporter(metrics, statistics, workers, lambda: client.load)
+    reporter = Reporter(metrics, statistics, lambda: client.load)
     context = Context(
         settings=settings,
         client=client,
@@ -129,7 +125,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         load_vocabularies()
-        metrics.know(model.id for model in list_models(models))
+        metrics.windows.know(model.id for model in list_models(models))
         await client.open()
         reporter.start()
         try:
@@ -220,7 +216,7 @@ def _spans(metrics: Metrics) -> OpenTelemetry | None:
     except ImportError:
         get_logger().warning("no spans: install sash[otel]")
         return None
-    metrics.did = spans.did
+    metrics.spans = spans
     return spans
 
 

@@ -15,13 +15,13 @@ Req = Request[Any, Any, Any]
 _encoder = msgspec.json.Encoder()
 
 
-@get("/metrics", operation_id="getMetrics", sync_to_thread=False)
+@get("/metrics", operation_id="getMetrics")
 @documented(
     "Figures for Prometheus", "operations", gives=str, gives_types=("text/plain", "application/openmetrics-text")
 )
-def get_metrics(request: Req) -> Response[bytes]:
+async def get_metrics(request: Req) -> Response[bytes]:
     """Figures of this machine's workers in Prometheus' format, or OpenMetrics where that is asked for."""
-    body, media_type = context_of(request).reporter.exposition(request.headers.get("accept", ""))
+    body, media_type = await context_of(request).reporter.exposition(request.headers.get("accept", ""))
     return Response(body, media_type=media_type)
 
 

@@ -200,7 +200,6 @@ class Ring:
         self._metrics = metrics
         self._spans = spans
         self._log = log
-        self._operations = metrics.figures.operations
         self._running: set[Exchange] = metrics.running
         self._timer: asyncio.TimerHandle | None = None
         self._context = Context()  # of nobody: the timer would keep the one of the request that set it
@@ -331,11 +330,10 @@ class Ring:
             exchange.made(None)
         seconds = time.monotonic() - exchange.started
         operation = _operation(scope)
-        figures = self._operations.get(operation or "") or self._metrics.operation(operation)
-        figures.answered(exchange.status, seconds)
+        self._metrics.request(operation, exchange.status, seconds)
         line, span = exchange.line, exchange.span
         if span is not None:
-            span.end(operation, exchange.status)
+            span.end(line["method"], scope.get("path_template", ""), exchange.status)
             line |= {"trace_id": span.context.trace_id, "span_id": span.context.span_id}
         if self._log is not None and scope["path"] not in _QUIET:
             line["operation"] = operation
