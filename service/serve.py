@@ -28,6 +28,7 @@ from service.app import create_app, read_models
 from service.core.text import load_vocabularies
 from service.listeners import BACKLOG, listen
 from service.operations.registry import FOLDER_VARIABLE, ended
+from service.operations.watch import WORKER_VARIABLE
 from service.settings import Settings, SettingsError, mask_url
 from service.store import datafiles
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
@@ -202,7 +203,7 @@ class _Server(MPServer):
         backlog = (BACKLOG,) if sys.platform == "linux" else ()
         self._shd = SocketHolder(self._sso.fileno(), False, *backlog)  # type: ignore[assignment, call-arg]  # noqa: FBT003
         others = [each for each in self._listeners if each is not self._sso]
-        return super()._spawn_worker(idx, target, partial(_alone, others, callback_loader))
+        return super()._spawn_worker(idx, target, partial(_alone, idx, others, callback_loader))
 
     def _respawn_workers(self, workers: list[int], *arguments: Any, **options: Any) -> None:
         for number in workers:
@@ -224,8 +225,9 @@ class _Server(MPServer):
         super().shutdown(exit_code)  # type: ignore[no-untyped-call]
 
 
-def _alone(others: list[socket.socket], load: Callable[[], App]) -> App:
+def _alone(number: int, others: list[socket.socket], load: Callable[[], App]) -> App:
     """The application, in a worker that holds no socket of other workers: a client would wait at one for nobody."""
+    os.environ[WORKER_VARIABLE] = str(number)
     for other in others:
         other.close()
     return load()

@@ -4,6 +4,8 @@ Labels are closed sets: operations, statuses, scripts, and models that somebody 
 declared; any other name is ``other``. No tenant, no id and no text is ever a label.
 """
 
+import math
+import time
 from contextvars import ContextVar
 from typing import Any
 
@@ -13,6 +15,7 @@ from service import __version__
 from service.operations.registry import SECONDS, Registry
 from service.operations.tracing import OpenTelemetry
 from service.operations.window_metrics import WindowMetrics
+from service.problems import StoreFull
 
 LINE: ContextVar[dict[str, Any] | None] = ContextVar("line", default=None)
 """The log line of the present request, in threads that work for it too; None where there is no request."""
@@ -30,19 +33,11 @@ class Metrics:
         self.spans: OpenTelemetry | None = None
         self.windows = WindowMetrics(registry)
         counter, histogram = registry.counter, registry.histogram
-        self.requests = counter(
-            "sash_requests_total",
-            "Requests answered, by operation and status; status 0 is a client that went away before.",
-            *("operation", "status"),
-        )
-        self.request_seconds = histogram(
-            "sash_request_duration_seconds",
-            "From a request's first byte to its answer's last.",
-            SECONDS,
-            "operation",
-        )
         self.append_seconds = histogram("sash_append_duration_seconds", "Appends, from body to answer.", SECONDS)
         self.tokenise_seconds = histogram("sash_tokenise_duration_seconds", "Counting the tokens of input.", SECONDS)
+        self.refused = counter("sash_refused_total", "Requests answered with a problem, by its type.", "problem")
+        self.full_at = -math.inf
+        """When a request was last refused because the store is full, in seconds of ``time.monotonic``."""
         self.appended_messages = counter("sash_appended_messages_total", "Messages stored.")
         self.store_seconds = histogram(
             "sash_store_duration_seconds", "From asking the store to its answer, by script.", SECONDS, "call"
@@ -50,6 +45,8 @@ class Metrics:
         self.store_failures = counter(
             "sash_store_failures_total", "Calls that the store refused or did not answer.", "call"
         )
+        self.store_total = (0.0, 0)
+        """Seconds of all calls, and their number."""
         self.batch = histogram("sash_store_batch_commands", "Commands that left in one write.", _SIZES)
         self.reconnects = counter("sash_store_reconnects_total", "Connections lost or not had.")
         self.flush_failures = counter(
@@ -62,10 +59,11 @@ class Metrics:
         self._present.set(len(self.running), waiting, {"idle": idle, "busy": busy, "down": down})
         self.registry.share()
 
-    def request(self, operation: str | None, status: int, seconds: float) -> None:
-        """A request was answered. The operation is None where nothing is at the path."""
-        self.requests(operation or "none", status).inc()
-        self.request_seconds(operation or "none").observe(seconds)
+    def refuse(self, problem: str) -> None:
+        """A request was answered with a problem of this type."""
+        self.refused(problem).inc()
+        if problem == StoreFull.slug:
+            self.full_at = time.monotonic()
 
     def append(self, messages: int, *, seconds: float, tokenise_seconds: float) -> None:
         """Messages were stored, duplicates not among them."""
@@ -83,6 +81,8 @@ class Metrics:
     def answered(self, call: str, seconds: float, *, failed: bool) -> None:
         """The store answered a script, or plain commands."""
         self.store_seconds(call).observe(seconds)
+        total = self.store_total
+        self.store_total = (total[0] + seconds, total[1] + 1)
         failures = self.store_failures(call)  # there from the first call on, so that rates see it grow from 0
         if failed:
             failures.inc()

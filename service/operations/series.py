@@ -37,7 +37,7 @@ class Series:
         """The median and the 95th percentile of a histogram."""
         buckets = self.buckets(name, bounds, *wanted)
         values = (quantile(bounds, buckets, share) for share in (0.5, 0.95))
-        return tuple(None if value is None else round(value * scale, 3) for value in values)
+        return tuple(None if value is None else round(value * scale, 4) for value in values)
 
     def of(self, name: str, *wanted: str | None) -> Iterator[tuple[list[str], int]]:
         """Labels and numbers of a metric's series."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from service.operations.metrics import Metrics
 from service.operations.registry import Flat
+from service.operations.requests import MINUTES, Requests
 from service.operations.series import added
 from service.operations.summary import Prices, RangeStats, Stats, moment, summarise
 from service.problems import Problem
@@ -31,7 +32,7 @@ _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 _DAY_MS = 24 * _HOUR_MS
 _KEPT_MS = (2 * _HOUR_MS, 26 * _HOUR_MS, 400 * _DAY_MS)
-_ADDED = ("sash_request", "sash_window", "sash_document", "sash_prediction", "sash_billed")
+_ADDED = ("sash_request", "sash_refused", "sash_window", "sash_document", "sash_prediction", "sash_billed")
 _READ_SECONDS = 1.0
 """How long an answer is given again: a wall of dashboards costs the store one read a second from each worker."""
 
@@ -48,6 +49,7 @@ class Statistics:
         self,
         client: Client,
         metrics: Metrics,
+        requests: Requests,
         *,
         prices: Callable[[str], Prices],
         now_ms: Callable[[], int] = wall_ms,
@@ -55,6 +57,7 @@ class Statistics:
     ) -> None:
         self._client = client
         self._metrics = metrics
+        self._requests = requests
         self._prices = prices
         self._now_ms = now_ms
         self._prefix = f"sash:{{{tag}}}"
@@ -70,7 +73,7 @@ class Statistics:
         async with self._lock:
             if self._pending is not None:  # exactly what was asked before: it may have been done
                 await self._add(*self._pending)
-            now = await asyncio.to_thread(self._metrics.registry.flat, *_ADDED)
+            now = await asyncio.to_thread(self._metrics.registry.flat, *_ADDED) | self._requests.by_tenant()
             delta = {path: number - self._added.get(path, 0) for path, number in now.items()}
             delta = {path: number for path, number in delta.items() if number}
             if not delta:
@@ -123,10 +126,12 @@ class Statistics:
     def _summarised(self, at: int, minutes: range, hours: range, replies: list[list[bytes]]) -> Stats:
         flats = [_flat(reply) for reply in replies]
         started = next((int(value) for name, value in _pairs(replies[-1]) if name == b"=started"), at)
+        by_minute = {n * _MINUTE_MS: flat for n, flat in zip(minutes, flats, strict=False)}
         return Stats(
             at=moment(at),
             flush_seconds=FLUSH_SECONDS,
-            hour=self._range(at, {n * _MINUTE_MS: flat for n, flat in zip(minutes, flats, strict=False)}),
+            quarter=self._range(at, dict(list(by_minute.items())[-1 - MINUTES :])),
+            hour=self._range(at, by_minute),
             day=self._range(at, {n * _HOUR_MS: flat for n, flat in zip(hours, flats[len(minutes) :], strict=False)}),
             start=summarise(flats[-1], {}, since_ms=started, at_ms=at, prices=self._prices),
         )

@@ -1,6 +1,6 @@
 """From sums by series to what people ask of them: the body of ``GET /stats``, declared once."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from service.operations.registry import SECONDS, Flat
+from service.operations.requests import ProblemCount, counts
 from service.operations.series import Series
-from service.operations.window_metrics import FILL, TOKENS
+from service.operations.window_metrics import FILL, TOKENS, TWENTIETHS_FROM
 
 
 class Prices(msgspec.Struct, frozen=True):
@@ -121,6 +122,18 @@ class RequestStats(msgspec.Struct, frozen=True):
     server_errors: int
     append_milliseconds: Quantiles
     window_milliseconds: Quantiles
+    problems: list[ProblemCount]
+    """Requests answered with a problem, by its type, most first."""
+
+
+class TenantStats(msgspec.Struct, frozen=True):
+    """Requests of one tenant, and tokens of the windows that it was given."""
+
+    tenant: str
+    requests: int
+    client_errors: int
+    server_errors: int
+    window_tokens: int
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -141,15 +154,18 @@ class RangeStats(msgspec.Struct, frozen=True):
     requests: RequestStats
     all: WindowStats
     models: list[ModelStats]
+    tenants: list[TenantStats]
+    """The twenty tenants with most requests; those of a service without keys are ``default``."""
     timeline: list[Moment]
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """The deployment's statistics. ``hour`` and ``day`` hold 60 minutes and 24 hours and the running one beside;
-    ``start`` all that this store ever counted. Figures of other workers are up to ``flush_seconds`` old."""
+    """The deployment's statistics. ``quarter``, ``hour`` and ``day`` hold 15 and 60 minutes and 24 hours, and the running
+    one beside; ``start`` all that this store ever counted. Figures of other workers are up to ``flush_seconds`` old."""
 
     at: str
     flush_seconds: float
+    quarter: RangeStats
     hour: RangeStats
     day: RangeStats
     start: RangeStats
@@ -171,6 +187,7 @@ def summarise(
         requests=_requests(series),
         all=WindowStats(**{**_windows(series, None, Prices()), "saved": _sum_saved(models)}),
         models=sorted(models, key=lambda each: -each.windows),
+        tenants=_tenants(series),
         timeline=[_moment(start, each) for start, each in sorted(slices.items())],
     )
 
@@ -207,7 +224,9 @@ def _windows(series: Series, model: str | None, price: Prices) -> dict[str, Any]
 
 def _fill(series: Series, model: str | None) -> FillStats:
     p50, p95 = series.quantiles("sash_window_fill_ratio", FILL, model)
-    return FillStats(p50, p95, series.buckets("sash_window_fill_ratio", FILL, model)[:-1])
+    buckets = series.buckets("sash_window_fill_ratio", FILL, model)[:-1]
+    first, rest = buckets[: TWENTIETHS_FROM + 1], buckets[TWENTIETHS_FROM + 1 :]
+    return FillStats(p50, p95, [sum(first), *rest])
 
 
 def _reuse(series: Series, model: str | None, cut: str) -> ReuseStats:
@@ -256,7 +275,8 @@ def _sum_saved(models: list[ModelStats]) -> SavedStats:
     return SavedStats(round(sum(documents), 6) if documents else None, round(sum(cache), 6) if cache else None)
 
 
-_WATCHERS = frozenset({"live", "ready", "getMetrics", "getStats", "getDashboard"})
+_TENANTS_SHOWN = 20
+_WATCHERS = frozenset({"live", "ready", "getMetrics", "getStats", "getStatus", "getDashboard"})
 
 
 def _requests(series: Series) -> RequestStats:
@@ -268,7 +288,18 @@ def _requests(series: Series) -> RequestStats:
         Quantiles(*series.quantiles("sash_request_duration_seconds", SECONDS, name, scale=1000))
         for name in ("appendMessages", "getWindow")
     )
-    return RequestStats(by_status.total(), by_status["4"], by_status["5"], append, window)
+    problems = Counter({slug: number for (slug,), number in series.of("sash_refused_total")})
+    return RequestStats(by_status.total(), by_status["4"], by_status["5"], append, window, counts(problems))
+
+
+def _tenants(series: Series) -> list[TenantStats]:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for (tenant, kind), number in series.of("tenants"):
+        found[tenant][kind] += number
+    told = [
+        TenantStats(tenant, by.total() - by["tokens"], by["4"], by["5"], by["tokens"]) for tenant, by in found.items()
+    ]
+    return sorted(told, key=lambda each: -each.requests)[:_TENANTS_SHOWN]
 
 
 _OF_A_MOMENT = ("sash_windows_total|", "sash_requests_total|", "sash_request_duration_seconds_bucket|getWindow|")

@@ -9,7 +9,9 @@ from service.operations.registry import SECONDS, Registry
 
 TOKENS = tuple(sorted({float(round(2 ** (step / 4))) for step in range(89)}))
 """From 1 to 4 million, four bounds to each doubling: a quantile is off by a tenth."""
-FILL = tuple(step / 20 for step in range(1, 21))
+FILL = (0.001, 0.002, 0.005, 0.01, 0.02, 0.035, *(step / 20 for step in range(1, 21)))
+TWENTIETHS_FROM = 6
+"""Bounds of ``FILL`` within the first twentieth: small talk takes a thousandth of a large budget."""
 RATIO = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999999, 1.0, 1.005, 1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0)
 """Predicted divided by billed: below 1 is a window that costs more than predicted."""
 
@@ -42,6 +44,7 @@ class WindowMetrics:
     def __init__(self, registry: Registry) -> None:
         counter, histogram = registry.counter, registry.histogram
         self._known: frozenset[str] = frozenset()
+        self._begun: set[str] = set()
         self._last = Followups()
         self.served = counter("sash_windows_total", "Windows served, by what ended them.", "model", "stop_reason")
         self.refused = counter(
@@ -97,6 +100,8 @@ class WindowMetrics:
     def count(self, facts: WindowFacts, seconds: float) -> str:
         """A window was built, in this time from its messages to its JSON; gives the model's label."""
         label = self.label(facts.model)
+        if label not in self._begun:
+            self._begin(label)
         self.served(label, facts.stop_reason if facts.stop_reason in _STOPS else OTHER).inc()
         self.seconds(label).observe(seconds)
         self.tokens(label).observe(facts.tokens)
@@ -110,6 +115,19 @@ class WindowMetrics:
             self.trimmed_tokens(label).inc(facts.documents_trimmed_tokens)
             self.truncations(label).inc(facts.truncated)
         return label
+
+    def _begin(self, label: str) -> None:
+        """Begin a model's series at 0, so that rates see them grow."""
+        self._begun.add(label)
+        for metric in (self.refused, self.dropped_messages, self.dropped_tokens):
+            metric(label)
+        for metric in (self.saved_tokens, self.trimmed_tokens, self.truncations):
+            metric(label)
+        for cut in ("stable", "sliding"):
+            for metric in (self.followup_tokens, self.reused_tokens):
+                metric(label, cut)
+            for beginning in ("same", "moved"):
+                self.followups(label, cut, beginning)
 
     def follow(
         self,

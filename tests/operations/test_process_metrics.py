@@ -5,12 +5,19 @@ import timeit
 from operations.window_facts import facts
 
 from service.operations.metrics import Metrics
+from service.operations.pseudonyms import Pseudonyms
+from service.operations.requests import Requests
 from service.operations.series import Series
 
 
 def exposed(metrics: Metrics, accept: str = "") -> str:
     metrics.present(waiting=0, idle=0, busy=0, down=0)
     return metrics.registry.exposition(accept)[0].decode()
+
+
+def answered(metrics: Metrics, status: int, seconds: float) -> None:
+    line = {"operation": "getWindow", "status": status}
+    Requests(metrics, Pseudonyms(), None).answered(line, seconds, {"path": "/"}, quiet=False)
 
 
 def series(metrics: Metrics) -> Series:
@@ -61,7 +68,7 @@ def test_predictions():
 def test_an_answer_that_never_came_is_counted():
     """The client went away before there was a status."""
     metrics = Metrics()
-    metrics.request("getWindow", 0, 0.1)
+    answered(metrics, 0, 0.1)
     assert 'sash_requests_total{operation="getWindow",status="0"} 1.0' in exposed(metrics)
 
 
@@ -69,7 +76,7 @@ def test_prometheus_reads_it():
     """Counters end in _total, histograms are cumulative and end in +Inf, units are seconds and bytes."""
     metrics = Metrics()
     metrics.windows.know(["gpt-4o"])
-    metrics.request("getWindow", 200, 0.0015)
+    answered(metrics, 200, 0.0015)
     metrics.windows.count(facts(), 0.0007)
     text = exposed(metrics)
     assert 'sash_request_duration_seconds_bucket{le="0.001",operation="getWindow"} 0.0' in text
@@ -103,13 +110,14 @@ def test_a_process_is_told_by_the_names_that_prometheus_has():
 
 def test_counting_costs_little():
     """All that a window's request tells takes microseconds; the bound leaves room for a busy machine."""
-    metrics, seen = Metrics(), facts()
+    metrics, seen, line = Metrics(), facts(), {"operation": "getWindow", "status": 200}
+    requests = Requests(metrics, Pseudonyms(), None)
     metrics.windows.know(["gpt-4o"])
 
     def request() -> None:
         metrics.sent(1)
         metrics.answered("read_window", 0.001, failed=False)
         metrics.windows.count(seen, 0.001)
-        metrics.request("getWindow", 200, 0.002)
+        requests.answered(line, 0.002, {"path": "/"}, quiet=False)
 
     assert min(timeit.repeat(request, number=1000, repeat=5)) / 1000 < 50e-6

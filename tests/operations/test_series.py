@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from operations.window_facts import facts
 
 from service.operations.metrics import Metrics
+from service.operations.pseudonyms import Pseudonyms
 from service.operations.registry import SECONDS
+from service.operations.requests import Requests
 from service.operations.series import Series, added, quantile
 from service.operations.window_metrics import FILL, RATIO, TOKENS
 
@@ -21,11 +23,12 @@ models = st.sampled_from(["gpt-4o", "gpt-5", "of my own"])
 def counted(draw: st.DrawFn) -> Metrics:
     """What a process may have counted."""
     metrics = Metrics()
+    requests = Requests(metrics, Pseudonyms(), None)
     metrics.windows.know(["gpt-4o", "gpt-5"])
     for name, status, took in draw(
         st.lists(st.tuples(st.sampled_from(["getWindow", None]), st.integers(200, 599), seconds), max_size=5)
     ):
-        metrics.request(name, status, took)
+        requests.answered({"operation": name, "status": status}, took, {"path": "/"}, quiet=False)
     for model, tokens, took in draw(st.lists(st.tuples(models, st.integers(1, 3_000_000), seconds), max_size=5)):
         metrics.windows.count(facts(model, tokens=tokens, budget=tokens + 10), took)
     for model, predicted, billed in draw(

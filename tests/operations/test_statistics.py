@@ -9,6 +9,8 @@ import redis
 from operations.window_facts import facts
 
 from service.operations.metrics import Metrics
+from service.operations.pseudonyms import Pseudonyms
+from service.operations.requests import Requests
 from service.operations.statistics import Statistics
 from service.operations.summary import Prices
 from service.problems import StoreUnavailable
@@ -54,7 +56,14 @@ def worker(client: Client, clock: Clock, fresh: Callable[[], str], server: redis
     def made(through: Any = client) -> tuple[Metrics, Statistics]:
         metrics = Metrics()
         metrics.windows.know(["gpt-4o"])
-        return metrics, Statistics(through, metrics, prices=lambda _: Prices(2.5, 1.25), now_ms=clock, tag=tag)
+        return metrics, Statistics(
+            through,
+            metrics,
+            Requests(metrics, Pseudonyms(), None),
+            prices=lambda _: Prices(2.5, 1.25),
+            now_ms=clock,
+            tag=tag,
+        )
 
     yield made
     for key in server.scan_iter(f"sash:{{{tag}}}*"):
