@@ -39,14 +39,17 @@ from service.store.layout import PARTS
 
 WORKER_VARIABLE = "_SASH_WORKER"
 """Numbers the worker processes of a machine from 0."""
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 0.25
 
 _ASK_SECONDS = 1.0
 _SAMPLE_SECONDS = 30.0
 _SAMPLED = 64
 _BETTER_SECONDS = 2.0
-_STARTING_SECONDS = 2.0
+_STARTING_SECONDS = 3.0
+_SURE_SECONDS = 1.0
 _LATELY_SECONDS = 5.0
+_MILD: frozenset[Name] = frozenset({"nearly-full", "slow"})
+"""Told when they have held for a second: a store that hangs is slow first."""
 _LOST: frozenset[Name] = frozenset({"down", "failing-over"})
 _EVENTS: dict[Name, str] = {
     "nearly-full": "store nearly full",
@@ -93,6 +96,7 @@ class Watch:
 
     async def run(self) -> None:
         """Look until cancelled."""
+        self._began = time.monotonic()
         while True:
             try:
                 self.look()
@@ -102,6 +106,9 @@ class Watch:
 
     def look(self) -> None:
         """See how the store is now, without asking it, and begin to ask what takes a while."""
+        if (self._asked is None or self._asked.done()) and time.monotonic() > self._next_ask:
+            self._next_ask = time.monotonic() + _ASK_SECONDS
+            self._asked = asyncio.create_task(self._ask())
         servers = self._client.health
         young = self.condition is STARTING and time.monotonic() < self._began + _STARTING_SECONDS
         if young and not any(found for found, _ in servers):
@@ -124,9 +131,6 @@ class Watch:
             primaries = {found.info.get("run_id", "") for found, _ in servers if found is not None}
             for event, level, fields in self._story.goes_on(self.condition, primaries, time.monotonic()):
                 getattr(_log, level)(event, **fields)
-        if (self._asked is None or self._asked.done()) and time.monotonic() > self._next_ask:
-            self._next_ask = time.monotonic() + _ASK_SECONDS
-            self._asked = asyncio.create_task(self._ask())
 
     def _call_seconds(self) -> float:
         """What the calls that were answered since the last look took, on average."""
@@ -160,13 +164,17 @@ class Story:
         self._told = WELL
         self._since: float = 0.0
         self._better_since: float | None = None
+        self._worse_since: float | None = None
         self._primaries: set[str] = set()
 
     def goes_on(self, now: Condition, primaries: set[str], at: float) -> list[tuple[str, str, dict[str, Any]]]:
         """Events that the condition ``now`` makes: name, level and fields."""
         if now.rank > self._told.rank:
             self._better_since = None
-            return [self._tell(now, at)]
+            self._worse_since = at if self._worse_since is None else self._worse_since
+            sure = now.name not in _MILD or at - self._worse_since >= _SURE_SECONDS
+            return [self._tell(now, at)] if sure else []
+        self._worse_since = None
         if now.rank == self._told.rank:
             self._better_since = None
             if now is WELL or now.name not in _LOST:
@@ -191,8 +199,8 @@ class Story:
     def _tell(self, now: Condition, at: float) -> tuple[str, str, dict[str, Any]]:
         if self._told is WELL:
             self._since = at
-        self._told = now
-        level = "warning" if now.name in {"nearly-full", "slow"} else "error"
+        self._told, self._worse_since = now, None
+        level = "warning" if now.name in _MILD else "error"
         return _EVENTS[now.name], level, {"what": now.title, "look": now.look, "alert": now.alert}
 
 
