@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import cast
 
 from litestar import Litestar
@@ -44,12 +43,15 @@ from service.core.models import Model, find_model, list_models, load_models_toml
 from service.core.text import load_vocabularies
 from service.operations.logging import RequestLog, get_logger, log_request
 from service.operations.metrics import Metrics
+from service.operations.pseudonyms import Pseudonyms
+from service.operations.readiness import judged
 from service.operations.reporter import Reporter
+from service.operations.requests import Requests
 from service.operations.statistics import Statistics
 from service.operations.summarizer import Summarizer
 from service.operations.summary import Prices
 from service.operations.tracing import OpenTelemetry, wants_spans
-from service.operations.workers import FOLDER_VARIABLE, Workers
+from service.operations.watch import Watch
 from service.problems import UnknownModel
 from service.settings import Settings, SettingsError
 from service.store import datafiles
@@ -105,10 +107,17 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     claims = Claims(client, data_keys)
     calibrations = Calibrations(client)
     models = read_models(settings)
-    folder = os.environ.get(FOLDER_VARIABLE)
-    statistics = Statistics(client, metrics, prices=lambda name: _prices(name, models))
-    workers = Workers(Path(folder) if folder else None)
-    reporter = Reporter(metrics, statistics, workers, lambda: client.load)
+    pseudonyms = Pseudonyms()
+    requests = Requests(metrics, pseudonyms, log)
+    statistics = Statistics(client, metrics, requests, prices=lambda name: _prices(name, models))
+    watch = Watch(
+        client,
+        metrics,
+        pseudonyms,
+        ready=lambda: judged(client, data_keys),
+        data_dir=datafiles.folder_of(os.environ.get(datafiles.VARIABLE, "")),
+    )
+    reporter = Reporter(metrics, statistics, watch, lambda: client.load)
     context = Context(
         settings=settings,
         client=client,
@@ -123,13 +132,15 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         models=models,
         metrics=metrics,
         reporter=reporter,
+        watch=watch,
+        requests=requests,
         summarizer=_summarizer(settings, stored, histories),
     )
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         load_vocabularies()
-        metrics.know(model.id for model in list_models(models))
+        metrics.windows.know(model.id for model in list_models(models))
         await client.open()
         reporter.start()
         try:
@@ -168,11 +179,11 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         paths=paths,
         limits=RateLimits(client, settings.rate_limit),
         timeout_seconds=settings.request_timeout_seconds,
+        requests=requests,
         metrics=metrics,
         spans=spans,
         hosts=_hosts(settings),
         cors=Cors(settings.cors_origins) if settings.cors_origins else None,
-        log=log,
         ends_on_sigterm=ends_on_sigterm,
     )
 
@@ -220,7 +231,7 @@ def _spans(metrics: Metrics) -> OpenTelemetry | None:
     except ImportError:
         get_logger().warning("no spans: install sash[otel]")
         return None
-    metrics.did = spans.did
+    metrics.spans = spans
     return spans
 
 

@@ -11,6 +11,8 @@ from service import __version__
 from service.commands.count import count
 from service.commands.doctor import doctor
 from service.commands.keys import keys
+from service.commands.logs import logs_hash
+from service.commands.top import top
 from service.commands.transfer import export, import_
 from service.commands.window import window
 from service.settings import Settings, SettingsError
@@ -62,5 +64,5 @@ def openapi() -> None:
     sys.stdout.buffer.write(document(ROUTES))
 
 
-for command in (window, count, import_, export, keys, doctor):
+for command in (window, count, import_, export, keys, doctor, logs_hash, top):
     main.add_command(command)

@@ -27,7 +27,8 @@ from service.api.asgi import App
 from service.app import create_app, read_models
 from service.core.text import load_vocabularies
 from service.listeners import BACKLOG, listen
-from service.operations.workers import FOLDER_VARIABLE
+from service.operations.registry import FOLDER_VARIABLE, ended
+from service.operations.watch import WORKER_VARIABLE
 from service.settings import Settings, SettingsError, mask_url
 from service.store import datafiles
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
@@ -131,9 +132,10 @@ def _watch(store: EmbeddedStore, stopping: threading.Event) -> None:
 
 def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -> int:
     os.environ |= _environment(settings, store_url)
-    figures = _figures_folder(settings.workers)
-    if figures is not None:
-        os.environ[FOLDER_VARIABLE] = figures
+    metrics = _metrics_folder(settings.workers)
+    os.environ.pop(FOLDER_VARIABLE, None)
+    if metrics is not None:
+        os.environ[FOLDER_VARIABLE] = metrics
     if multiprocessing.get_start_method() == "fork":
         load_vocabularies()  # workers have them from here: each starts at once, and all share memory that nobody writes to
     server = _Server(
@@ -162,8 +164,8 @@ def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -
     try:
         server.serve()
     finally:
-        if figures is not None:
-            shutil.rmtree(figures, ignore_errors=True)
+        if metrics is not None:
+            shutil.rmtree(metrics, ignore_errors=True)
     return _WORKERS_FAILED if server.failed else 0
 
 
@@ -201,11 +203,12 @@ class _Server(MPServer):
         backlog = (BACKLOG,) if sys.platform == "linux" else ()
         self._shd = SocketHolder(self._sso.fileno(), False, *backlog)  # type: ignore[assignment, call-arg]  # noqa: FBT003
         others = [each for each in self._listeners if each is not self._sso]
-        return super()._spawn_worker(idx, target, partial(_alone, others, callback_loader))
+        return super()._spawn_worker(idx, target, partial(_alone, idx, others, callback_loader))
 
     def _respawn_workers(self, workers: list[int], *arguments: Any, **options: Any) -> None:
         for number in workers:
             if self.wrks[number].inner.exitcode is not None:
+                ended(self.wrks[number].inner.pid)
                 click.echo(f"sash: {_how_ended(self.wrks[number])}; starting another", err=True)
         super()._respawn_workers(workers, *arguments, **options)
 
@@ -222,8 +225,9 @@ class _Server(MPServer):
         super().shutdown(exit_code)  # type: ignore[no-untyped-call]
 
 
-def _alone(others: list[socket.socket], load: Callable[[], App]) -> App:
+def _alone(number: int, others: list[socket.socket], load: Callable[[], App]) -> App:
     """The application, in a worker that holds no socket of other workers: a client would wait at one for nobody."""
+    os.environ[WORKER_VARIABLE] = str(number)
     for other in others:
         other.close()
     return load()
@@ -236,8 +240,8 @@ def _how_ended(worker: WorkerProcess) -> str:
     return f"worker {worker.idx + 1} (process {worker.inner.pid}) ended {how}{memory}"
 
 
-def _figures_folder(workers: int) -> str | None:
-    """A folder in which workers share their figures: in memory where there is such a place, none for a lone worker."""
+def _metrics_folder(workers: int) -> str | None:
+    """A folder in which workers share their metrics: in memory where there is such a place, none for a lone worker."""
     if workers == 1:
         return None
     memory = "/dev/shm"  # noqa: S108 - mkdtemp makes a folder of a random name in it that only we can read

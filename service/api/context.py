@@ -11,7 +11,9 @@ from service.api.ring import Exchange
 from service.core.models import Model
 from service.operations.metrics import Metrics
 from service.operations.reporter import Reporter
+from service.operations.requests import Requests
 from service.operations.summarizer import Summarizer
+from service.operations.watch import Watch
 from service.settings import Settings
 from service.store.chunks import Chunks
 from service.store.claims import Claim, Claims
@@ -44,6 +46,8 @@ class Context(msgspec.Struct, frozen=True):
     """A deployment's own models, by name."""
     metrics: Metrics
     reporter: Reporter
+    watch: Watch
+    requests: Requests
     summarizer: Summarizer | None = None
     drifting: set[str] = msgspec.field(default_factory=set)
     """Exact models whose drift this process has told of."""

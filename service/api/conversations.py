@@ -167,6 +167,7 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
     with contextlib.suppress(NotFound):  # that life was there, and has ended, whoever ended it
         await context.conversations.erase(tenant, identity, life=life, if_match=expected)
     await context.owners.unlist(line)
+    context.requests.forget(tenant, identity)
 
 
 async def _life_and_owner(request: Req, context: Context, tenant: str, identity: str) -> tuple[str, str | None]:

@@ -41,7 +41,7 @@ async def count(request: Req) -> Response[bytes]:
     counted = await run_in_thread_if_large(len(body), count_of, wanted, model)
     context.metrics.counted(time.perf_counter() - started)
     line = line_of(request)
-    line["model"] = context.metrics.label(counted.model)
+    line["model"] = context.metrics.windows.label(counted.model)
     line["tokens"] = counted.tokens + (counted.text or 0)
     return Response(msgspec.json.encode(counted), media_type=JSON)
 

@@ -26,6 +26,7 @@ def render(problem: Problem, instance: str) -> tuple[int, dict[str, str], bytes]
 
 
 def _response(request: Request[Any, Any, Any], problem: Problem) -> Response[bytes]:
+    request.scope["sash.line"]["problem"] = problem.slug  # type: ignore[typeddict-item]
     status, headers, body = render(problem, request.url.path)
     return Response(body, status_code=status, headers=headers, media_type=PROBLEM_TYPE)
 

@@ -125,7 +125,7 @@ async def _window(
         )
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
-            context.metrics.does_not_fit(problem.model)
+            context.metrics.windows.does_not_fit(problem.model)
         return _no_window(request, problem)
     except Exception as error:  # noqa: BLE001 - an append that was stored is never answered with an error
         _log.error("window failed", operation="appendMessages", **describe(error))

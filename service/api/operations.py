@@ -9,19 +9,20 @@ from service.api.context import context_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.operations.dashboard import dashboard
+from service.operations.status import Status, status
 from service.operations.summary import Stats
 
 Req = Request[Any, Any, Any]
 _encoder = msgspec.json.Encoder()
 
 
-@get("/metrics", operation_id="getMetrics", sync_to_thread=False)
+@get("/metrics", operation_id="getMetrics")
 @documented(
     "Figures for Prometheus", "operations", gives=str, gives_types=("text/plain", "application/openmetrics-text")
 )
-def get_metrics(request: Req) -> Response[bytes]:
+async def get_metrics(request: Req) -> Response[bytes]:
     """Figures of this machine's workers in Prometheus' format, or OpenMetrics where that is asked for."""
-    body, media_type = context_of(request).reporter.exposition(request.headers.get("accept", ""))
+    body, media_type = await context_of(request).reporter.exposition(request.headers.get("accept", ""))
     return Response(body, media_type=media_type)
 
 
@@ -33,6 +34,14 @@ async def get_stats(request: Req) -> Response[bytes]:
     return Response(_encoder.encode(stats), media_type=JSON)
 
 
+@get("/status", operation_id="getStatus", sync_to_thread=False)
+@documented("How the service is", "operations", gives=Status)
+def get_status(request: Req) -> Response[bytes]:
+    """How the store and this worker are, at once: the store is not asked."""
+    context = context_of(request)
+    return Response(_encoder.encode(status(context.watch, context.requests, context.client)), media_type=JSON)
+
+
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)
 @documented("The statistics for people", "operations", gives=str, gives_types=("text/html",))
 def get_dashboard() -> Response[bytes]:
@@ -41,4 +50,4 @@ def get_dashboard() -> Response[bytes]:
     return Response(page.body, headers=page.headers, media_type="text/html")
 
 
-HANDLERS = (get_metrics, get_stats, get_dashboard)
+HANDLERS = (get_metrics, get_stats, get_status, get_dashboard)

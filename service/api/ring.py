@@ -33,8 +33,9 @@ from service.api.incoming import Incoming
 from service.api.keys import DEFAULT_TENANT, Callers
 from service.api.large import WHOLE_BYTES, Making, Sending
 from service.api.paths import Paths
-from service.operations.logging import RequestLog, describe, get_logger, log_request, printable
+from service.operations.logging import describe, get_logger, printable
 from service.operations.metrics import LINE, Metrics
+from service.operations.requests import Requests
 from service.operations.tracing import OpenTelemetry, Span, begin_span
 from service.problems import (
     DeadlineExceeded,
@@ -49,14 +50,14 @@ from service.store.limits import RateLimits
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
 """What needs no key: nothing of a tenant's is behind these, nor behind the pages of problem types."""
-FIGURES_PATHS = frozenset({"/metrics", "/stats"})
+FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 """What needs the key of SASH_METRICS_KEY where keys are on: figures of all tenants."""
 
 _STREAMED = "/conversations/import"  # never in memory, and bounded by itself
 _PAGE = "/messages"  # how the path of a page of a history ends
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
 _SLASH_IN_NAME = b"/models/"  # a model's name may hold one, and clients encode names
-_QUIET = OPEN_PATHS | {"/metrics"}  # asked for every few seconds by machines: no log line each
+_QUIET = OPEN_PATHS | {"/metrics", "/status"}  # asked for every few seconds by machines: no log line each
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _READS = frozenset({"GET", "HEAD"})
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
@@ -134,6 +135,7 @@ class Exchange(msgspec.Struct, eq=False):
         if self.status:
             await reset_when_closed(scope)
             return
+        self.line["problem"] = problem.slug
         status, headers, body = render(problem, scope["path"])
         headers = {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body)), **headers}
         pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
@@ -182,10 +184,10 @@ class Ring:
         limits: RateLimits,
         timeout_seconds: float,
         metrics: Metrics,
+        requests: Requests,
         spans: OpenTelemetry | None = None,
         hosts: re.Pattern[bytes] | None = None,
         cors: Cors | None = None,
-        log: RequestLog | None = log_request,
         ends_on_sigterm: bool = False,
     ) -> None:
         """``hosts`` are those that are answered, any where it is None; ``cors`` the origins whose pages may ask."""
@@ -197,10 +199,8 @@ class Ring:
         self._free = keys.anonymous and limits.rate is None
         self._hosts = hosts
         self._cors = cors
-        self._metrics = metrics
         self._spans = spans
-        self._log = log
-        self._operations = metrics.figures.operations
+        self._requests = requests
         self._running: set[Exchange] = metrics.running
         self._timer: asyncio.TimerHandle | None = None
         self._context = Context()  # of nobody: the timer would keep the one of the request that set it
@@ -329,20 +329,14 @@ class Ring:
         self._running.discard(exchange)
         if exchange.charge:
             exchange.made(None)
-        seconds = time.monotonic() - exchange.started
-        operation = _operation(scope)
-        figures = self._operations.get(operation or "") or self._metrics.operation(operation)
-        figures.answered(exchange.status, seconds)
         line, span = exchange.line, exchange.span
+        line["operation"] = _operation(scope)
+        line["status"] = exchange.status
+        line["bytes"] = exchange.size_bytes
         if span is not None:
-            span.end(operation, exchange.status)
+            span.end(line["method"], scope.get("path_template", ""), exchange.status)
             line |= {"trace_id": span.context.trace_id, "span_id": span.context.span_id}
-        if self._log is not None and scope["path"] not in _QUIET:
-            line["operation"] = operation
-            line["status"] = exchange.status
-            line["milliseconds"] = round(seconds * 1000, 2)
-            line["bytes"] = exchange.size_bytes
-            self._log(line)
+        self._requests.answered(line, time.monotonic() - exchange.started, scope, quiet=scope["path"] in _QUIET)
 
     def _cut_late(self) -> None:
         """Cut what is past its deadline, now and every moment as long as anything runs."""

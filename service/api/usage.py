@@ -78,7 +78,7 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
         correction=wanted.correction,
         token=request_token(request),
     )
-    context.metrics.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
+    context.metrics.windows.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
     _warn_of_drift(context, model, known)
     told = Reported(model.id, wanted.window_tokens - billed, shown(model, known))
     return Response(msgspec.json.encode(told), media_type=JSON)
@@ -103,7 +103,7 @@ def _warn_of_drift(context: Context, model: Model, known: core.Calibration) -> N
         context.drifting.add(model.id)
         _log.warning(
             "an exact model drifts: it is billed otherwise than it is counted",
-            model=context.metrics.label(published_name(model.id)),
+            model=context.metrics.windows.label(published_name(model.id)),
             reports=known.reports,
             mean_error=round(known.mean_error, 2),
             worst_error=known.worst_error,

@@ -37,7 +37,7 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
         found = await context.windows.read(tenant, identity, query, known)
     except WindowDoesNotFit as problem:
         if not query.explain:
-            context.metrics.does_not_fit(problem.model)
+            context.metrics.windows.does_not_fit(problem.model)
         raise
     if isinstance(found, Known):
         return Answer(b"", etag=found.etag, status=304)
@@ -63,7 +63,7 @@ async def build_window(request: Req) -> Response[bytes]:
         made, counting_seconds = await run_in_thread_if_large(len(body), window_of_request, wanted, models)
     except WindowDoesNotFit:
         if not wanted.explain:
-            context.metrics.does_not_fit(wanted.model or "")
+            context.metrics.windows.does_not_fit(wanted.model or "")
         raise
     context.metrics.counted(counting_seconds)
     tell_window(context.metrics, made, time.perf_counter() - started, line_of(request))

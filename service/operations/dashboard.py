@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import NamedTuple
 
-_SCRIPTS = ("base.js", "charts.js", "deployment.js", "conversation.js", "main.js")
+_SCRIPTS = ("base.js", "charts.js", "status.js", "deployment.js", "conversation.js", "main.js")
 
 
 class DashboardPage(NamedTuple):

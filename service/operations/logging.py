@@ -31,6 +31,7 @@ RequestLog = Callable[[dict[str, Any]], None]
 _LONGEST_TEXT = 500  # characters: more than any name, path or sentence of ours
 _DEEPEST = 4
 _FRAMES_SHOWN = 20
+_SERVER_ERROR = 500
 _WITHHELD = "[withheld]"
 
 # The last word of a field's name. Numbers under such a name are figures (messages=7) and pass.
@@ -52,7 +53,7 @@ def configure_logging(
 ) -> RequestLog | None:
     """Send every log line of this process to standard output, libraries' from both levels on. May be called again.
 
-    Gives what writes the lines of requests, None where the level holds them back.
+    Gives what writes the lines of requests, None where the level holds all of them back.
     """
     stream = _stdout()
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -70,9 +71,10 @@ def configure_logging(
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[_FromStandardLibrary()], level=library_level.upper(), force=True)
-    if threshold > logging.INFO:
+    if threshold > logging.ERROR:
         return None
-    return in_json(stream) if format == "json" else log_request
+    write = in_json(stream) if format == "json" else log_request
+    return write if threshold <= logging.INFO else _failures_to(write)
 
 
 def _stdout() -> BinaryIO:
@@ -87,7 +89,8 @@ def get_logger() -> structlog.typing.FilteringBoundLogger:
 
 def log_request(line: dict[str, Any]) -> None:
     """Write the line of a request as any other."""
-    get_logger().info("request", **line)
+    level = "error" if line["status"] >= _SERVER_ERROR else "info"
+    getattr(get_logger(), level)("request", **line)
 
 
 def in_json(stream: BinaryIO) -> RequestLog:
@@ -95,7 +98,18 @@ def in_json(stream: BinaryIO) -> RequestLog:
     encode, write = msgspec.json.Encoder().encode, stream.write
 
     def write_line(line: dict[str, Any]) -> None:
-        write(encode({"timestamp": datetime.now(UTC), "level": "info", "event": "request", **line}) + b"\n")
+        level = "error" if line["status"] >= _SERVER_ERROR else "info"
+        write(encode({"timestamp": datetime.now(UTC), "level": level, "event": "request", **line}) + b"\n")
+
+    return write_line
+
+
+def _failures_to(write: RequestLog) -> RequestLog:
+    """Writes only the lines of requests that failed on our side."""
+
+    def write_line(line: dict[str, Any]) -> None:
+        if line["status"] >= _SERVER_ERROR:
+            write(line)
 
     return write_line
 

@@ -1,167 +1,102 @@
-"""What this process has seen: every place that has a figure gives it here, in about a microsecond, and goes on.
+"""What this process counts: requests, the store, the process itself, and windows (window_metrics.py).
 
-Labels are closed sets: operations, classes of status, scripts, and models that somebody has published or this deployment
-has declared; any other name is ``other``. No tenant, no id and no text is ever a label.
+Labels are closed sets: operations, statuses, scripts, and models that somebody has published or this deployment has
+declared; any other name is ``other``. No tenant, no id and no text is ever a label.
 """
 
+import math
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-import msgspec
+from prometheus_client.process_collector import ProcessCollector
 
-from service.operations.figures import CallFigures, Figures, Flat, ModelFigures, OperationFigures, flatten
-from service.operations.followups import Beginning, Followups
+from service import __version__
+from service.operations.registry import SECONDS, Registry
+from service.operations.tracing import OpenTelemetry
+from service.operations.window_metrics import WindowMetrics
+from service.problems import StoreFull
 
 LINE: ContextVar[dict[str, Any] | None] = ContextVar("line", default=None)
 """The log line of the present request, in threads that work for it too; None where there is no request."""
-OTHER = "other"
-_UNKNOWN_OPERATION = "none"
-_STOPS = frozenset({"complete", "budget", "limit", "summary"})
 
-
-class WindowFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A window that was served, in figures."""
-
-    model: str
-    tokens: int
-    budget: int
-    kept_messages: int
-    dropped_messages: int
-    dropped_tokens: int
-    documents_saved_tokens: int
-    """Documents of messages in this window that were not sent again."""
-    documents_trimmed_tokens: int
-    """What the newest question's documents lost for want of room."""
-    truncated: bool
-    stop_reason: str
-    stable: bool
+_SIZES = tuple(float(2**power) for power in range(13))
 
 
 class Metrics:
-    """The figures of one process, and the gauges that only the present has."""
+    """The metrics of one process."""
 
-    def __init__(self, models: Iterable[str] = ()) -> None:
-        self.figures = Figures()
+    def __init__(self) -> None:
+        self.registry = registry = Registry()
         self.running: set[Any] = set()
         """Requests that are being answered."""
-        self.did: Callable[[str, float], None] | None = None
-        """Told what took how long, for traces."""
-        self._known = frozenset(models)
-        self._followups = Followups()
+        self.spans: OpenTelemetry | None = None
+        self.windows = WindowMetrics(registry)
+        counter, histogram = registry.counter, registry.histogram
+        self.append_seconds = histogram("sash_append_duration_seconds", "Appends, from body to answer.", SECONDS)
+        self.tokenise_seconds = histogram("sash_tokenise_duration_seconds", "Counting the tokens of input.", SECONDS)
+        self.refused = counter("sash_refused_total", "Requests answered with a problem, by its type.", "problem")
+        self.full_at = -math.inf
+        """When a request was last refused because the store is full, in seconds of ``time.monotonic``."""
+        self.appended_messages = counter("sash_appended_messages_total", "Messages stored.")
+        self.store_seconds = histogram(
+            "sash_store_duration_seconds", "From asking the store to its answer, by script.", SECONDS, "call"
+        )
+        self.store_failures = counter(
+            "sash_store_failures_total", "Calls that the store refused or did not answer.", "call"
+        )
+        self.store_total = (0.0, 0)
+        """Seconds of all calls, and their number."""
+        self.batch = histogram("sash_store_batch_commands", "Commands that left in one write.", _SIZES)
+        self.reconnects = counter("sash_store_reconnects_total", "Connections lost or not had.")
+        self.flush_failures = counter(
+            "sash_statistics_failures_total", "Statistics not added to the store's; they are kept for the next time."
+        )
+        self._present = _Present(registry)
 
-    def know(self, models: Iterable[str]) -> None:
-        """Take these names of models as labels from now on."""
-        self._known |= {name for name in models if "|" not in name}
+    def present(self, *, waiting: int, idle: int, busy: int, down: int) -> None:
+        """Set the gauges, those of the store's client to these, and let the other workers see all that changed."""
+        self._present.set(len(self.running), waiting, {"idle": idle, "busy": busy, "down": down})
+        self.registry.share()
 
-    def operation(self, name: str | None) -> OperationFigures:
-        """The figures of an operation; None is a path where nothing is."""
-        return self.figures.operations.setdefault(name or _UNKNOWN_OPERATION, OperationFigures())
+    def refuse(self, problem: str) -> None:
+        """A request was answered with a problem of this type."""
+        self.refused(problem).inc()
+        if problem == StoreFull.slug:
+            self.full_at = time.monotonic()
 
     def append(self, messages: int, *, seconds: float, tokenise_seconds: float) -> None:
         """Messages were stored, duplicates not among them."""
-        self.figures.appended_messages += messages
-        self.figures.append.observe(seconds)
+        self.appended_messages.inc(messages)
+        self.append_seconds.observe(seconds)
         self.counted(tokenise_seconds)
-        if self.did is not None:
-            self.did("append", seconds)
+        if self.spans is not None:
+            self.spans.did("append", seconds)
 
     def counted(self, seconds: float) -> None:
-        """What came was turned into tokens, or at least into their number."""
-        self.figures.tokenise.observe(seconds)
+        """The tokens of an input were counted."""
+        self.tokenise_seconds.observe(seconds)
         _took("tokenise_milliseconds", seconds)
-
-    def window(self, facts: WindowFacts, seconds: float) -> str:
-        """A window was built, in this time from its messages to its JSON; gives the model's label."""
-        label = self.label(facts.model)
-        figures = self.figures.models.get(label) or self._model(facts.model)
-        stop = facts.stop_reason if facts.stop_reason in _STOPS else OTHER
-        figures.stops[stop] = figures.stops.get(stop, 0) + 1
-        figures.duration.observe(seconds)
-        figures.tokens.observe(facts.tokens)
-        figures.fill.observe(facts.tokens / facts.budget)
-        figures.kept_messages += facts.kept_messages
-        figures.dropped_messages += facts.dropped_messages
-        figures.dropped_tokens += facts.dropped_tokens
-        figures.documents_saved_tokens += facts.documents_saved_tokens
-        figures.documents_trimmed_tokens += facts.documents_trimmed_tokens
-        figures.truncations += facts.truncated
-        if self.did is not None:
-            self.did("build window", seconds)
-        return label
-
-    def follow(
-        self,
-        facts: WindowFacts,
-        key: Hashable,
-        seqs: Sequence[int],
-        beginning: Beginning,
-        tokens_of: Callable[[int, int], int],
-    ) -> None:
-        """Compare a stored conversation's window with the one before it, as ``Followups.follow`` does."""
-        reused = self._followups.follow(key, seqs, beginning, tokens_of)
-        if reused is None or not facts.dropped_messages:
-            return
-        model = self._model(facts.model)
-        figures = model.stable if facts.stable else model.sliding
-        figures.windows += 1
-        figures.same += reused > 0
-        figures.tokens += facts.tokens
-        figures.reused_tokens += reused
-
-    def does_not_fit(self, model: str) -> None:
-        """What must be in a window was over its budget."""
-        self._model(model).does_not_fit += 1
-
-    def record_usage(self, model: str, predicted: int, billed: int) -> None:
-        """A provider billed ``billed`` tokens for a request that we said would be ``predicted``."""
-        figures = self._model(model).prediction
-        figures.ratio.observe(predicted / max(1, billed))
-        figures.billed_tokens += billed
-        if predicted < billed:
-            figures.under += 1
-            figures.under_tokens += billed - predicted
-        elif predicted > billed:
-            figures.over += 1
-            figures.over_tokens += predicted - billed
-        else:
-            figures.exact += 1
 
     def answered(self, call: str, seconds: float, *, failed: bool) -> None:
         """The store answered a script, or plain commands."""
-        figures = self.figures.calls.get(call)
-        if figures is None:
-            figures = self.figures.calls[call] = CallFigures()
-        figures.duration.observe(seconds)
-        figures.failures += failed
+        self.store_seconds(call).observe(seconds)
+        total = self.store_total
+        self.store_total = (total[0] + seconds, total[1] + 1)
+        failures = self.store_failures(call)  # there from the first call on, so that rates see it grow from 0
+        if failed:
+            failures.inc()
         _took("store_milliseconds", seconds)
-        if self.did is not None:
-            self.did(f"store {call}", seconds)
+        if self.spans is not None:
+            self.spans.asked_store(call, seconds, failed=failed)
 
     def sent(self, commands: int) -> None:
         """So many commands left in one write."""
-        self.figures.batch.observe(commands)
+        self.batch.observe(commands)
 
     def reconnected(self) -> None:
         """A connection to the store was lost, or not had."""
-        self.figures.reconnects += 1
-
-    def flat(self) -> Flat:
-        """The figures as they are now, in the form that adds up."""
-        self.figures.cpu_milliseconds = int(time.process_time() * 1000)
-        return flatten(self.figures)
-
-    def label(self, name: str) -> str:
-        """The name of a model as it may be told: what a client made up, or a fine-tuned model's, is ``other``."""
-        return name if name in self._known else OTHER
-
-    def _model(self, name: str) -> ModelFigures:
-        label = self.label(name)
-        figures = self.figures.models.get(label)
-        if figures is None:
-            figures = self.figures.models[label] = ModelFigures()
-        return figures
+        self.reconnects.inc()
 
 
 def _took(name: str, seconds: float) -> None:
@@ -169,3 +104,42 @@ def _took(name: str, seconds: float) -> None:
     line = LINE.get()
     if line is not None:
         line[name] = round(line.get(name, 0.0) + seconds * 1000, 2)
+
+
+class _Present:
+    """What only the present has: load, memory, files."""
+
+    def __init__(self, registry: Registry) -> None:
+        gauge = registry.gauge
+        gauge("sash_build_info", "The version that answers.", "version", workers="max")(__version__).set(1)
+        gauge("sash_workers", "Worker processes that count.").set(1)
+        self._in_progress = gauge("sash_requests_in_progress", "Requests being answered.")
+        self._waiting = gauge("sash_store_commands_waiting", "Commands queued for the store, or sent and not answered.")
+        self._connections = gauge(
+            "sash_store_connections", "Connections to the store: idle, busy, or down and asked for.", "state"
+        )
+        self._process = ProcessCollector(registry=None)
+        self._cpu_seconds = 0.0
+        self._cpu = registry.counter("process_cpu_seconds_total", "User and system processor time of all workers.")
+        self._of_process = {
+            name: gauge(name, meaning, workers=workers)
+            for name, meaning, workers in (
+                ("process_resident_memory_bytes", "Resident memory of all workers.", "livesum"),
+                ("process_open_fds", "Open file descriptors of all workers.", "livesum"),
+                ("process_max_fds", "The least number of open file descriptors that a worker may have.", "livemin"),
+                ("process_start_time_seconds", "When the oldest worker began, in seconds since 1970.", "livemin"),
+            )
+        }
+
+    def set(self, in_progress: int, waiting: int, connections: dict[str, int]) -> None:
+        self._in_progress.set(in_progress)
+        self._waiting.set(waiting)
+        for state, number in connections.items():
+            self._connections(state).set(number)
+        for family in self._process.collect():
+            value = family.samples[0].value
+            if family.name == "process_cpu_seconds":
+                self._cpu.inc(max(0.0, value - self._cpu_seconds))
+                self._cpu_seconds = value
+            elif family.name in self._of_process:
+                self._of_process[family.name].set(value)

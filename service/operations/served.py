@@ -6,7 +6,8 @@ from typing import Any
 
 from service.core.costs import reference_cost
 from service.operations.followups import Beginning
-from service.operations.metrics import Metrics, WindowFacts
+from service.operations.metrics import Metrics
+from service.operations.window_metrics import WindowFacts
 from service.windows.answer import Made
 
 
@@ -32,9 +33,13 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
         stop_reason=head.stop_reason,
         stable=made.query.stable,
     )
-    label = metrics.window(facts, seconds)
+    label = metrics.windows.count(facts, seconds)
+    if metrics.spans is not None:
+        metrics.spans.did("build window", seconds)
     if key is not None and window.seqs and head.dropped.messages:  # what was left out may be in the provider's cache
-        metrics.follow(facts, key, window.seqs, _beginning(made), lambda first, last: _tokens_of(made, first, last))
+        metrics.windows.follow(
+            facts, key, window.seqs, _beginning(made), lambda first, last: _tokens_of(made, first, last)
+        )
     line["model"] = label
     line["window_tokens"] = head.tokens.total
     line["budget"] = head.budget

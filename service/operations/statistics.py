@@ -6,7 +6,7 @@
                                                                      sash:{stats}:hour:489745      kept 26 hours
                                                                      sash:{stats}:start            kept 400 days
 
-A hash holds whole numbers by path (see ``figures``), under 50 kB each. Nothing is written while a request waits. A
+A hash holds whole numbers by series (``Metrics.flat``), under 50 kB each. Nothing is written while a request waits. A
 worker that crashes loses what it had not added, five seconds at most; one that is stopped adds it first. A store
 that is away is tried again, with the same numbers and under the same token, so that nothing is added twice.
 """
@@ -16,8 +16,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from service.operations.figures import Flat, added, since
 from service.operations.metrics import Metrics
+from service.operations.registry import Flat
+from service.operations.requests import MINUTES, Requests
+from service.operations.series import added
 from service.operations.summary import Prices, RangeStats, Stats, moment, summarise
 from service.problems import Problem
 from service.store import scripts
@@ -30,7 +32,7 @@ _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 _DAY_MS = 24 * _HOUR_MS
 _KEPT_MS = (2 * _HOUR_MS, 26 * _HOUR_MS, 400 * _DAY_MS)
-_ADDED = ("models|", "operations|")
+_ADDED = ("sash_request", "sash_refused", "sash_window", "sash_document", "sash_prediction", "sash_billed")
 _READ_SECONDS = 1.0
 """How long an answer is given again: a wall of dashboards costs the store one read a second from each worker."""
 
@@ -47,6 +49,7 @@ class Statistics:
         self,
         client: Client,
         metrics: Metrics,
+        requests: Requests,
         *,
         prices: Callable[[str], Prices],
         now_ms: Callable[[], int] = wall_ms,
@@ -54,6 +57,7 @@ class Statistics:
     ) -> None:
         self._client = client
         self._metrics = metrics
+        self._requests = requests
         self._prices = prices
         self._now_ms = now_ms
         self._prefix = f"sash:{{{tag}}}"
@@ -69,9 +73,9 @@ class Statistics:
         async with self._lock:
             if self._pending is not None:  # exactly what was asked before: it may have been done
                 await self._add(*self._pending)
-            now = self._metrics.flat()
-            counted = since(now, self._added)
-            delta = {path: number for path, number in counted.items() if path.startswith(_ADDED)}
+            now = await asyncio.to_thread(self._metrics.registry.flat, *_ADDED) | self._requests.by_tenant()
+            delta = {path: number - self._added.get(path, 0) for path, number in now.items()}
+            delta = {path: number for path, number in delta.items() if number}
             if not delta:
                 return
             self._number += 1
@@ -97,7 +101,7 @@ class Statistics:
         try:
             await self.flush()
         except Problem:
-            self._metrics.figures.flush_failures += 1
+            self._metrics.flush_failures.inc()
 
     async def run(self) -> None:
         """Flush every few seconds until cancelled."""
@@ -115,17 +119,22 @@ class Statistics:
         hours = range(at // _HOUR_MS - 24, at // _HOUR_MS + 1)
         names = [f"minute:{n}" for n in minutes] + [f"hour:{n}" for n in hours] + ["start"]
         replies = await self._client.commands([("HGETALL", f"{self._prefix}:{name}") for name in names])
+        stats = await asyncio.to_thread(self._summarised, at, minutes, hours, replies)
+        self._answer = time.monotonic(), stats
+        return stats
+
+    def _summarised(self, at: int, minutes: range, hours: range, replies: list[list[bytes]]) -> Stats:
         flats = [_flat(reply) for reply in replies]
         started = next((int(value) for name, value in _pairs(replies[-1]) if name == b"=started"), at)
-        stats = Stats(
+        by_minute = {n * _MINUTE_MS: flat for n, flat in zip(minutes, flats, strict=False)}
+        return Stats(
             at=moment(at),
             flush_seconds=FLUSH_SECONDS,
-            hour=self._range(at, {n * _MINUTE_MS: flat for n, flat in zip(minutes, flats, strict=False)}),
+            quarter=self._range(at, dict(list(by_minute.items())[-1 - MINUTES :])),
+            hour=self._range(at, by_minute),
             day=self._range(at, {n * _HOUR_MS: flat for n, flat in zip(hours, flats[len(minutes) :], strict=False)}),
             start=summarise(flats[-1], {}, since_ms=started, at_ms=at, prices=self._prices),
         )
-        self._answer = time.monotonic(), stats
-        return stats
 
     def _range(self, at: int, slices: Mapping[int, Flat]) -> RangeStats:
         return summarise(added(slices.values()), slices, since_ms=min(slices), at_ms=at, prices=self._prices)

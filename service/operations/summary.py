@@ -1,12 +1,16 @@
-"""From numbers by path to what people ask of them: the body of ``GET /stats``, declared once."""
+"""From sums by series to what people ask of them: the body of ``GET /stats``, declared once."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from service.operations.figures import Flat, Histogram, ModelFigures, OperationFigures, Reuse, Seconds, added, unflatten
+from service.operations.registry import SECONDS, Flat
+from service.operations.requests import ProblemCount, counts
+from service.operations.series import Series
+from service.operations.window_metrics import FILL, TOKENS, TWENTIETHS_FROM
 
 
 class Prices(msgspec.Struct, frozen=True):
@@ -118,6 +122,18 @@ class RequestStats(msgspec.Struct, frozen=True):
     server_errors: int
     append_milliseconds: Quantiles
     window_milliseconds: Quantiles
+    problems: list[ProblemCount]
+    """Requests answered with a problem, by its type, most first."""
+
+
+class TenantStats(msgspec.Struct, frozen=True):
+    """Requests of one tenant, and tokens of the windows that it was given."""
+
+    tenant: str
+    requests: int
+    client_errors: int
+    server_errors: int
+    window_tokens: int
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -138,15 +154,18 @@ class RangeStats(msgspec.Struct, frozen=True):
     requests: RequestStats
     all: WindowStats
     models: list[ModelStats]
+    tenants: list[TenantStats]
+    """The twenty tenants with most requests; those of a service without keys are ``default``."""
     timeline: list[Moment]
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """The deployment's statistics. ``hour`` and ``day`` hold 60 minutes and 24 hours and the running one beside;
-    ``start`` all that this store ever counted. Figures of other workers are up to ``flush_seconds`` old."""
+    """The deployment's statistics. ``quarter``, ``hour`` and ``day`` hold 15 and 60 minutes and 24 hours, and the running
+    one beside; ``start`` all that this store ever counted. Figures of other workers are up to ``flush_seconds`` old."""
 
     at: str
     flush_seconds: float
+    quarter: RangeStats
     hour: RangeStats
     day: RangeStats
     start: RangeStats
@@ -156,17 +175,19 @@ def summarise(
     flat: Flat, slices: Mapping[int, Flat], *, since_ms: int, at_ms: int, prices: Callable[[str], Prices]
 ) -> RangeStats:
     """What ``flat`` says of the time since ``since_ms``; ``slices`` are its parts by when they began, milliseconds."""
-    figures = unflatten(flat)
+    series = Series(flat)
+    names = series.values("sash_windows_total") | series.values("sash_window_does_not_fit_total")
     models = [
-        ModelStats(model=name, usd_per_million=prices(name), **_windows(each, prices(name)))
-        for name, each in sorted(figures.models.items(), key=lambda item: (-item[1].tokens.count, item[0]))
+        ModelStats(model=name, usd_per_million=prices(name), **_windows(series, name, prices(name)))
+        for name in sorted(names | series.values("sash_predictions_total"))
     ]
     return RangeStats(
         since=moment(since_ms),
         seconds=max(1, (at_ms - since_ms) // 1000),
-        requests=_requests(figures.operations),
-        all=WindowStats(**{**_windows(_together(flat), Prices()), "saved": _sum_saved(models)}),
-        models=models,
+        requests=_requests(series),
+        all=WindowStats(**{**_windows(series, None, Prices()), "saved": _sum_saved(models)}),
+        models=sorted(models, key=lambda each: -each.windows),
+        tenants=_tenants(series),
         timeline=[_moment(start, each) for start, each in sorted(slices.items())],
     )
 
@@ -176,67 +197,74 @@ def moment(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds // 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _together(flat: Flat) -> ModelFigures:
-    """All models as one."""
-    paths = ((path.split("|", 2), number) for path, number in flat.items() if path.startswith("models|"))
-    merged = added({f"models|all|{rest}": number} for (_, _, rest), number in paths)
-    return unflatten(merged).models.get("all", ModelFigures())
-
-
-def _windows(figures: ModelFigures, price: Prices) -> dict[str, Any]:
+def _windows(series: Series, model: str | None, price: Prices) -> dict[str, Any]:
+    stable = _reuse(series, model, "stable")
+    saved_tokens = series.sum("sash_documents_saved_tokens_total", model)
     return {
-        "windows": figures.tokens.count,
-        "does_not_fit": figures.does_not_fit,
-        "stop_reasons": StopReasons(*(figures.stops.get(name, 0) for name in StopReasons.__struct_fields__)),
-        "milliseconds": _quantiles(figures.duration, 1000),
-        "tokens": _quantiles(figures.tokens),
-        "fill": FillStats(figures.fill.quantile(0.5), figures.fill.quantile(0.95), figures.fill.counts[:20]),
-        "kept_messages": figures.kept_messages,
-        "dropped_messages": figures.dropped_messages,
-        "dropped_tokens": figures.dropped_tokens,
-        "grounding_tokens_saved": figures.documents_saved_tokens,
-        "grounding_tokens_trimmed": figures.documents_trimmed_tokens,
-        "grounding_truncations": figures.truncations,
-        "stable": _reuse(figures.stable),
-        "sliding": _reuse(figures.sliding),
-        "prediction": _prediction(figures),
-        "saved": _saved(figures, price),
+        "windows": series.sum("sash_windows_total", model),
+        "does_not_fit": series.sum("sash_window_does_not_fit_total", model),
+        "stop_reasons": StopReasons(
+            *(series.sum("sash_windows_total", model, name) for name in StopReasons.__struct_fields__)
+        ),
+        "milliseconds": Quantiles(*series.quantiles("sash_window_duration_seconds", SECONDS, model, scale=1000)),
+        "tokens": Quantiles(*series.quantiles("sash_window_tokens", TOKENS, model)),
+        "fill": _fill(series, model),
+        "kept_messages": series.sum("sash_window_kept_messages_total", model),
+        "dropped_messages": series.sum("sash_window_dropped_messages_total", model),
+        "dropped_tokens": series.sum("sash_window_dropped_tokens_total", model),
+        "grounding_tokens_saved": saved_tokens,
+        "grounding_tokens_trimmed": series.sum("sash_documents_trimmed_tokens_total", model),
+        "grounding_truncations": series.sum("sash_document_truncations_total", model),
+        "stable": stable,
+        "sliding": _reuse(series, model, "sliding"),
+        "prediction": _prediction(series, model),
+        "saved": _saved(saved_tokens, stable.reused_tokens, price),
     }
 
 
-def _quantiles(histogram: Histogram, scale: float = 1) -> Quantiles:
-    values = (histogram.quantile(share) for share in (0.5, 0.95))
-    return Quantiles(*(None if value is None else round(value * scale, 3) for value in values))
+def _fill(series: Series, model: str | None) -> FillStats:
+    p50, p95 = series.quantiles("sash_window_fill_ratio", FILL, model)
+    buckets = series.buckets("sash_window_fill_ratio", FILL, model)[:-1]
+    first, rest = buckets[: TWENTIETHS_FROM + 1], buckets[TWENTIETHS_FROM + 1 :]
+    return FillStats(p50, p95, [sum(first), *rest])
 
 
-def _reuse(reuse: Reuse) -> ReuseStats:
-    share = round(reuse.reused_tokens / reuse.tokens, 4) if reuse.tokens else None
-    return ReuseStats(reuse.windows, reuse.same, reuse.tokens, reuse.reused_tokens, share)
-
-
-def _prediction(figures: ModelFigures) -> PredictionStats:
-    seen = figures.prediction
-    reports = seen.under + seen.exact + seen.over
-    return PredictionStats(
-        reports,
-        seen.under,
-        seen.exact,
-        seen.over,
-        seen.under_tokens,
-        seen.over_tokens,
-        seen.billed_tokens,
-        round((seen.over_tokens - seen.under_tokens) / reports, 2) if reports else None,
-        round((seen.over_tokens + seen.under_tokens) / seen.billed_tokens, 6) if seen.billed_tokens else None,
+def _reuse(series: Series, model: str | None, cut: str) -> ReuseStats:
+    tokens = series.sum("sash_window_followup_tokens_total", model, cut)
+    reused = series.sum("sash_window_reused_tokens_total", model, cut)
+    return ReuseStats(
+        windows=series.sum("sash_window_followups_total", model, cut),
+        same_beginning=series.sum("sash_window_followups_total", model, cut, "same"),
+        tokens=tokens,
+        reused_tokens=reused,
+        share=round(reused / tokens, 4) if tokens else None,
     )
 
 
-def _saved(figures: ModelFigures, price: Prices) -> SavedStats:
+def _prediction(series: Series, model: str | None) -> PredictionStats:
+    under, exact, over = (series.sum("sash_predictions_total", model, name) for name in ("under", "exact", "over"))
+    short, long = (series.sum("sash_prediction_error_tokens_total", model, name) for name in ("under", "over"))
+    billed, reports = series.sum("sash_billed_tokens_total", model), under + exact + over
+    return PredictionStats(
+        reports=reports,
+        under=under,
+        exact=exact,
+        over=over,
+        under_tokens=short,
+        over_tokens=long,
+        billed_tokens=billed,
+        mean_error_tokens=round((long - short) / reports, 2) if reports else None,
+        mean_error_share=round((long + short) / billed, 6) if billed else None,
+    )
+
+
+def _saved(documents_tokens: int, cached_tokens: int, price: Prices) -> SavedStats:
     if price.input is None:
         return SavedStats(None, None)
     cheaper = None if price.cached_input is None else price.input - price.cached_input
     return SavedStats(
-        round(figures.documents_saved_tokens * price.input / 1e6, 6),
-        None if cheaper is None else round(figures.stable.reused_tokens * cheaper / 1e6, 6),
+        round(documents_tokens * price.input / 1e6, 6),
+        None if cheaper is None else round(cached_tokens * cheaper / 1e6, 6),
     )
 
 
@@ -247,29 +275,43 @@ def _sum_saved(models: list[ModelStats]) -> SavedStats:
     return SavedStats(round(sum(documents), 6) if documents else None, round(sum(cache), 6) if cache else None)
 
 
-_WATCHERS = frozenset({"live", "ready", "getMetrics", "getStats", "getDashboard"})
+_TENANTS_SHOWN = 20
+_WATCHERS = frozenset({"live", "ready", "getMetrics", "getStats", "getStatus", "getDashboard"})
 
 
-def _status(operations: Mapping[str, OperationFigures], group: str) -> int:
-    return sum(each.statuses.get(group, 0) for each in operations.values())
-
-
-def _requests(all_operations: Mapping[str, OperationFigures]) -> RequestStats:
-    operations = {name: each for name, each in all_operations.items() if name not in _WATCHERS}
-    durations = [
-        operations[name].duration if name in operations else Seconds() for name in ("appendMessages", "getWindow")
-    ]
-    return RequestStats(
-        sum(sum(each.statuses.values()) for each in operations.values()),
-        _status(operations, "4xx"),
-        _status(operations, "5xx"),
-        *(_quantiles(each, 1000) for each in durations),
+def _requests(series: Series) -> RequestStats:
+    by_status: Counter[str] = Counter()
+    for (operation, status), number in series.of("sash_requests_total"):
+        if operation not in _WATCHERS:
+            by_status[status[0]] += number
+    append, window = (
+        Quantiles(*series.quantiles("sash_request_duration_seconds", SECONDS, name, scale=1000))
+        for name in ("appendMessages", "getWindow")
     )
+    problems = Counter({slug: number for (slug,), number in series.of("sash_refused_total")})
+    return RequestStats(by_status.total(), by_status["4"], by_status["5"], append, window, counts(problems))
+
+
+def _tenants(series: Series) -> list[TenantStats]:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for (tenant, kind), number in series.of("tenants"):
+        found[tenant][kind] += number
+    told = [
+        TenantStats(tenant, by.total() - by["tokens"], by["4"], by["5"], by["tokens"]) for tenant, by in found.items()
+    ]
+    return sorted(told, key=lambda each: -each.requests)[:_TENANTS_SHOWN]
+
+
+_OF_A_MOMENT = ("sash_windows_total|", "sash_requests_total|", "sash_request_duration_seconds_bucket|getWindow|")
 
 
 def _moment(start_ms: int, flat: Flat) -> Moment:
-    requests = _requests(unflatten({path: n for path, n in flat.items() if path.startswith("operations|")}).operations)
-    windows = sum(n for path, n in flat.items() if path.startswith("models|") and path.split("|")[2] == "stops")
+    series = Series({path: number for path, number in flat.items() if path.startswith(_OF_A_MOMENT)})
+    requests = _requests(series)
     return Moment(
-        moment(start_ms), windows, requests.requests, requests.server_errors, requests.window_milliseconds.p95
+        at=moment(start_ms),
+        windows=series.sum("sash_windows_total"),
+        requests=requests.requests,
+        server_errors=requests.server_errors,
+        window_p95_milliseconds=requests.window_milliseconds.p95,
     )

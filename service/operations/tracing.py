@@ -45,7 +45,7 @@ class PassedOn:
     def __init__(self, parent: TraceContext) -> None:
         self.context = parent._replace(span_id=os.urandom(8).hex())
 
-    def end(self, operation: str | None, status: int) -> None:
+    def end(self, method: str, route: str, status: int) -> None:
         """Nothing is sent."""
 
 
@@ -86,9 +86,22 @@ class OpenTelemetry:
         return Recorded(span, trace.StatusCode.ERROR, lambda: self._context.detach(token))
 
     def did(self, name: str, seconds: float) -> None:
-        """Something of the present request took so long, until now."""
+        """Add a span for a part of the present request that took so long, until now."""
         now = time.time_ns()
         self._tracer.start_span(name, start_time=now - int(seconds * 1e9)).end(now)
+
+    def asked_store(self, call: str, seconds: float, *, failed: bool) -> None:
+        """Add a span for a call of the store, with the attributes that OpenTelemetry has for databases."""
+        now, trace = time.time_ns(), self._trace
+        span = self._tracer.start_span(
+            f"store {call}",
+            kind=trace.SpanKind.CLIENT,
+            attributes={"db.system.name": "redis", "db.operation.name": call},
+            start_time=now - int(seconds * 1e9),
+        )
+        if failed:
+            span.set_status(trace.StatusCode.ERROR)
+        span.end(now)
 
     def close(self) -> None:
         """Send what was not sent."""
@@ -105,10 +118,12 @@ class Recorded:
         at = span.get_span_context()
         self.context = TraceContext(f"{at.trace_id:032x}", f"{at.span_id:016x}", f"{int(at.trace_flags):02x}")
 
-    def end(self, operation: str | None, status: int) -> None:
-        """End the span with the operation's name and the status of the answer."""
-        self._span.update_name(operation or "none")
-        self._span.set_attribute("http.response.status_code", status)
+    def end(self, method: str, route: str, status: int) -> None:
+        """End the span; ``route`` is the path's template, empty where nothing is. The path itself holds ids."""
+        self._span.update_name(f"{method} {route}".rstrip())
+        self._span.set_attributes({"http.request.method": method, "http.response.status_code": status})
+        if route:
+            self._span.set_attribute("http.route", route)
         if status >= _SERVER_ERROR:
             self._span.set_status(self._error)
         self._span.end()

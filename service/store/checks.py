@@ -232,7 +232,7 @@ def _persistence(facts: Mapping[str, Any], held: Mapping[str, str] | None, durab
     if fsync is None:
         found = "append-only file; the server does not show whether appendfsync is always"
         change = "allow +config|get, or set SASH_DURABILITY=assume if you know that it is"
-        verdict: Verdict = "advice" if durability == "fast" or _waits_for_disk(facts) else "problem"
+        verdict: Verdict = "advice" if durability == "fast" or waits_for_disk(facts) else "problem"
         return [Finding("store persistence", verdict, found, change)]
     found = f"append-only file, appendfsync {fsync}"
     if fsync == "always" or (fsync == "everysec" and durability == "fast"):
@@ -240,12 +240,6 @@ def _persistence(facts: Mapping[str, Any], held: Mapping[str, str] | None, durab
     lost = "two seconds" if fsync == "everysec" else "half a minute"
     change = f"appendfsync always: a crash can lose {lost} of acknowledged turns"
     return [Finding("store persistence", "advice" if fsync == "everysec" else "problem", found, change)]
-
-
-def _waits_for_disk(facts: Mapping[str, Any]) -> bool:
-    """Whether the service would wait for the server's disk by WAITAOF, whatever its settings are."""
-    server = "\n".join(f"{name}:{facts[name]}" for name in ("redis_version", "valkey_version") if name in facts)
-    return waits_for_disk(server.encode())
 
 
 def _memory(facts: Mapping[str, Any]) -> list[Finding]:

@@ -135,9 +135,30 @@ class Client:
         return datafiles.missing(self._data_files)
 
     @property
+    def kind(self) -> str:
+        """``single``, ``sentinel`` or ``cluster``."""
+        return self._address.kind
+
+    @property
     def servers(self) -> list[Found]:
         """What was found of each server that is connected to."""
         return [server.found for server in self._servers if server.found is not None]
+
+    @property
+    def health(self) -> list[tuple[Found | None, float]]:
+        """What each server was found to be, None while it is lost, and how long its latest probe took, in seconds."""
+        return [(server.found, server.quiet_seconds) for server in self._servers]
+
+    async def sample(self, count: int) -> list[tuple[bytes, int]]:
+        """Keys by chance, so many of each server, and their memory in bytes; none where the store's user may not ask."""
+        deadline = time.monotonic() + self._timeout_seconds
+        found: list[tuple[bytes, int]] = []
+        for server in self._servers if count else ():
+            keys = await _replies(server, [("RANDOMKEY",)] * count, deadline)
+            named = [key for key in keys if isinstance(key, bytes)]
+            sizes = await _replies(server, [("MEMORY", "USAGE", key) for key in named], deadline)
+            found += [(key, size) for key, size in zip(named, sizes, strict=False) if isinstance(size, int)]
+        return found
 
     async def run(self, call: Call[T]) -> T:
         """A script's result. Raises StoreUnavailable, StoreFull, and what the call raises."""
@@ -253,6 +274,16 @@ class Client:
             for server in self._servers:
                 server.expire(now)
                 server.inspect_when_due(now, self._timeout_seconds)
+                server.probe_when_due(now, self._timeout_seconds)
+
+
+async def _replies(server: Server, words: Commands, deadline: float) -> list[Any]:
+    """A server's replies; none where it does not answer, or may not be asked."""
+    if not words or server.found is None:
+        return []
+    answer: Any
+    (answer,) = await asyncio.gather(server.submit(words, deadline).future, return_exceptions=True)
+    return answer if isinstance(answer, list) else []
 
 
 def _words(call: Call[Any]) -> tuple[Any, ...]:

@@ -21,6 +21,11 @@ def identify(data_dir: Path) -> str:
     return f"{found.st_dev}:{found.st_ino}:{folder}"
 
 
+def folder_of(identity: str) -> Path | None:
+    """The data directory of the files called ``identity``; None where none are meant."""
+    return Path(identity.split(":", 2)[2]).parent if identity else None
+
+
 def missing(identity: str) -> str:
     """What is wrong with the files called ``identity``, and what to do; empty when they are there, or none are meant."""
     if not identity:

@@ -17,7 +17,7 @@ and where the files of the embedded store are gone. Settings and permissions cha
 judged again every second.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -31,9 +31,7 @@ Level = Literal["fast", "durable", "replicated", "assume"]
 
 INSPECT: tuple[tuple[str, ...], ...] = (
     ("CONFIG", "GET", "append*"),
-    ("INFO", "server"),
-    ("INFO", "persistence"),
-    ("INFO", "memory"),
+    ("INFO", "server", "persistence", "memory", "replication", "stats", "keyspace"),
     CHECK,
 )
 _TRUSTED_WAITAOF = 8  # major version of Redis; of Valkey none
@@ -75,6 +73,8 @@ class Found(msgspec.Struct, frozen=True):
     barrier: Barrier | None = None
     denied: tuple[str, ...] = ()
     """Commands that the store's user may not run, and must."""
+    info: dict[str, str] = {}
+    """The fields of INFO."""
 
     @property
     def refused(self) -> bool:
@@ -99,18 +99,18 @@ class Durability:
 
     def judge(self, replies: Sequence[Any]) -> Found:
         """What a server's answers to INSPECT mean for the level; an answer may be the error that came instead."""
-        config, server, persistence, memory, check = replies
-        settings = None if isinstance(config, ResponseError) else _pairs(config)
-        found = self._sync(settings, _lines(persistence), trusted=waits_for_disk(server))
-        refusal = evicts(_lines(memory)) or datafiles.missing(self._data_files) or found.refusal
+        config, answer, check = replies
+        settings, info = None if isinstance(config, ResponseError) else _pairs(config), _lines(answer)
+        found = self._sync(settings, info, trusted=waits_for_disk(info))
+        refusal = evicts(info) or datafiles.missing(self._data_files) or found.refusal
         waits = {words[0] for words in found.barrier.words} if found.barrier else ()
         denied = denied_commands(check, sometimes=waits)
-        return msgspec.structs.replace(found, refusal=refusal, denied=denied)
+        return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info)
 
-    def _sync(self, settings: dict[str, str] | None, persistence: dict[str, str], *, trusted: bool) -> Found:
+    def _sync(self, settings: dict[str, str] | None, info: dict[str, str], *, trusted: bool) -> Found:
         """What makes a turn as safe as the level asks."""
         held = settings or {}
-        aof_enabled = {"0": "no", "1": "yes"}.get(persistence.get("aof_enabled", ""), "unknown")
+        aof_enabled = {"0": "no", "1": "yes"}.get(info.get("aof_enabled", ""), "unknown")
         appendonly, appendfsync = held.get("appendonly") or aof_enabled, held.get("appendfsync", "unknown")
         if self.level == "fast":
             return Found(appendonly, appendfsync, "as the server is set")
@@ -133,12 +133,12 @@ class Durability:
         return Found(appendonly, appendfsync, how, barrier=barrier)
 
 
-def evicts(memory: dict[str, str]) -> str:
-    """Why a server with these fields of INFO memory would forget conversations; empty when it would not.
+def evicts(info: dict[str, str]) -> str:
+    """Why a server with these fields of INFO would forget conversations; empty when it would not.
 
     Without a limit of memory nothing is ever evicted.
     """
-    policy, limit = memory.get("maxmemory_policy", "noeviction"), memory.get("maxmemory", "0")
+    policy, limit = info.get("maxmemory_policy", "noeviction"), info.get("maxmemory", "0")
     if policy == "noeviction" or limit == "0":
         return ""
     return f"the store evicts keys when its memory is full (maxmemory-policy {policy}): set maxmemory-policy noeviction"
@@ -157,10 +157,9 @@ def _lines(info: Any) -> dict[str, str]:
     return {name: value for name, colon, value in lines if colon}
 
 
-def waits_for_disk(server: Any) -> bool:
-    """Whether the server's WAITAOF may be believed."""
-    fields = _lines(server)
-    if "valkey_version" in fields:
+def waits_for_disk(info: Mapping[str, Any]) -> bool:
+    """Whether the WAITAOF of a server with these fields of INFO may be believed."""
+    if "valkey_version" in info:
         return False
-    major = fields.get("redis_version", "0").partition(".")[0]
+    major = str(info.get("redis_version", "0")).partition(".")[0]
     return major.isdecimal() and int(major) >= _TRUSTED_WAITAOF

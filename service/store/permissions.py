@@ -34,9 +34,10 @@ NEEDED = tuple(tuple(_NAMES.get(word, word) for word in words.split()) for words
 SOMETIMES: tuple[tuple[str, ...], ...] = (("WAIT", "1", "1"), ("WAITAOF", "1", "0", "1"))
 """What makes writes safe at some levels, on some servers."""
 
-ELSEWHERE = ("ASKING", "CLUSTER SLOTS", "CONFIG GET", "ROLE", "SCAN")
+ELSEWHERE = ("ASKING", "CLUSTER SLOTS", "CONFIG GET", "MEMORY USAGE", "RANDOMKEY", "ROLE", "SCAN")
 """Commands that are not asked about. A cluster or a sentinel's primary cannot be reached without them, CONFIG has an answer
-of its own (``durability.py``), and SCAN is for ``sash keys`` alone, which says so."""
+of its own (``durability.py``), and SCAN is for ``sash keys`` alone, which says so. Without MEMORY USAGE and RANDOMKEY
+there are no metrics of keys by kind."""
 
 _ASKED = (*NEEDED, *SOMETIMES)
 _SHOWN = 8
@@ -70,7 +71,7 @@ def denied_commands(reply: Any, *, sometimes: Collection[str] = ()) -> tuple[str
 
 def name_of(words: Sequence[str]) -> str:
     """A command's name, with that of the subcommand where it has one."""
-    return " ".join(words[:2]) if words[0] in {"SCRIPT", "CONFIG", "CLUSTER"} else words[0]
+    return " ".join(words[:2]) if words[0] in {"SCRIPT", "CONFIG", "CLUSTER", "MEMORY"} else words[0]
 
 
 def is_denial(error: Exception) -> bool:

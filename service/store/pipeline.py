@@ -24,7 +24,7 @@ from service.store.redis_parts import NOT_ENOUGH_DATA, Socket
 
 Commands = Sequence[tuple[Any, ...]]
 
-KEYLESS = frozenset({"PING", "SCRIPT", "INFO", "CONFIG", "TIME", "ROLE", "COMMAND", "ASKING"})
+KEYLESS = frozenset({"PING", "SCRIPT", "INFO", "CONFIG", "TIME", "ROLE", "COMMAND", "ASKING", "RANDOMKEY"})
 _TOUCH = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'PX', 1)"  # an erasure is never refused
 
 

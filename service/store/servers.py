@@ -25,6 +25,7 @@ State = Literal["idle", "busy", "down"]
 _BACKOFF_SECONDS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 _CONNECT_SECONDS = 2.0  # a host that does not even answer the handshake; the next attempt may find another
 _LONG_QUEUE = 64  # batches: a write beyond this gains little, and another connection may be idle
+_PROBE_SECONDS = 0.5  # between two probes, which cost a server some microseconds
 _JUDGED_SECONDS = 1.0  # how long a judgement stands; an inspection costs the server a tenth of a millisecond
 
 
@@ -178,6 +179,9 @@ class Server:
         self._found: Found | None = None
         self._inspected = time.monotonic()
         self._inspecting: asyncio.Task[None] | None = None
+        self._probe: Batch | None = None
+        self._probed = time.monotonic()
+        self._took_seconds = 0.0
         self.connections = [Connection(connect, self._judge, setup) for _ in range(setup.connections)]
         self._for_reads = self._for_writes = self.connections
 
@@ -196,6 +200,27 @@ class Server:
     def found(self) -> Found | None:
         """What the server was last judged to be; None when it is not connected to."""
         return self._found if any(each.pipeline is not None for each in self.connections) else None
+
+    @property
+    def quiet_seconds(self) -> float:
+        """How long the latest probe has been unanswered, or took."""
+        if self._probe is not None and not self._probe.future.done():
+            return max(self._took_seconds, time.monotonic() - self._probed)
+        return self._took_seconds
+
+    def probe_when_due(self, now: float, timeout_seconds: float) -> None:
+        """Ask the server for the time twice a second, so that one that hangs is noticed before anybody waits for it."""
+        if now < self._probed + _PROBE_SECONDS or self.found is None:
+            return
+        if self._probe is None or self._probe.future.done():
+            self._probed = now
+            self._probe = self.submit([("TIME",)], now + timeout_seconds)
+            self._probe.future.add_done_callback(self._take_probe)
+
+    def _take_probe(self, answer: "asyncio.Future[list[Any]]") -> None:
+        self._took_seconds = time.monotonic() - self._probed
+        if not answer.cancelled():
+            answer.exception()  # looked at; what it means is told by the connections
 
     def _judge(self, replies: Sequence[Any]) -> Found:
         """What the server is, by its answers to INSPECT."""

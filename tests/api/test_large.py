@@ -9,6 +9,8 @@ from service.api.large import Making, Sending
 from service.api.paths import Paths
 from service.api.ring import Ring
 from service.operations.metrics import Metrics
+from service.operations.pseudonyms import Pseudonyms
+from service.operations.requests import Requests
 from service.store.client import Client
 from service.store.limits import RateLimits
 
@@ -16,7 +18,18 @@ from service.store.limits import RateLimits
 def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_000) -> Any:
     """What asks for a page of messages; its answer is taken by ``take``."""
     limits = RateLimits(Client("redis://localhost:1"), None)
-    ring = Ring(app, once=app, keys=Callers(()), paths=Paths(()), limits=limits, timeout_seconds=5, metrics=Metrics())
+    metrics = Metrics()
+    requests = Requests(metrics, Pseudonyms(), None)
+    ring = Ring(
+        app,
+        once=app,
+        keys=Callers(()),
+        paths=Paths(()),
+        limits=limits,
+        timeout_seconds=5,
+        metrics=metrics,
+        requests=requests,
+    )
     ring.making, ring.sending = Making(making_bytes), Sending(held_bytes)
 
     async def ask(take: Any) -> None:

@@ -273,7 +273,7 @@ async def test_statistics_have_their_example(client: httpx.AsyncClient) -> None:
 
     await client.get("/window")
     given, example = shape((await client.get("/stats")).json()), shape(examples.example_of("getStats", 200).answer)
-    for part in ("hour", "day", "start"):
+    for part in ("quarter", "hour", "day", "start"):
         for statistics in (given, example):
             statistics[part].pop("models")  # there need not be one
             statistics[part].pop("timeline")

@@ -16,6 +16,8 @@ from service.api.paths import Paths
 from service.api.ring import Ring
 from service.operations.logging import in_json
 from service.operations.metrics import Metrics
+from service.operations.pseudonyms import Pseudonyms
+from service.operations.requests import Requests
 from service.settings import ApiKey
 from service.store.client import Client
 from service.store.limits import RateLimits
@@ -26,6 +28,7 @@ LIMIT_SECONDS = 0.2
 def ring(app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMIT_SECONDS, **options: Any) -> Ring:
     """A ring around an application, without a store behind it."""
     limits = RateLimits(Client("redis://localhost:1"), None)
+    metrics = options.pop("metrics", Metrics())
     return Ring(
         app,
         once=app,
@@ -33,7 +36,8 @@ def ring(app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMI
         paths=Paths(()),
         limits=limits,
         timeout_seconds=timeout_seconds,
-        metrics=options.pop("metrics", Metrics()),
+        metrics=metrics,
+        requests=Requests(metrics, Pseudonyms(), options.pop("log", None)),
         **options,
     )
 

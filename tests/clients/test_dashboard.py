@@ -1,6 +1,8 @@
 """The dashboard in a real Chromium: it loads, follows, can be used by keyboard and read by everybody."""
 
+import json
 import signal
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,8 +13,10 @@ import pytest
 from clients.browser import CHROMIUM, DRIVER, Browser, chromium
 from clients.conference import SYSTEM, turns
 from conftest import Served
+from store.servers import Server, binaries
 
 from service.operations.dashboard import dashboard
+from service.store.embedded import _bundled_binary
 
 browsed = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None,
@@ -94,10 +98,13 @@ def test_the_figures_are_there(browser: Browser, keyed: Served):
     """A verdict first, then rates, fullness, losses, savings, predictions, each model."""
     browser.open(f"{keyed.url}/dashboard")
     browser.wait("document.querySelector('#cards table')")
-    assert "windows in the last hour" in browser.text("#verdict")
+    assert "windows in the last 15 minutes" in browser.text("#verdict")
     for title in ("Windows a minute", "How full windows are", "What was left out", "What was saved", "By model"):
         assert title in browser.text("#cards")
-    assert "gpt-4o-mini" in browser.text("#cards table")
+    assert "gpt-4o-mini" in browser.text("section[aria-label='By model']")
+    assert "Window tokens" in browser.text("section[aria-label='By tenant']")
+    assert "keys" in browser.text("section[aria-label='The store']")
+    browser.wait("document.querySelector('#clock').innerText.includes('version')")
     assert "100" in browser.text("section[aria-label='Predicted against billed']")
 
 
@@ -130,7 +137,7 @@ def test_ranges_and_models_by_keyboard(browser: Browser, keyed: Served):
     browser.open(f"{keyed.url}/dashboard")
     browser.wait("document.querySelector('#cards table')")
     browser.run("document.querySelector('#ranges input:checked').focus()")
-    browser.press(ARROW_RIGHT)
+    browser.press(ARROW_RIGHT, ARROW_RIGHT)
     browser.wait("document.querySelector('#cards').innerText.includes('by the hour')")
     browser.press(ARROW_RIGHT)
     browser.wait("document.querySelector('#cards').innerText.includes('since ')")
@@ -372,6 +379,89 @@ def test_silence_is_said_first(one_browser: Browser, tmp_path: Path):
     one_browser.wait("document.querySelector('.problem')?.innerText.includes('Sash does not answer')")
     one_browser.open("about:blank")
     one_browser.log()
+
+
+@browsed
+def test_a_store_that_is_down_is_said_first(one_browser: Browser, tmp_path: Path):
+    """Within two seconds, with where to look, over the answering worker's own figures, in a page that never saw others."""
+    store = Server(binaries()["valkey-9"] or _bundled_binary(), tmp_path / "store").start()
+    served = Served(tmp_path / "data", SASH_REDIS_URL=store.url)
+    try:
+        served.start()
+        feed(served.url, "visitor-1", 1)
+        one_browser.open(f"{served.url}/dashboard")
+        one_browser.wait("document.querySelector('#verdict h1').innerText === 'All is well.'")
+        store.kill()
+        killed = time.monotonic()
+        one_browser.wait("document.querySelector('#verdict.bad h1')?.innerText === 'The store is down.'")
+        assert time.monotonic() - killed < 2
+        assert "SASH_REDIS_URL" in one_browser.text("#verdict")
+        httpx.get(f"{served.url}/conversations/visitor-1", timeout=10)
+        one_browser.open("about:blank")
+        one_browser.open(f"{served.url}/dashboard")
+        one_browser.wait("document.querySelector('#cards')?.innerText.includes('of this worker alone')")
+        refused = one_browser.text("section[aria-label^='Refused lately']")
+        assert "The store does not answer" in refused
+        assert "visitor-1" in refused
+        store.start()
+        one_browser.wait("document.querySelector('#verdict h1').innerText !== 'The store is down.'")
+    finally:
+        one_browser.open("about:blank")
+        one_browser.log()
+        served.stop()
+        store.kill()
+
+
+@browsed
+def test_a_refusal_leads_to_its_conversation(browser: Browser, keyed: Served):
+    """With its cause, and the request id that the log has."""
+    headers = {"Authorization": "Bearer k1", "X-Request-ID": "r-dashboard"}
+    path = "/conversations/visitor-1/window?model=gpt-4o-mini&max_tokens=2"
+    assert httpx.get(keyed.url + path, headers=headers).status_code == 422
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("document.querySelector('#cards')?.innerText.includes('r-dashboard')")
+    rows = "[...document.querySelectorAll(\"section[aria-label^='Refused lately'] tr\")]"
+    row = f"{rows}.find(e => e.innerText.includes('r-dashboard'))"
+    assert "does not fit" in browser.run(f"return {row}.innerText")
+    assert browser.run(f"return {row}.querySelector('a[href*=conversation]').hash") == "#conversation?id=visitor-1"
+
+
+@browsed
+def test_the_request_itself_can_be_copied(browser: Browser, keyed: Served):
+    """As JSON, the messages that the window holds."""
+    open_conversation(browser, keyed)
+    browser.run("document.querySelector('#request summary').focus(); document.activeElement.click()")
+    text = browser.run("return document.querySelector('#request pre').textContent")
+    url = f"{keyed.url}/conversations/visitor-1/window?model=gpt-4o-mini"
+    window = httpx.get(url, headers={"Authorization": "Bearer k1"}).json()
+    assert json.loads(text)["messages"][-1] == window["request"]["messages"][-1]
+    browser.run("document.querySelector('#copy').click()")
+    browser.wait("document.querySelector('#request [role=status]').innerText !== ''")
+
+
+@browsed
+def test_small_shares_are_not_rounded_up(browser: Browser, keyed: Served):
+    """8 of 126,976 tokens are under a tenth of a percent, in the window and in the deployment's median."""
+    headers = {"Authorization": "Bearer k1"}
+    body = {"messages": [{"message": {"role": "user", "content": "Hello"}}]}
+    assert httpx.post(f"{keyed.url}/conversations/tiny/messages", json=body, headers=headers).status_code == 201
+    open_conversation(browser, keyed)
+    browser.open(f"{keyed.url}/dashboard#conversation?id=tiny&model=gpt-4o-mini")
+    browser.wait("document.querySelector('#seen').innerText.includes('under 0.1')")
+
+
+@browsed
+def test_a_phone_shows_the_glance_first_and_every_column(browser: Browser, keyed: Served):
+    """The figures come before the drawing, and a table's cells say their column's name."""
+    browser.size(390, 900)
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("document.querySelector('#cards table')")
+    top = "document.querySelector(\"section[aria-label='{}']\").getBoundingClientRect().top"
+    glance, drawing = top.format("At a glance"), top.format("Windows a minute, all models")
+    assert browser.run(f"return {glance} < {drawing}")
+    cells = "[...document.querySelectorAll(\"section[aria-label='By model'] td\")]"
+    assert browser.run(f"return {cells}.every(e => e.dataset.name && e.getBoundingClientRect().right <= innerWidth)")
+    browser.size(1280, 1000)
 
 
 @browsed

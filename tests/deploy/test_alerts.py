@@ -42,7 +42,7 @@ def names(expression: str) -> set[str]:
     """Our metrics in an expression; a histogram's series under its name."""
     return {
         re.sub(r"_(?:bucket|count|sum)$", "", name) if not name.endswith("_total") else name
-        for name in re.findall(r"\bsash_\w+", expression)
+        for name in re.findall(r"\b(?:sash|process)_\w+", expression)
     }
 
 

@@ -29,7 +29,7 @@ def test_it_follows_the_specification() -> None:
     text = re.sub(r"@sha256:[0-9a-f]{64}", "", yaml.safe_dump(plain))  # this parser takes a tag or a digest, not both
     read = compose_spec.PyCompose.from_yaml(text)
     read.validate()
-    assert set(read.to_spec().services) == {"sash", "valkey", "prometheus", "grafana"}
+    assert set(read.to_spec().services) == {"sash", "valkey", "prometheus", "alertmanager", "grafana"}
 
 
 def test_what_it_names_is_there() -> None:
@@ -48,7 +48,7 @@ def test_what_it_names_is_there() -> None:
 def test_images_are_pinned() -> None:
     """Every image but our own has a version and a digest, and no registry's name."""
     others = [service["image"] for service in COMPOSE["services"].values() if "build" not in service]
-    assert len(others) == 3
+    assert len(others) == 4
     for image in others:
         assert re.fullmatch(r"[a-z]+/[a-z]+:v?\d+\.\d+\.\d+[a-z-]*@sha256:[0-9a-f]{64}", image)
 

@@ -285,6 +285,16 @@ def test_lines_of_requests_for_people(capsys: pytest.CaptureFixture[str]):
     assert "milliseconds" in capsys.readouterr().out
 
 
-def test_a_level_above_info_holds_the_lines_of_requests_back():
-    """Nothing writes them then."""
-    assert configure_logging("json", "warning") is None
+@pytest.mark.parametrize(("level", "statuses"), [("info", [200, 422, 503]), ("warning", [503]), ("critical", [])])
+def test_the_level_of_a_requests_line_is_its_statuses(
+    level: str, statuses: list[int], capfdbinary: pytest.CaptureFixture[bytes]
+):
+    """What failed on our side is an error; what a client did wrong is not."""
+    write = configure_logging("json", level)
+    for status in (200, 422, 503):
+        if write is not None:
+            write({**REQUEST, "status": status})
+    lines = [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [line["status"] for line in lines] == statuses
+    assert {line["status"]: line["level"] for line in lines}.get(503, "error") == "error"
+    assert {line["status"]: line["level"] for line in lines}.get(422, "info") == "info"

@@ -72,7 +72,7 @@ def test_a_request_is_followed_from_its_caller_into_the_stores_scripts(tmp_path:
     assert answer.status_code == 201, answer.text
     ours = [span for span in collector.spans() if span.trace_id.hex() == CLIENT.trace_id]
     (request,) = [span for span in ours if span.parent_span_id.hex() == CLIENT.span_id]
-    assert (request.name, request.kind) == ("appendMessages", 2)  # a server's
+    assert (request.name, request.kind) == ("POST /conversations/{conversation_id}/messages", 2)  # a server's
     assert answer.headers["traceparent"] == f"00-{CLIENT.trace_id}-{request.span_id.hex()}-01"
     within = {span.name: span for span in ours if span.parent_span_id == request.span_id}
     assert len(within) == len(ours) - 1

@@ -9,6 +9,8 @@ import redis
 from operations.window_facts import facts
 
 from service.operations.metrics import Metrics
+from service.operations.pseudonyms import Pseudonyms
+from service.operations.requests import Requests
 from service.operations.statistics import Statistics
 from service.operations.summary import Prices
 from service.problems import StoreUnavailable
@@ -52,8 +54,16 @@ def worker(client: Client, clock: Clock, fresh: Callable[[], str], server: redis
     tag = f"stats-{fresh()}"
 
     def made(through: Any = client) -> tuple[Metrics, Statistics]:
-        metrics = Metrics(["gpt-4o"])
-        return metrics, Statistics(through, metrics, prices=lambda _: Prices(2.5, 1.25), now_ms=clock, tag=tag)
+        metrics = Metrics()
+        metrics.windows.know(["gpt-4o"])
+        return metrics, Statistics(
+            through,
+            metrics,
+            Requests(metrics, Pseudonyms(), None),
+            prices=lambda _: Prices(2.5, 1.25),
+            now_ms=clock,
+            tag=tag,
+        )
 
     yield made
     for key in server.scan_iter(f"sash:{{{tag}}}*"):
@@ -64,9 +74,9 @@ def worker(client: Client, clock: Clock, fresh: Callable[[], str], server: redis
 async def test_all_workers_together(worker: Made):
     """One worker's answer holds what the others added."""
     (a, statistics_a), (b, statistics_b) = worker(), worker()
-    a.window(facts(), 0.001)
-    b.window(facts(), 0.001)
-    b.window(facts("unheard of"), 0.001)
+    a.windows.count(facts(), 0.001)
+    b.windows.count(facts(), 0.001)
+    b.windows.count(facts("unheard of"), 0.001)
     await statistics_a.flush()
     stats = await statistics_b.read()
     assert stats.hour.all.windows == 3
@@ -76,10 +86,10 @@ async def test_all_workers_together(worker: Made):
 async def test_nothing_is_added_twice(worker: Made):
     """A flush adds what came since the last one, and nothing when nothing came."""
     metrics, statistics = worker()
-    metrics.window(facts(), 0.001)
+    metrics.windows.count(facts(), 0.001)
     await statistics.flush()
     await statistics.flush()
-    metrics.window(facts(), 0.001)
+    metrics.windows.count(facts(), 0.001)
     await statistics.flush()
     assert (await statistics.read()).start.all.windows == 2
 
@@ -105,13 +115,13 @@ class Deaf:
 async def test_a_lost_answer_adds_nothing_twice(worker: Made, client: Client):
     """It was added, nobody said so, it is added again: the number of the addition tells."""
     metrics, statistics = worker(Deaf(client))
-    metrics.window(facts(), 0.001)
+    metrics.windows.count(facts(), 0.001)
     await statistics.flush_or_later()
-    metrics.window(facts(), 0.001)
+    metrics.windows.count(facts(), 0.001)
     stats = await statistics.read()
     assert stats.hour.all.windows == 2
     assert stats.start.all.kept_messages == 14
-    assert metrics.figures.flush_failures == 1
+    assert metrics.registry.flat("sash_statistics") == {"sash_statistics_failures_total": 1}
 
 
 async def test_the_hour_the_day_and_the_start(worker: Made, clock: Clock):
@@ -119,7 +129,7 @@ async def test_the_hour_the_day_and_the_start(worker: Made, clock: Clock):
     metrics, statistics = worker()
     for now in (NOON, NOON + 25 * HOUR, NOON + 48 * HOUR, NOON + 48 * HOUR + 30 * MINUTE):
         clock.now = now
-        metrics.window(facts(), 0.001)
+        metrics.windows.count(facts(), 0.001)
         await statistics.flush()
     stats = await statistics.read()
     assert [each.all.windows for each in (stats.hour, stats.day, stats.start)] == [2, 3, 4]
@@ -133,7 +143,7 @@ async def test_an_answer_is_given_again_for_a_second(worker: Made):
     """Many who watch cost the store no more than one."""
     metrics, statistics = worker()
     before = await statistics.read()
-    metrics.window(facts(), 0.001)
+    metrics.windows.count(facts(), 0.001)
     assert await statistics.read() is before
 
 
@@ -150,10 +160,10 @@ async def test_a_deployment_that_did_nothing(worker: Made):
 async def test_what_was_saved_in_money(worker: Made):
     """Documents at the input price; what a prompt cache can serve at what it is cheaper by."""
     metrics, statistics = worker()
-    metrics.window(facts(documents_saved_tokens=2_000_000), 0.001)
+    metrics.windows.count(facts(documents_saved_tokens=2_000_000), 0.001)
     await statistics.flush()
-    metrics.figures.models["gpt-4o"].stable.reused_tokens = 4_000_000
-    metrics.figures.models["gpt-4o"].stable.tokens = 5_000_000
+    metrics.windows.reused_tokens("gpt-4o", "stable").inc(4_000_000)
+    metrics.windows.followup_tokens("gpt-4o", "stable").inc(5_000_000)
     (model,) = (await statistics.read()).start.models
     assert (model.saved.documents_usd, model.saved.prompt_cache_usd) == (5.0, 5.0)
     assert model.stable.share == 0.8
@@ -162,8 +172,8 @@ async def test_what_was_saved_in_money(worker: Made):
 async def test_prediction_error(worker: Made):
     """The mean keeps its sign; the share is of the distance."""
     metrics, statistics = worker()
-    metrics.record_usage("gpt-4o", predicted=90, billed=100)
-    metrics.record_usage("gpt-4o", predicted=104, billed=100)
+    metrics.windows.record_usage("gpt-4o", predicted=90, billed=100)
+    metrics.windows.record_usage("gpt-4o", predicted=104, billed=100)
     prediction = (await statistics.read()).start.all.prediction
     assert (prediction.reports, prediction.under, prediction.over) == (2, 1, 1)
     assert (prediction.mean_error_tokens, prediction.mean_error_share) == (-3.0, 0.07)

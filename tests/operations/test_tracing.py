@@ -61,7 +61,7 @@ def test_opentelemetrys_own_variables_decide(environ: dict[str, str], wanted: bo
 
 
 def test_spans():
-    """A request is a server's span in the caller's trace, and what it did hangs on it."""
+    """A request is a server's span in the caller's trace; what it did hangs on it; the store's calls are a client's."""
     sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="the extra otel is not installed")
     export = pytest.importorskip("opentelemetry.sdk.trace.export")
     memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
@@ -70,20 +70,28 @@ def test_spans():
     tracing = OpenTelemetry(provider)
 
     span = tracing.begin(PARENT)
-    assert span is not None
-    tracing.did("store read_window", 0.25)
-    span.end("getWindow", 503)
+    tracing.did("build window", 0.5)
+    tracing.asked_store("read_window", 0.25, failed=True)
+    span.end("GET", "/conversations/{conversation}/window", 503)
     alone = tracing.begin(None)
-    assert alone is not None
-    alone.end(None, 200)
+    alone.end("GET", "", 404)
     tracing.close()
 
-    store, request, other = memory.get_finished_spans()
-    assert (request.name, request.kind.name, request.status.status_code.name) == ("getWindow", "SERVER", "ERROR")
+    window, store, request, other = memory.get_finished_spans()
+    assert (request.kind.name, request.status.status_code.name) == ("SERVER", "ERROR")
+    assert request.name == "GET /conversations/{conversation}/window"
+    assert request.attributes == {
+        "http.request.method": "GET",
+        "http.route": "/conversations/{conversation}/window",
+        "http.response.status_code": 503,
+    }
     assert f"{request.context.trace_id:032x}" == TRACE == span.context.trace_id
     assert f"{request.parent.span_id:016x}" == SPAN
-    assert store.name == "store read_window"
+    assert (window.name, window.kind.name) == ("build window", "INTERNAL")
+    assert (store.name, store.kind.name, store.status.status_code.name) == ("store read_window", "CLIENT", "ERROR")
+    assert store.attributes == {"db.system.name": "redis", "db.operation.name": "read_window"}
     assert store.parent.span_id == request.context.span_id
     assert (store.end_time - store.start_time) / 1e9 == pytest.approx(0.25)
     assert other.parent is None
-    assert other.name == "none"
+    assert other.name == "GET"
+    assert "http.route" not in other.attributes

@@ -7,12 +7,15 @@ from service.operations.summary import Prices, summarise
 
 def test_probes_scrapes_and_the_dashboard_are_no_requests_of_clients():
     """They come all day, and answer quickly: beside them nobody would see that clients fail, or are gone."""
-    watched = {f"operations|{name}|statuses|2xx": 1000 for name in ("live", "getMetrics", "getStats", "getDashboard")}
+    watched = {
+        f"sash_requests_total|{name}|200": 1000
+        for name in ("live", "getMetrics", "getStats", "getStatus", "getDashboard")
+    }
     flat = {
         **watched,
-        "operations|ready|statuses|5xx": 100,
-        "operations|appendMessages|statuses|2xx": 2,
-        "operations|getWindow|statuses|5xx": 1,
+        "sash_requests_total|ready|503": 100,
+        "sash_requests_total|appendMessages|201": 2,
+        "sash_requests_total|getWindow|507": 1,
     }
     told = summarise(flat, {0: flat}, since_ms=0, at_ms=60_000, prices=lambda _: Prices())
     assert (told.requests.requests, told.requests.server_errors) == (3, 1)
@@ -22,4 +25,4 @@ def test_probes_scrapes_and_the_dashboard_are_no_requests_of_clients():
 def test_alerts_leave_out_the_same_probes():
     """A share of failures over all requests would fall with every scrape."""
     rules = (ROOT / "deploy" / "prometheus" / "rules.yml").read_text()
-    assert rules.count('operation!~"live|ready|getMetrics|getStats|getDashboard"') == 6
+    assert rules.count('operation!~"live|ready|getMetrics|getStats|getStatus|getDashboard"') == 6

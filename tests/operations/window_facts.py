@@ -1,6 +1,6 @@
 """A window that was served, for tests of what counts it."""
 
-from service.operations.metrics import WindowFacts
+from service.operations.window_metrics import WindowFacts
 
 
 def facts(model: str = "gpt-4o", **changes: object) -> WindowFacts:

@@ -3,7 +3,7 @@
 A test that leaves a key behind hides a defect: an erasure that forgot something, or a key that will never expire. So
 after each test every conversation is erased the way a client erases it, and then no key of Sash may remain. Keys that
 are no conversation's (statistics, idempotency keys) may outlive it, but only with an expiry; the layout's number and the
-keys of encryption at rest stay.
+keys of encryption at rest and of log lines' hashes stay.
 """
 
 import re
@@ -13,7 +13,7 @@ import redis
 from service.store.layout import PREFIX, keys_of
 from service.store.versions import LAYOUT_KEY
 
-_FOR_GOOD = re.compile(r"sash:\{[^/{}]+/keys/data\}:wrapped|sash:\{keys\}:(?:tenants|masters)")
+_FOR_GOOD = re.compile(r"sash:\{[^/{}]+/keys/data\}:wrapped|sash:\{keys\}:(?:tenants|masters)|sash:\{logs\}:key")
 _CONVERSATION = re.compile(r"sash:\{([^/{}]+)/([^/{}]+)\}:conversation")
 
 

@@ -40,16 +40,17 @@ def config(**settings: str) -> list[bytes]:
 
 
 def judge(
-    level: Level, settings: object, server_info: bytes = b"redis_version:8.2.3\r\n", memory: bytes = b""
+    level: Level, settings: object, server_info: object = b"redis_version:8.2.3\r\n", memory: bytes = b""
 ) -> tuple[str, str]:
-    found = Durability(level, wait_seconds=1).judge([settings, server_info, b"aof_enabled:1\r\n", memory, []])
+    info = server_info + b"aof_enabled:1\r\n" + memory if isinstance(server_info, bytes) else server_info
+    found = Durability(level, wait_seconds=1).judge([settings, info, []])
     return found.how, found.refusal.partition(":")[0]
 
 
 def test_a_server_that_syncs_before_it_answers_needs_nothing() -> None:
     """appendfsync always is durable by itself."""
     durability = Durability("durable", wait_seconds=1)
-    found = durability.judge([config(appendonly="yes", appendfsync="always"), b"", b"", b"", []])
+    found = durability.judge([config(appendonly="yes", appendfsync="always"), b"", []])
     assert (found.how, found.barrier, found.refusal) == ("appendfsync always", None, "")
 
 

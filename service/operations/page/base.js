@@ -33,14 +33,22 @@ const say = {
     return say.whole(n);
   },
   rate: (n) => (n === 0 ? "0" : n < 10 ? n.toFixed(1) : say.whole(n)),
-  share: (n) => (n === null || n === undefined ? NONE : n > 0 && n < 0.01 ? `${(n * 100).toFixed(2)}\u202f%` : `${Math.round(n * 100)}\u202f%`),
+  share: (n) => (n === null || n === undefined ? NONE : n > 0 && n < 0.001 ? "under 0.1\u202f%" : n > 0 && n < 0.01 ? `${(n * 100).toFixed(1)}\u202f%` : `${Math.round(n * 100)}\u202f%`),
+  bytes(n) {
+    for (const [size, unit] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) if (n >= size) return `${(n / size).toPrecision(3)} ${unit}`;
+    return `${n} bytes`;
+  },
+  age(seconds) {
+    for (const [size, unit] of [[86400, "day"], [3600, "hour"], [60, "minute"]]) if (seconds >= 2 * size) return say.count(Math.floor(seconds / size), unit);
+    return say.count(Math.round(seconds), "second");
+  },
   milliseconds: (n) => (n === null || n === undefined ? NONE : n < 10 ? n.toFixed(1) : say.whole(n)),
   dollars(n) {
     if (n === null || n === undefined) return "price unknown";
     if (n === 0) return "$0";
     return n < 0.01 ? "under 1¢" : `$${n < 100 ? n.toFixed(2) : say.whole(n)}`;
   },
-  clock: (at) => new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }),
+  clock: (at, seconds) => new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(seconds ? { second: "2-digit" } : {}) }),
   count: (n, one, many = `${one}s`) => `${say.whole(n)} ${n === 1 ? one : many}`,
 };
 

@@ -1,12 +1,12 @@
 /** Columns over time: windows, with failed requests in front, and the time that windows took as a line above. */
-function timeline(points, perMinute, unit) {
+function timeline(points, perMinute, unit, what = "window") {
   const width = roomFor(760), height = 190, left = 40, bottom = 22, top = 8, room = width - left;
   const most = nice(Math.max(...points.map((point) => point.windows / perMinute), 1));
   const step = room / points.length;
   const y = (value) => top + (height - top - bottom) * (1 - value / most);
   const total = points.reduce((sum, point) => sum + point.windows, 0);
   const failed = points.reduce((sum, point) => sum + point.server_errors, 0);
-  const label = `${unit}, ${say.clock(points[0].at)} to now: ${say.whole(total)} windows in all, at most ${say.rate(Math.max(...points.map((p) => p.windows / perMinute)))} a minute, ${say.count(failed, "failed request")}.`;
+  const label = `${unit}, ${say.clock(points[0].at)} to now: ${say.count(total, what)} in all, at most ${say.rate(Math.max(...points.map((p) => p.windows / perMinute)))} a minute, ${say.count(failed, "failed request")}.`;
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label });
   for (const value of [0, most / 2, most]) {
     svg.append(s("line", { class: "axis", x1: left, x2: width, y1: y(value), y2: y(value) }));
@@ -14,7 +14,7 @@ function timeline(points, perMinute, unit) {
   }
   points.forEach((point, index) => {
     const value = point.windows / perMinute, x = left + index * step;
-    const title = `${say.clock(point.at)}: ${say.count(point.windows, "window")}, 95 % within ${say.milliseconds(point.window_p95_milliseconds)} ms, ${say.count(point.server_errors, "failed request")}`;
+    const title = `${say.clock(point.at)}: ${say.count(point.windows, what)}, ${point.window_p95_milliseconds === null ? "" : `95 % within ${say.milliseconds(point.window_p95_milliseconds)} ms, `}${say.count(point.server_errors, "failed request")}`;
     const column = s("g", {}, s("title", {}, title));
     column.append(s("rect", { x, y: top, width: step, height: height - top - bottom, fill: "transparent" }));
     const now = index === points.length - 1 ? " now" : "";
@@ -82,7 +82,7 @@ function fullness(histogram) {
 }
 
 /** One bar of parts, and what each is. Parts: [class, name, number]. */
-function stacked(parts, name, unit = "") {
+function stacked(parts, name, unit = "", short = say.short) {
   const total = parts.reduce((sum, [, , n]) => sum + n, 0);
   const label = `${name}: ${parts.map(([, what, n]) => `${what} ${say.whole(n)}${unit}`).join(", ")}.`;
   const bar = h("div", { class: "stack", role: "img", "aria-label": label });
@@ -92,7 +92,7 @@ function stacked(parts, name, unit = "") {
     part.style.width = `${(100 * n) / total}%`;
     bar.append(part);
   }
-  const key = h("ul", { class: "key" }, parts.map(([colour, what, n]) => h("li", { class: colour }, `${what} ${say.short(n)}`)));
+  const key = h("ul", { class: "key" }, parts.map(([colour, what, n]) => h("li", { class: colour }, `${what} ${short(n)}`)));
   return [bar, key];
 }
 

@@ -113,12 +113,23 @@ function drawConversation(window, arrived) {
       h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: what is filled is sent, the line is the cut"), strip(window),
         h("ul", { class: "key" }, ["system", "user", "assistant", "tool"].map((role) => h("li", { class: `r-${role}` }, role)), h("li", { class: "c-quiet" }, "left out"),
           window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, grounding.truncated || window.trimmed ? h("li", { class: "stripes" }, "cut") : null)),
-      h("section", { class: "card whole detail", id: "detail", "aria-label": "The message", "aria-live": "polite" })));
+      h("section", { class: "card whole detail", id: "detail", "aria-label": "The message", "aria-live": "polite" }),
+      requestCard(window)));
   byId("heard").textContent = `${say.whole(tokens.total)} of ${say.whole(window.budget)} tokens, ${say.whole(kept.messages)} of ${say.count(messages, "message")} kept. ${why}`;
   const lines = window.explain;
   const chosen = (found.held && lines.find((line) => line.seq === found.selected)) || lines.at(-1);
   if (chosen) select(chosen.seq, walking);
   else byId("detail").append(h("p", { class: "small" }, "No messages yet."));
+}
+
+/** What a client sends to the provider, as it is, and a button that copies it. */
+function requestCard(window) {
+  const text = JSON.stringify(window.request, null, 2), said = h("span", { class: "small", role: "status" });
+  const copy = () => navigator.clipboard.writeText(text).then(() => { said.textContent = "Copied."; }, () => { said.textContent = "The browser does not let it be copied here: select it below."; });
+  return h("section", { class: "card whole", "aria-label": "The request" },
+    h("details", { id: "request", open: byId("request")?.open }, h("summary", {}, `The request itself, ${say.bytes(new Blob([text]).size)} of JSON`),
+      h("p", { class: "buttons" }, said, h("button", { type: "button", id: "copy", click: copy }, "Copy")),
+      h("pre", { class: "command request", tabindex: "0", role: "region", "aria-label": "The request as JSON" }, text)));
 }
 
 function strip(window) {

@@ -1,5 +1,6 @@
-const RANGES = { hour: "Last hour", day: "Last day", start: "Since the start" };
-const shown = { range: "hour", model: "", stats: null, at: 0 };
+const RANGES = { quarter: "Last 15 minutes", hour: "Last hour", day: "Last day", start: "Since the start" };
+const IN_MINUTES = new Set(["quarter", "hour"]);
+const shown = { range: "quarter", model: "", stats: null, at: 0 };
 
 function deploymentView(main) {
   main.append(
@@ -12,7 +13,8 @@ function deploymentView(main) {
         h("select", { id: "model", change: (event) => { shown.model = event.target.value; drawDeployment(); } }, h("option", { value: "" }, "All models")))),
     h("div", { class: "grid", id: "cards" }));
   refreshDeployment();
-  return { every: 5000, refresh: refreshDeployment };
+  refreshStatus();
+  return { every: 5000, refresh: refreshDeployment, quick: refreshStatus };
 }
 
 async function refreshDeployment() {
@@ -21,7 +23,7 @@ async function refreshDeployment() {
     shown.at = Date.now();
   } catch (error) {
     shown.failure = error;
-    if (byId("verdict")) sayFailure();
+    if (byId("cards")) drawDeployment();
     return;
   }
   shown.failure = null;
@@ -31,8 +33,20 @@ async function refreshDeployment() {
 /** No answer is worse than whatever the last figures said, which stay below. */
 function sayFailure() {
   const { problem } = shown.failure;
-  const older = shown.stats ? `The figures below are from ${new Date(shown.at).toLocaleTimeString("en-GB")}.` : undefined;
-  verdict(problem.status === 401 ? "warn" : "bad", `${problem.title}.`, [problem.detail], older);
+  verdict(problem.status === 401 ? "warn" : "bad", `${problem.title}.`, [problem.detail], older());
+}
+
+const older = () => (shown.stats && (shown.failure || health.failure) ? `The figures below are from ${new Date(shown.at).toLocaleTimeString("en-GB")}.` : undefined);
+
+/** The first line: what is wrong now, else what the time that is shown says. */
+function sayFirst(range, found) {
+  const now = trouble();
+  if (now) return verdict(now.how, now.title, now.lines, health.failure ? older() : [sinceThen(), older()].filter(Boolean).join(" "));
+  if (shown.failure) return sayFailure();
+  const { all, requests } = range, served = `${say.count(all.windows, "window")} ${shown.range === "start" ? `since ${new Date(range.since).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" })}` : `in the ${RANGES[shown.range].toLowerCase()}`}`;
+  if (!all.windows && !found.length) return verdict("", "Nothing yet.", [], `No window was served in this time${requests.requests ? `; ${say.count(requests.requests, "request")} came` : ""}.`);
+  const title = !found.length ? "All is well." : found.length === 1 ? "One thing to look at." : `${["", "", "Two", "Three", "Four", "Five"][found.length] ?? found.length} things to look at.`;
+  return verdict(found[0]?.[0] ?? "", title, found.map(([, line]) => line), `${served}; the median took ${say.milliseconds(requests.window_milliseconds.p50 ?? all.milliseconds.p50)} ms.`);
 }
 
 function verdict(how, title, lines, note) {
@@ -54,12 +68,32 @@ function concerns(range) {
   if (slow > 100) found.push(["warn", `Windows are slow: one in twenty takes over ${say.milliseconds(slow)} ms.`]);
   if (refused) found.push(["warn", `${say.count(refused, "window")} could not be made: what must be in ${refused === 1 ? "it" : "them"} is over the budget.`]);
   const recent = range.timeline.slice(-6, -1);
-  if (shown.range === "hour" && all.windows > 60 && recent.every((point) => !point.windows) && !range.timeline.at(-1).windows) found.push(["warn", "No window was served in the last five minutes."]);
+  if (IN_MINUTES.has(shown.range) && all.windows > 60 && recent.every((point) => !point.windows) && !range.timeline.at(-1).windows) found.push(["warn", "No window was served in the last five minutes."]);
   return found.sort(([a], [b]) => a.localeCompare(b));
 }
 
+/** The statistics were never read: what is wrong, and what this worker knows by itself. */
+function drawWithoutStatistics() {
+  if (trouble() || shown.failure) sayFirst(null, []);
+  const denied = shown.failure?.problem.status === 401;
+  if (health.status && !denied && (shown.failure || trouble())) show([workerCard(health.status), storeCard(), refusalsCard(), conversationsCards()]);
+}
+
+/** Cards in the place of those before, unless they are the same: a reader keeps the focus and the place. */
+function show(cards) {
+  const place = byId("cards"), made = h("div", {}, cards.flat().filter(Boolean));
+  const before = place.childNodes;
+  if (made.childNodes.length === before.length && [...made.childNodes].every((node, index) => node.isEqualNode(before[index]))) return;
+  const named = (each) => each?.getAttribute("aria-label") ?? each?.href, focused = place.contains(document.activeElement) ? named(document.activeElement) : null;
+  place.replaceChildren(...made.childNodes);
+  if (focused) [...place.querySelectorAll("a, [tabindex]")].find((each) => named(each) === focused)?.focus({ preventScroll: true });
+}
+
 function drawDeployment() {
-  if (!shown.stats) return;
+  if (!shown.stats) {
+    drawWithoutStatistics();
+    return;
+  }
   const range = shown.stats[shown.range];
   const names = range.models.map((each) => each.model);
   const select = byId("model");
@@ -70,12 +104,10 @@ function drawDeployment() {
   if (shown.model && !names.includes(shown.model)) shown.model = "";
   const figures = range.models.find((each) => each.model === shown.model) ?? range.all;
   const found = concerns(range);
-  const served = `${say.count(range.all.windows, "window")} ${shown.range === "start" ? `since ${new Date(range.since).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" })}` : `in the ${RANGES[shown.range].toLowerCase()}`}`;
-  if (shown.failure) sayFailure();
-  else if (!range.all.windows && !found.length) verdict("", "Nothing yet.", [], `No window was served in this time${range.requests.requests ? `; ${say.count(range.requests.requests, "request")} came` : ""}.`);
-  else verdict(found[0]?.[0] ?? "", found.length ? (found.length === 1 ? "One thing to look at." : `${["", "", "Two", "Three", "Four", "Five"][found.length] ?? found.length} things to look at.`) : "All is well.", found.map(([, line]) => line), `${served}; the median took ${say.milliseconds(range.requests.window_milliseconds.p50 ?? range.all.milliseconds.p50)} ms.`);
-  const cards = !range.all.windows && !found.length ? [rateCard(range), numbersCard(range, figures), shown.stats.start.all.windows ? null : firstCard()] : [rateCard(range), numbersCard(range, figures), fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), modelsCard(range)];
-  byId("cards").replaceChildren(...cards.filter(Boolean));
+  sayFirst(range, found);
+  const few = !range.all.windows && !found.length;
+  const figured = few ? [shown.stats.start.all.windows ? null : firstCard()] : [fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), modelsCard(range)];
+  show([shown.failure && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
 }
 
 const card = (size, title, ...children) => h("section", { class: `card ${size}`, "aria-label": title }, h("h2", {}, title), ...children);
@@ -84,14 +116,14 @@ const pairs = (...rows) => h("dl", { class: "pairs" }, rows.filter(Boolean).map(
 
 function rateCard(range) {
   if (!range.timeline.length) return card("two-thirds", "Windows", h("p", { class: "lead" }, say.count(range.all.windows, "window")), h("p", { class: "small" }, `since ${new Date(range.since).toLocaleString("en-GB")}, ${say.rate((range.all.windows * 60) / range.seconds)} a minute on average. Choose the last hour or day to see when.`));
-  const perMinute = shown.range === "hour" ? 1 : 60;
+  const perMinute = IN_MINUTES.has(shown.range) ? 1 : 60;
   return card("two-thirds", `Windows a minute, all models${shown.range === "day" ? ", by the hour" : ""}`, timeline(range.timeline, perMinute, "Windows a minute"),
     h("h2", {}, "Reading a window (GET), milliseconds: 95 % take less"), latency(range.timeline));
 }
 
 function numbersCard(range, figures) {
   const recent = range.timeline.slice(-6);
-  const one = figures !== range.all, lately = shown.range === "hour" && !one;
+  const one = figures !== range.all, lately = IN_MINUTES.has(shown.range) && !one;
   const minutes = lately ? (Date.parse(shown.stats.at) - Date.parse(recent[0].at)) / 60000 : range.seconds / 60;
   const windows = lately ? recent.reduce((sum, point) => sum + point.windows, 0) : figures.windows;
   const cell = (name, value, unit, note) => h("div", {}, h("dt", {}, name), h("dd", {}, value, unit && value !== NONE ? h("small", {}, unit) : null), h("dd", { class: "note" }, note));
@@ -99,7 +131,7 @@ function numbersCard(range, figures) {
   const all = one ? "all models: " : ""; // a request is not counted by model
   const measured = (time) => (time.p50 === null ? "none in this time" : `95 % within; the median is ${say.milliseconds(time.p50)}`);
   const read = !one && requests.window_milliseconds.p50 !== null; // else windows came with appends alone, or of one model
-  return card("", "At a glance", h("dl", { class: "figures" },
+  return card("glance", "At a glance", h("dl", { class: "figures" },
     cell("Windows a minute", say.rate(windows / minutes), "", lately ? "last five minutes" : "on average"),
     read ? cell("Reading one", say.milliseconds(requests.window_milliseconds.p95), "ms", measured(requests.window_milliseconds))
       : cell("Building one", say.milliseconds(figures.milliseconds.p95), "ms", measured(figures.milliseconds)),
@@ -155,11 +187,9 @@ function modelsCard(range) {
   const row = (each) => {
     const total = each.kept_messages + each.dropped_messages;
     const saved = [each.saved.documents_usd, each.saved.prompt_cache_usd].filter((value) => value !== null);
-    return h("tr", {}, h("th", { scope: "row" }, each.model), ...[say.whole(each.windows), say.short(each.tokens.p95), say.share(each.fill.p95), total ? say.share(each.dropped_messages / total) : NONE,
+    return [each.model, say.whole(each.windows), say.short(each.tokens.p95), say.share(each.fill.p95), total ? say.share(each.dropped_messages / total) : NONE,
       each.does_not_fit ? h("span", { class: "warn" }, say.whole(each.does_not_fit)) : "0", say.share(each.stable.share), saved.length ? say.dollars(saved.reduce((a, b) => a + b, 0)) : NONE,
-      each.prediction.reports ? say.share(each.prediction.mean_error_share) : NONE].map((cell) => h("td", {}, cell)));
+      each.prediction.reports ? say.share(each.prediction.mean_error_share) : NONE];
   };
-  if (!range.models.length) return null;
-  return card("two-thirds", "By model", h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Figures by model" }, h("table", {},
-    h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, range.models.map(row)))));
+  return range.models.length ? table("two-thirds", "By model", heads, range.models.map(row)) : null;
 }

@@ -1,5 +1,5 @@
 const VIEWS = { deployment: deploymentView, conversation: conversationView };
-let view = null, timer = null;
+let view = null, timer = null, quick = null;
 
 /** Show the view that the address names. */
 function route() {
@@ -19,9 +19,11 @@ function route() {
   byId("key").textContent = KEYS[which].name;
   byId("key").hidden = keyOf(which) === null;
   clearInterval(timer);
+  clearInterval(quick);
   byId("main").replaceChildren();
   view = VIEWS[which](byId("main"), parameters);
   timer = setInterval(() => { if (!document.hidden) view.refresh(); }, view.every);
+  if (view.quick) quick = setInterval(() => { if (!document.hidden) view.quick(); }, STATUS_MS);
 }
 
 /** Says how old the figures are, and when they are too old. */
@@ -29,7 +31,8 @@ function tick() {
   const clock = byId("clock"), old = shown.at ? Math.round((Date.now() - shown.at) / 1000) : 0;
   const stale = Boolean(shown.failure) || old > 30;
   clock.hidden = !byId("cards");
-  clock.textContent = shown.at ? (stale ? `No answer for ${say.count(old, "second")}` : "Live, every five seconds") : "";
+  const { status } = health, told = status ? ` · version ${status.version}, up ${say.age(status.uptime_seconds)}` : "";
+  clock.textContent = shown.at ? (stale ? `No answer for ${say.count(old, "second")}` : `Live, every five seconds${told}`) : told.slice(3);
   clock.classList.toggle("stale", stale && Boolean(shown.at));
 }
 
@@ -41,7 +44,7 @@ byId("ask-form").addEventListener("submit", () => {
 byId("ask-cancel").addEventListener("click", () => byId("ask").close());
 byId("ask").addEventListener("close", () => { api.declined = !keyOf(api.view); });
 byId("key").addEventListener("click", () => { api.declined = false; sessionStorage.removeItem(KEYS[api.view].stored); askForKey(false); });
-document.addEventListener("visibilitychange", () => { if (!document.hidden) view.refresh(); });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) { view.refresh(); view.quick?.(); } });
 window.addEventListener("hashchange", route);
 setInterval(tick, 1000);
 route();

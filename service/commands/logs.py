@@ -1,0 +1,31 @@
+"""``sash logs-hash``: what stands for a conversation in log lines."""
+
+import re
+import sys
+
+import click
+
+from service.commands.store import with_store
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+@click.command("logs-hash")
+@click.argument("conversation", metavar="ID")
+@click.option("--tenant", default="default", show_default=True, help="Whose conversation it is.")
+def logs_hash(conversation: str, tenant: str) -> None:
+    """Print the hash that stands for a conversation in log lines.
+
+    \b
+    Its lines are found by it:
+      grep "$(sash logs-hash c-1)" sash.log
+    """
+    from service.operations.pseudonyms import Pseudonyms  # noqa: PLC0415 - help needs no store
+
+    for name in (conversation, tenant):
+        if not _NAME.fullmatch(name):
+            click.echo(f"sash: {name!r} is no id: letters, digits, . _ -, at most 128", err=True)
+            sys.exit(2)
+    pseudonyms = Pseudonyms()
+    with_store(lambda client, _: pseudonyms.read(client))
+    click.echo(pseudonyms.of(tenant, conversation))

@@ -1,0 +1,176 @@
+"""``sash top``: the dashboard's first view in a terminal."""
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_COLOURS = {"well": "green", "nearly-full": "yellow", "slow": "yellow"}
+_REFUSALS_SHOWN = 8
+_TENANTS_SHOWN = 6
+_PATIENCE_SECONDS = 1.5
+_NONE = "-"
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+@click.command()
+@click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="The service.")
+@click.option(
+    "--metrics-key-file", type=click.Path(dir_okay=False), help="A file with SASH_METRICS_KEY, if keys are on."
+)
+@click.option(
+    "--every", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds between two looks."
+)
+@click.option("--once", is_flag=True, help="Print it once and end: exit status 1 when something is wrong.")
+def top(url: str, metrics_key_file: str | None, every: float, once: bool) -> None:  # noqa: FBT001 - a flag
+    """Show what is wrong, rates, refusals, tenants and the store, live. Ctrl-C ends it."""
+    from rich.console import Console  # noqa: PLC0415 - the other commands start faster without it
+    from rich.live import Live  # noqa: PLC0415
+
+    from service.commands.server import read_key  # noqa: PLC0415
+    from service.commands.sources.conversation import SourceError  # noqa: PLC0415
+
+    try:
+        ask = _asker(url, read_key(metrics_key_file))
+    except SourceError as error:
+        raise click.UsageError(str(error)) from None
+    if once:
+        status, stats = ask()
+        Console().print(page(status, stats))
+        raise SystemExit(0 if status.get("condition", {}).get("name") == "well" else 1)
+    try:
+        with Live(page(*ask()), screen=True, auto_refresh=False) as live:
+            while True:
+                time.sleep(every)
+                live.update(page(*ask()), refresh=True)
+    except KeyboardInterrupt:
+        return
+
+
+def _asker(url: str, key: str | None) -> Any:
+    """What gives the bodies of /status and /stats; a problem, or what went wrong, in the place of one that failed."""
+    import httpx2  # noqa: PLC0415 - as above
+
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    client = httpx2.Client(base_url=url, headers=headers, timeout=_PATIENCE_SECONDS)
+
+    def ask(path: str) -> dict[str, Any]:
+        try:
+            body: dict[str, Any] = client.get(path).json()
+        except (httpx2.HTTPError, ValueError) as error:
+            return {"title": "Sash does not answer", "detail": f"{url}: {str(error) or type(error).__name__}"}
+        return body
+
+    return lambda: (ask("/status"), ask("/stats"))
+
+
+def page(status: dict[str, Any], stats: dict[str, Any]) -> "RenderableType":
+    """What the two bodies say: the first line is what is wrong, then what the last fifteen minutes were."""
+    from rich.console import Group  # noqa: PLC0415 - as above
+
+    if "condition" not in status:
+        return Group(_first("red", status["title"], status.get("detail", "")))
+    now = status["condition"]
+    parts: list[RenderableType] = [_first(_COLOURS.get(now["name"], "red"), now["title"], now["look"])]
+    parts += [_deployment(stats["quarter"])] if "quarter" in stats else [_worker(status["worker"])]
+    parts += [_store(status), *_tables(status, stats)]
+    return Group(*parts)
+
+
+def _first(colour: str, title: str, look: str) -> "RenderableType":
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    return Text.assemble((f"● {title}", f"bold {colour}"), f"\n  {look}\n" if look else "\n")
+
+
+def _deployment(quarter: dict[str, Any]) -> str:
+    requests, all_models = quarter["requests"], quarter["all"]
+    p95 = requests["window_milliseconds"]["p95"] or all_models["milliseconds"]["p95"]
+    return (
+        f"15 minutes   {_bars(point['requests'] for point in quarter['timeline'])}   {requests['requests']:,} requests, "
+        f"{requests['client_errors']:,} refused, {requests['server_errors']:,} failed\n"
+        f"windows      {all_models['windows']:,}, 95 % within {_figure(p95)} ms; appends within "
+        f"{_figure(requests['append_milliseconds']['p95'])} ms; {_figure(all_models['tokens']['p50'])} tokens the median\n"
+    )
+
+
+def _worker(worker: dict[str, Any]) -> str:
+    requests = [each["requests"] for each in worker["minutes"]]
+    failed = sum(each["server_errors"] for each in worker["minutes"])
+    return (
+        f"this worker  {_bars(requests)}   {sum(requests):,} requests, {failed:,} failed; "
+        "the deployment's figures cannot be read\n"
+    )
+
+
+def _store(status: dict[str, Any]) -> str:
+    store, memory = status["store"], status["store"]["memory"]
+    limit = f" of {_bytes(memory['max'])}" if memory["max"] else ""
+    disk = f", disk free {_bytes(store['disk']['free'])}" if store["disk"] else ""
+    lag = memory["replication_lag_bytes"]
+    behind = f", replicas {_bytes(lag)} behind" if lag is not None else ""
+    connections = store["connections"]
+    up = connections["idle"] + connections["busy"]
+    return (
+        f"store        {_bytes(memory['used'])}{limit}, {memory['keys']:,} keys, {memory['evicted_keys']:,} evicted"
+        f"{behind}{disk}; {up} connections, {connections['down']} down, {connections['waiting']} waiting\n"
+        f"sash         {status['version']}, process {status['process']}, up {status['uptime_seconds']:,} s\n"
+    )
+
+
+def _tables(status: dict[str, Any], stats: dict[str, Any]) -> Iterable["RenderableType"]:
+    quarter = stats.get("quarter")
+    problems = quarter["requests"]["problems"] if quarter else status["worker"]["problems"]
+    if problems:
+        yield _table("refused and failed", [(each["problem"], f"{each['requests']:,}") for each in problems])
+    if quarter and quarter["tenants"]:
+        rows = [
+            (each["tenant"], f"{each['requests']:,}", f"{each['client_errors']:,}", f"{each['server_errors']:,}")
+            for each in quarter["tenants"][:_TENANTS_SHOWN]
+        ]
+        yield _table("tenant", rows, "requests", "refused", "failed")
+    latest = status["worker"]["refusals"][:_REFUSALS_SHOWN]
+    if latest:
+        shown = [
+            (
+                time.strftime("%H:%M:%S", time.localtime(each["at_ms"] / 1000)),
+                str(each["status"]),
+                each["title"],
+                each["operation"] or _NONE,
+                each["conversation"] or _NONE,
+            )
+            for each in latest
+        ]
+        yield _table("refused lately", shown, "status", "cause", "operation", "conversation")
+
+
+def _table(title: str, rows: Iterable[tuple[str, ...]], *heads: str) -> "RenderableType":
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - as above
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title, *(heads or ("requests",)), box=SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _bars(numbers: Iterable[int]) -> str:
+    found = list(numbers)
+    most = max([1, *found])
+    return "".join(_BARS[-(-number * (len(_BARS) - 1) // most)] for number in found)
+
+
+def _figure(value: float | None) -> str:
+    return _NONE if value is None else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+def _bytes(number: int) -> str:
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if number >= size:
+            return f"{number / size:.2f} {unit}"
+    return f"{number / 1e3:.0f} kB"

@@ -1,0 +1,201 @@
+"""What the store's servers say of themselves, as one sentence for whoever is called at night: a pure function."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from service.store.durability import Found
+
+Name = Literal[
+    "well",
+    "nearly-full",
+    "slow",
+    "not-ready",
+    "failing-over",
+    "read-only",
+    "full",
+    "down",
+]
+"""From good to bad: a later one hides an earlier."""
+NAMES: tuple[Name, ...] = Name.__args__  # type: ignore[attr-defined]
+
+_HANGS_SECONDS = 0.7
+_SLOW_SECONDS = 0.2
+_NEARLY = 0.8
+_LEAST_FREE_BYTES = 64 << 20
+_LITTLE_FREE_SHARE, _LITTLE_FREE_BYTES = 0.1, 5 << 30
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """Memory of all servers in bytes, ``max`` 0 without a limit, and their keys."""
+
+    used: int = 0
+    max: int = 0
+    keys: int = 0
+    evicted_keys: int = 0
+    replication_lag_bytes: int | None = None
+    """How far the slowest replica is behind its primary; None without replicas."""
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """The disk of the embedded store, in bytes."""
+
+    free: int
+    total: int
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """How the store is: a name for machines, a sentence that says what is wrong, and one that says where to look."""
+
+    name: Name
+    title: str
+    look: str = ""
+    alert: str = ""
+    """The alert, and the entry of the runbook."""
+
+    @property
+    def rank(self) -> int:
+        """How bad it is; 0 is well."""
+        return NAMES.index(self.name)
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What a condition is made of."""
+
+    kind: str
+    servers: Sequence[tuple[Found | None, float]]
+    lost_files: str = ""
+    disk: Disk | None = None
+    call_seconds: float = 0.0
+    """What calls took lately, on average."""
+    refused_as_full: bool = False
+    """Whether the store refused a write for want of memory in the last seconds."""
+    not_ready: str = ""
+
+
+WELL = Condition("well", "The store answers")
+STARTING = Condition("not-ready", "Sash is connecting to the store", "wait two seconds")
+
+
+def memory_of(servers: Sequence[tuple[Found | None, float]]) -> Memory:
+    """The sums of what the servers report."""
+    infos = [found.info for found, _ in servers if found is not None]
+    lags = [lag for info in infos if (lag := _lag(info)) is not None]
+    limits = [_number(info, "maxmemory") for info in infos]
+    return Memory(
+        used=sum(_number(info, "used_memory") for info in infos),
+        max=sum(limits) if all(limits) else 0,
+        keys=sum(int(info["db0"].partition("keys=")[2].partition(",")[0]) for info in infos if "db0" in info),
+        evicted_keys=sum(_number(info, "evicted_keys") for info in infos),
+        replication_lag_bytes=max(lags) if lags else None,
+    )
+
+
+def condition(seen: Seen) -> Condition:
+    """The worst that is to be said of the store."""
+    for each in (_lost, _hanging, _without_room, _read_only):
+        found = each(seen)
+        if found is not None:
+            return found
+    if seen.not_ready:
+        return Condition("not-ready", "Sash is not ready", seen.not_ready, "SashNotReady")
+    return _slow(seen) or _nearly_full(seen) or WELL
+
+
+def _lost(seen: Seen) -> Condition | None:
+    lost = sum(found is None for found, _ in seen.servers)
+    if seen.servers and not lost:
+        return None
+    if seen.disk is not None and seen.disk.free < _LEAST_FREE_BYTES:
+        look = (
+            f"{_megabytes(seen.disk.free)} are free in its data directory: make room there, it starts again by itself"
+        )
+        return Condition("full", "The store's disk is full and the store has ended", look, "SashStoreFull")
+    if seen.kind != "single" and (seen.kind == "sentinel" or lost < len(seen.servers)):
+        who = "the primary" if seen.kind == "sentinel" else f"{lost} of {len(seen.servers)} primaries"
+        look = (
+            f"{who} cannot be reached: INFO replication of the others, and who is elected. Past half a minute nobody is"
+        )
+        return Condition("failing-over", "The store is failing over", look, "SashStoreFailing")
+    look = "its process and its log, the network between, and SASH_REDIS_URL; sash doctor asks it"
+    return Condition("down", "The store is down", look, "SashStoreFailing")
+
+
+def _hanging(seen: Seen) -> Condition | None:
+    hanging = sum(seconds > _HANGS_SECONDS for _, seconds in seen.servers)
+    if not hanging:
+        return None
+    if hanging < len(seen.servers):
+        look = f"{hanging} of {len(seen.servers)} primaries do not answer: their machines and disks, and who is elected"
+        return Condition("failing-over", "A part of the store does not answer", look, "SashStoreFailing")
+    look = "its process (stopped, swapping, a long command), its machine and its disk; it is connected and says nothing"
+    return Condition("down", "The store does not answer", look, "SashStoreFailing")
+
+
+def _without_room(seen: Seen) -> Condition | None:
+    memory = memory_of(seen.servers)
+    if seen.refused_as_full or (memory.max and memory.used >= memory.max):
+        look = (
+            f"{_megabytes(memory.used)} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten "
+            "SASH_RETENTION_SECONDS and erase; writes get 507, reads and erasure go on"
+        )
+        return Condition("full", "The store is full", look, "SashStoreFull")
+    return None
+
+
+def _read_only(seen: Seen) -> Condition | None:
+    infos = [found.info for found, _ in seen.servers if found is not None]
+    refused = next((found for found, _ in seen.servers if found is not None and found.refused), None)
+    why = ""
+    if any(info.get("loading") == "1" for info in infos):
+        return Condition("down", "The store is loading its data", "wait: some 100 MB a second", "SashStoreFailing")
+    if any(info.get("role") == "slave" for info in infos):
+        if seen.kind != "single":
+            look = "a primary became a replica: who is elected, in INFO replication"
+            return Condition("failing-over", "The store is failing over", look, "SashStoreFailing")
+        why = "SASH_REDIS_URL names a replica, which takes no writes: name its primary, or promote it"
+    elif any(info.get("aof_last_write_status", "ok") != "ok" for info in infos):
+        why = "its last write to the append-only file failed: make room on its disk"
+    elif seen.lost_files or refused is not None:
+        why = seen.lost_files or (refused.problem("Writes are refused").detail if refused is not None else "")
+    return Condition("read-only", "The store is read-only", why, "SashStoreReadOnly") if why else None
+
+
+def _slow(seen: Seen) -> Condition | None:
+    seconds = max(seen.call_seconds, *(quiet for _, quiet in seen.servers))
+    if seconds < _SLOW_SECONDS:
+        return None
+    look = f"a call takes {seconds * 1000:.0f} ms: its disk, a rewrite of its file, its processor, the network"
+    return Condition("slow", "The store is slow", look, "SashStoreSlow")
+
+
+def _nearly_full(seen: Seen) -> Condition | None:
+    memory, disk = memory_of(seen.servers), seen.disk
+    if memory.max and memory.used >= _NEARLY * memory.max:
+        share = f"{memory.used / memory.max:.0%}"
+        look = f"{share} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten SASH_RETENTION_SECONDS"
+        return Condition("nearly-full", "The store is nearly full", look, "SashStoreNearlyFull")
+    if disk is not None and disk.free < min(_LITTLE_FREE_SHARE * disk.total, _LITTLE_FREE_BYTES):
+        look = f"{_megabytes(disk.free)} are free in its data directory: make room, or the store ends"
+        return Condition("nearly-full", "The store's disk is nearly full", look, "SashStoreNearlyFull")
+    return None
+
+
+def _lag(info: dict[str, str]) -> int | None:
+    """How far the slowest replica of a primary is behind, in bytes: ``slave0:ip=…,offset=1234,lag=0``."""
+    offsets = [
+        int(value.partition("offset=")[2].partition(",")[0])
+        for name, value in info.items()
+        if name.startswith("slave") and "offset=" in value
+    ]
+    return max(0, _number(info, "master_repl_offset") - min(offsets)) if offsets else None
+
+
+def _number(info: dict[str, str], name: str) -> int:
+    text = info.get(name, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:,.0f} MB" if size_bytes < 1e10 else f"{size_bytes / 1e9:,.0f} GB"

@@ -1,0 +1,87 @@
+/** How the service is, asked apart from the statistics: it answers at once when the store does not. */
+const STATUS_MS = 400, STATUS_PATIENCE_MS = 1000;
+const health = { status: null, failure: null, since: 0, refusals: new Map() };
+const SEVERE = new Set(["down", "full", "failing-over", "read-only", "not-ready"]);
+
+async function refreshStatus() {
+  const asked = keyOf("deployment");
+  try {
+    const response = await fetch("status", { headers: asked ? { Authorization: `Bearer ${asked}` } : {}, cache: "no-store", signal: AbortSignal.timeout(STATUS_PATIENCE_MS) });
+    if (!response.ok) return;
+    const status = await response.json();
+    if (status.condition.name !== health.status?.condition.name) health.since = Date.now();
+    Object.assign(health, { status, failure: null });
+    for (const each of status.worker.refusals) health.refusals.set(each.request_id, each);
+    for (const old of [...health.refusals.keys()].slice(0, -100)) health.refusals.delete(old);
+  } catch {
+    health.failure = Object.assign(new Error(SILENCE.detail), { problem: SILENCE });
+  }
+  if (byId("cards")) drawDeployment();
+}
+
+/** What is wrong now, before all that the last quarter of an hour says; null when nothing is. */
+function trouble() {
+  if (health.failure) return { how: "bad", title: `${SILENCE.title}.`, lines: [SILENCE.detail] };
+  const now = health.status?.condition;
+  if (!now || now.name === "well") return null;
+  return { how: SEVERE.has(now.name) ? "bad" : "warn", title: `${now.title}.`, lines: [`Look at ${now.look}.`, now.alert ? `In the runbook: ${now.alert}.` : ""].filter(Boolean) };
+}
+
+const sinceThen = () => `For ${say.age((Date.now() - health.since) / 1000)}, as this page saw it.`;
+
+/** Where the statistics cannot be read: what the worker that answers did by itself. */
+function workerCard({ worker: { minutes, problems } }) {
+  const points = minutes.map((each) => ({ at: each.at_ms, windows: each.requests, server_errors: each.server_errors, window_p95_milliseconds: null }));
+  const failed = minutes.reduce((sum, each) => sum + each.server_errors, 0), all = minutes.reduce((sum, each) => sum + each.requests, 0);
+  return card("two-thirds", "Requests a minute, of this worker alone: the deployment’s figures cannot be read", timeline(points, 1, "Requests a minute", "request"),
+    pairs(["in the last fifteen minutes", say.whole(all)], ["failed", say.whole(failed), failed ? "bad" : ""], ...problemRows(problems)));
+}
+
+const problemRows = (problems) => problems.map((each) => [h("a", { href: `problems/${each.problem}` }, each.problem), say.whole(each.requests)]);
+
+function problemsCard(problems) {
+  const rows = problemRows(problems);
+  return card("", "Refused and failed, by type", rows.length ? pairs(...rows) : h("p", { class: "small" }, "Nothing was refused in this time."));
+}
+
+const conversationLink = (id) => h("a", { href: `#conversation?id=${encodeURIComponent(id)}` }, id);
+
+/** What was refused, why, and for which conversation: never whose words. */
+function refusalsCard() {
+  const refusals = [...health.refusals.values()].sort((a, b) => b.at_ms - a.at_ms).slice(0, 12);
+  if (!refusals.length) return null;
+  const row = (each) => [say.clock(each.at_ms, true), h("span", { class: each.status >= 500 ? "bad" : "" }, String(each.status)), h("a", { href: `problems/${each.problem}` }, each.title), each.operation ?? NONE, each.tenant ?? NONE,
+    each.conversation ? conversationLink(each.conversation) : NONE, h("code", {}, each.request_id)];
+  return table("whole", "Refused lately, by the worker that answers", ["When", "Status", "Cause", "Operation", "Tenant", "Conversation", "Request id, as in the log"], refusals.map(row), 7);
+}
+
+function conversationsCards() {
+  const seen = health.status?.worker.conversations ?? [];
+  if (!seen.length) return [];
+  const row = (each) => [conversationLink(each.conversation), each.tenant, say.whole(each.messages), say.short(each.window_tokens), say.clock(each.at_ms)];
+  const longest = [...seen].sort((a, b) => b.messages - a.messages), heads = ["Conversation", "Tenant", "Messages", "Window, tokens", "Read at"];
+  return [table("half", "Conversations read lately", heads, seen.slice(0, 5).map(row)), table("half", "The longest of the last fifteen minutes", heads, longest.slice(0, 5).map(row))];
+}
+
+function tenantsCard(tenants) {
+  if (!tenants.length) return null;
+  const row = (each) => [each.tenant, say.whole(each.requests), say.whole(each.client_errors), h("span", { class: each.server_errors ? "bad" : "" }, say.whole(each.server_errors)), say.short(each.window_tokens)];
+  return table("", "By tenant", ["Tenant", "Requests", "Refused", "Failed", "Window tokens"], tenants.map(row));
+}
+
+function storeCard() {
+  if (!health.status) return null;
+  const { memory, disk, connections } = health.status.store, share = memory.max ? memory.used / memory.max : null;
+  return card("", "The store", h("p", { class: "lead" }, say.bytes(memory.used), h("span", { class: "small" }, memory.max ? `of ${say.bytes(memory.max)}, ${say.share(share)}` : "used; no limit is set")),
+    memory.max ? stacked([[share > 0.8 ? "c-bad" : "c-accent", "used", memory.used], ["c-quiet", "free", Math.max(0, memory.max - memory.used)]], "Memory", " bytes", say.bytes) : null,
+    pairs(["keys", say.short(memory.keys)], ["evicted keys", say.short(memory.evicted_keys), memory.evicted_keys ? "bad" : ""], memory.replication_lag_bytes === null ? null : ["slowest replica behind", say.bytes(memory.replication_lag_bytes)],
+      disk ? ["disk free", say.bytes(disk.free)] : null, ["connections", `${connections.idle + connections.busy} up, ${connections.down} down`, connections.down ? "warn" : ""], ["commands waiting", say.whole(connections.waiting)]));
+}
+
+/** A table whose cells say their column's name, so that a phone shows them one below the other and loses none. */
+function table(size, title, heads, rows, lefts = 1) {
+  const left = (column) => (column && column < lefts ? "left" : null);
+  const cell = (value, column) => h(column ? "td" : "th", { scope: column ? null : "row", "data-name": heads[column], class: left(column) }, value);
+  return card(size, title, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, a table` }, h("table", {},
+    h("thead", {}, h("tr", {}, heads.map((name, column) => h("th", { scope: "col", class: left(column) }, name)))), h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map(cell)))))));
+}

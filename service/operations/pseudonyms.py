@@ -1,0 +1,43 @@
+"""What stands for a conversation in log lines: a keyed hash, so that lines of one conversation are found and none is named.
+
+The key is made once and kept in the store, so all workers and ``sash logs-hash`` have the same. Until the store was first
+asked there is none, and lines name no conversation.
+"""
+
+import secrets
+from hashlib import blake2b
+from typing import Protocol
+
+KEY = "sash:{logs}:key"
+_KEY_BYTES = 32
+_HASH_BYTES = 8
+
+
+class _Asks(Protocol):
+    async def commands(self, words: list[tuple[str | bytes, ...]]) -> list[bytes | None]: ...
+
+
+class Pseudonyms:
+    """Hashes of conversations under the deployment's key."""
+
+    def __init__(self) -> None:
+        self._key: bytes | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether the key was read."""
+        return self._key is not None
+
+    async def read(self, store: _Asks) -> None:
+        """Read the key, or make it. Raises StoreUnavailable, StoreFull."""
+        (found,) = await store.commands([("GET", KEY)])
+        if found is None:
+            await store.commands([("SET", KEY, secrets.token_bytes(_KEY_BYTES), "NX")])
+            (found,) = await store.commands([("GET", KEY)])
+        self._key = found
+
+    def of(self, tenant: str, conversation: str) -> str | None:
+        """16 hexadecimal digits; None until the key was read."""
+        if self._key is None:
+            return None
+        return blake2b(f"{tenant}/{conversation}".encode(), key=self._key, digest_size=_HASH_BYTES).hexdigest()

@@ -1,0 +1,189 @@
+"""What is told of a request when it is over: metrics, a log line, and, for fifteen minutes, this worker's own figures.
+
+A refusal is kept with the names of its tenant and conversation, for who has the metrics key; a log line has a hash of the
+conversation. Neither has what anybody wrote.
+"""
+
+import time
+from collections import Counter, deque
+from typing import Any
+
+import msgspec
+
+from service.operations.logging import RequestLog
+from service.operations.metrics import Metrics
+from service.operations.pseudonyms import Pseudonyms
+from service.operations.registry import SECONDS
+from service.problems import Problem
+
+MINUTES = 15
+_REFUSALS = 50
+_TENANTS = 1000
+_SEEN = 500  # conversations; a minute may bring more
+_NONE: dict[str, Any] = {}
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that was answered with a problem."""
+
+    at_ms: int
+    request_id: str
+    operation: str | None
+    status: int
+    problem: str
+    """The problem's type, the last part of its URI."""
+    title: str
+    tenant: str | None
+    conversation: str | None
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A conversation whose window was read: how long it is, and the tokens of that window."""
+
+    tenant: str
+    conversation: str
+    at_ms: int
+    messages: int
+    window_tokens: int
+
+
+class Minute(msgspec.Struct, frozen=True):
+    """A minute of this worker's requests."""
+
+    at_ms: int
+    requests: int
+    client_errors: int
+    server_errors: int
+
+
+class ProblemCount(msgspec.Struct, frozen=True):
+    """How many requests were answered with a problem of a type; ``problem`` is the last part of its URI."""
+
+    problem: str
+    requests: int
+
+
+def counts(problems: Counter[str]) -> list[ProblemCount]:
+    """Problem types, those of most requests first."""
+    return [ProblemCount(problem, number) for problem, number in problems.most_common()]
+
+
+class Requests:
+    """Counts and logs answered requests."""
+
+    def __init__(self, metrics: Metrics, pseudonyms: Pseudonyms, log: RequestLog | None) -> None:
+        self.refusals: deque[Refusal] = deque(maxlen=_REFUSALS)
+        """The latest, newest last."""
+        self._metrics = metrics
+        self._pseudonyms = pseudonyms
+        self._log = log
+        self._minutes: dict[int, Counter[str]] = {}
+        self._problems: dict[int, Counter[str]] = {}
+        self._tenants: Counter[tuple[str, str]] = Counter()
+        self._seen: dict[tuple[str, str], tuple[int, int, int]] = {}
+        self._answered = metrics.registry.counter(
+            "sash_requests_total",
+            "Requests answered, by operation and status; status 0 is a client that went away before.",
+            *("operation", "status"),
+        )
+        self._seconds = metrics.registry.histogram(
+            "sash_request_duration_seconds", "From a request's first byte to its answer's last.", SECONDS, "operation"
+        )
+
+    def answered(self, line: dict[str, Any], seconds: float, scope: Any, *, quiet: bool) -> None:
+        """A request was answered. ``line`` is its log line, with status and operation; ``quiet`` ones are not logged."""
+        status, operation = line["status"], line["operation"] or "none"
+        self._answered(operation, status).inc()
+        self._seconds(operation).observe(seconds)
+        if quiet:
+            return
+        if "problem" in line:
+            self._refused(line, scope)
+        now, kind, tenant = int(time.time()) // 60, str(status // 100), scope.get("sash.tenant")
+        minute = self._minutes.get(now)
+        if minute is None:
+            minute = self._begin(now)
+        minute[kind] += 1
+        if tenant is not None and ((tenant, kind) in self._tenants or len(self._tenants) < _TENANTS):
+            self._tenants[tenant, kind] += 1
+            if "window_tokens" in line:
+                self._tenants[tenant, "tokens"] += line["window_tokens"]
+                conversation = scope.get("path_params", _NONE).get("conversation_id")
+                if conversation is not None:
+                    self._seen.pop((tenant, conversation), None)
+                    self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], line["window_tokens"]
+        if self._log is not None:
+            line["milliseconds"] = round(seconds * 1000, 2)
+            self._log(line)
+
+    def _refused(self, line: dict[str, Any], scope: Any) -> None:
+        """Count and keep a refusal; its line gets the tenant, and what stands for the conversation."""
+        tenant, conversation, problem = scope.get("sash.tenant"), _conversation(scope["path"]), line["problem"]
+        refusal = Refusal(
+            at_ms=time.time_ns() // 1_000_000,
+            request_id=line["request_id"],
+            operation=line["operation"],
+            status=line["status"],
+            problem=problem,
+            title=_TITLES.get(problem, problem),
+            tenant=tenant,
+            conversation=conversation,
+        )
+        self._metrics.refuse(problem)
+        self.refusals.append(refusal)
+        self._problems.setdefault(refusal.at_ms // 60_000, Counter())[problem] += 1
+        line["tenant"] = tenant
+        if tenant is not None and conversation is not None:
+            line["conversation"] = self._pseudonyms.of(tenant, conversation)
+
+    def by_tenant(self) -> dict[str, int]:
+        """Requests by class of status, and window tokens, since the start, as flat figures."""
+        return {f"tenants|{tenant}|{kind}": number for (tenant, kind), number in self._tenants.items() if number}
+
+    def minutes(self) -> list[Minute]:
+        """The last fifteen minutes and the running one, oldest first."""
+        now = int(time.time()) // 60
+        counted = [(minute, self._minutes.get(minute, Counter())) for minute in range(now - MINUTES, now + 1)]
+        return [Minute(minute * 60_000, by.total(), by["4"], by["5"]) for minute, by in counted]
+
+    def conversations(self) -> list[Seen]:
+        """Conversations whose windows were read in the last fifteen minutes, the latest first."""
+        seen = reversed(list(self._seen.items()))
+        return [Seen(*named, minute * 60_000, messages, tokens) for named, (minute, messages, tokens) in seen]
+
+    def forget(self, tenant: str, conversation: str) -> None:
+        """Forget the name of a conversation that was erased."""
+        self._seen.pop((tenant, conversation), None)
+        kept = [each for each in self.refusals if (each.tenant, each.conversation) != (tenant, conversation)]
+        self.refusals.clear()
+        self.refusals.extend(kept)
+
+    def problems(self) -> list[ProblemCount]:
+        """Refusals of the last fifteen minutes by problem type, most first."""
+        oldest = int(time.time()) // 60 - MINUTES
+        recent = (by for minute, by in self._problems.items() if minute >= oldest)
+        return counts(sum(recent, Counter()))
+
+    def _begin(self, minute: int) -> Counter[str]:
+        for kept in (self._minutes, self._problems):
+            for old in [each for each in kept if each < minute - MINUTES]:
+                del kept[old]
+        seen = [named for named, (at, _, _) in self._seen.items() if at < minute - MINUTES]
+        for named in [*seen, *list(self._seen)[:-_SEEN]]:
+            self._seen.pop(named, None)
+        while self.refusals and self.refusals[0].at_ms < (minute - MINUTES) * 60_000:
+            self.refusals.popleft()
+        return self._minutes.setdefault(minute, Counter())
+
+
+def _conversation(path: str) -> str | None:
+    """The conversation that a path names; it may be refused before anybody looked for a route."""
+    parts = path.split("/", 3)
+    return parts[2] if len(parts) > 2 and parts[1] == "conversations" and parts[2] not in {"", "import"} else None
+
+
+def _kinds(kind: type[Problem]) -> list[type[Problem]]:
+    return [kind, *(each for direct in kind.__subclasses__() for each in _kinds(direct))]
+
+
+_TITLES = {kind.slug: kind.title for kind in _kinds(Problem)}

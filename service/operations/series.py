@@ -1,0 +1,70 @@
+"""Sums of what processes counted, by series, and what can be read off them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+
+from service.operations.registry import Flat
+
+
+class Series:
+    """Sums by the name and the labels of a series. A label that is not said, or None, may have any value."""
+
+    def __init__(self, flat: Mapping[str, int]) -> None:
+        self._named: dict[str, list[tuple[list[str], int]]] = defaultdict(list)
+        for path, number in flat.items():
+            name, *labels = path.split("|")
+            self._named[name].append((labels, number))
+
+    def sum(self, name: str, *wanted: str | None) -> int:
+        """The sum of a counter."""
+        return sum(number for _, number in self.of(name, *wanted))
+
+    def values(self, name: str) -> set[str]:
+        """What the first label of a metric is."""
+        return {labels[0] for labels, _ in self._named.get(name, ())}
+
+    def buckets(self, name: str, bounds: tuple[float, ...], *wanted: str | None) -> list[int]:
+        """How many values lie below each bound and above the one before, and how many above the last."""
+        found: Counter[float] = Counter()
+        for labels, number in self.of(f"{name}_bucket", *wanted):
+            found[float(labels[-1])] += number
+        return [found[bound] for bound in (*bounds, float("inf"))]
+
+    def quantiles(
+        self, name: str, bounds: tuple[float, ...], *wanted: str | None, scale: float = 1
+    ) -> tuple[float | None, ...]:
+        """The median and the 95th percentile of a histogram."""
+        buckets = self.buckets(name, bounds, *wanted)
+        values = (quantile(bounds, buckets, share) for share in (0.5, 0.95))
+        return tuple(None if value is None else round(value * scale, 4) for value in values)
+
+    def of(self, name: str, *wanted: str | None) -> Iterator[tuple[list[str], int]]:
+        """Labels and numbers of a metric's series."""
+        for labels, number in self._named.get(name, ()):
+            if all(label in (None, has) for label, has in zip(wanted, labels, strict=False)):
+                yield labels, number
+
+
+def added(parts: Iterable[Mapping[str, int]]) -> Flat:
+    """The sum of flat figures."""
+    total: Flat = {}
+    for part in parts:
+        for path, value in part.items():
+            total[path] = total.get(path, 0) + value
+    return total
+
+
+def quantile(bounds: tuple[float, ...], buckets: list[int], share: float) -> float | None:
+    """The value that ``share`` of all values do not exceed, read off a straight line inside its bucket.
+
+    None without values. What lies above the last bound is said to be at it.
+    """
+    wanted, below = share * sum(buckets), 0
+    if not wanted:
+        return None
+    for (low, high), count in zip(pairwise((0.0, *bounds)), buckets, strict=False):
+        if count and below + count >= wanted:
+            return low + (high - low) * (wanted - below) / count
+        below += count
+    return bounds[-1]

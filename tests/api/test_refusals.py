@@ -1,0 +1,120 @@
+"""What a refused request leaves: its line with the cause, and an entry of /status, neither with anybody's words."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from conftest import ROOT, Served
+from dialogue import append, user
+from structlog.testing import capture_logs
+
+
+async def refused(client: httpx.AsyncClient, path: str, **query: Any) -> tuple[dict[str, Any], httpx.Response]:
+    """The log line of a request that is refused, and its answer."""
+    with capture_logs() as logs:
+        answer = await client.get(path, params=query)
+    (line,) = [each for each in logs if each["event"] == "request"]
+    return dict(line), answer
+
+
+async def know_the_key(client: httpx.AsyncClient) -> None:
+    """Wait until the key of the hashes was read, a second after the store was first met."""
+    for _ in range(100):
+        line, _ = await refused(client, "/conversations/nobody")
+        if line["conversation"] is not None:
+            return
+        await asyncio.sleep(0.1)
+
+
+async def test_a_refused_request_says_why(client: httpx.AsyncClient, fresh: Callable[[], str]):
+    """The problem's type, the tenant, and what stands for the conversation: the same for each of its requests."""
+    await know_the_key(client)
+    identity, other = fresh(), fresh()
+    await append(client, identity, user("plover"))
+    line, answer = await refused(client, f"/conversations/{identity}/window", model="gpt-4o-mini", max_tokens=1)
+    again, _ = await refused(client, f"/conversations/{identity}/window", model="nobody's")
+    foreign, _ = await refused(client, f"/conversations/{other}")
+    assert (line["problem"], line["tenant"], line["log_level"]) == ("window-does-not-fit", "default", "info")
+    assert answer.json()["type"].endswith(line["problem"])
+    assert len(line["conversation"]) == 16
+    assert line["conversation"] == again["conversation"] != foreign["conversation"]
+    assert not any(word in str(line) for word in ("plover", identity))
+
+
+async def test_a_good_request_says_no_more(client: httpx.AsyncClient):
+    """Neither tenant nor problem."""
+    line, _ = await refused(client, "/models")
+    assert line.keys().isdisjoint({"problem", "tenant", "conversation"})
+
+
+async def test_status_lists_refusals_and_conversations(client: httpx.AsyncClient, fresh: Callable[[], str]):
+    """The latest first, with their cause; what is erased is forgotten."""
+    identity = fresh()
+    await append(client, identity, user("plover"))
+    await client.get(f"/conversations/{identity}/window", params={"model": "gpt-4o-mini"})
+    await client.get(f"/conversations/{identity}/window", params={"model": "gpt-4o-mini", "max_tokens": 1})
+    told = (await client.get("/status")).json()["worker"]
+    latest = told["refusals"][0]
+    assert (latest["problem"], latest["status"], latest["conversation"]) == ("window-does-not-fit", 422, identity)
+    assert latest["title"] == "What must be in the window does not fit"
+    assert (told["conversations"][0]["conversation"], told["conversations"][0]["messages"]) == (identity, 1)
+    assert {"problem": "window-does-not-fit"}.items() <= told["problems"][0].items() or len(told["problems"]) > 1
+    assert "plover" not in str(told)
+    assert (await client.delete(f"/conversations/{identity}")).status_code == 204
+    assert identity not in (await client.get("/status")).text
+
+
+async def test_status_says_how_the_store_is(client: httpx.AsyncClient):
+    """At once, and without asking it: memory, keys, connections, and nothing wrong."""
+    await client.get("/readyz")
+    told = (await client.get("/status")).json()
+    assert told["store"]["memory"]["used"] > 500_000
+    assert told["store"]["connections"]["down"] == 0
+    assert told["condition"]["name"] in {"well", "slow", "not-ready"}  # a busy machine, or one that has just begun
+    assert told["uptime_seconds"] >= 0
+
+
+async def test_tenants_are_told_apart_in_statistics(client: httpx.AsyncClient, fresh: Callable[[], str]):
+    """Requests, refusals and tokens of windows of each; without keys there is one."""
+    identity = fresh()
+    await append(client, identity, user("Hello"))
+    await client.get(f"/conversations/{identity}/window", params={"model": "gpt-4o-mini"})
+    await client.get("/conversations/nobody")
+    stats = (await client.get("/stats")).json()
+    (tenant,) = stats["hour"]["tenants"]
+    assert tenant["tenant"] == "default"
+    assert tenant["requests"] >= tenant["client_errors"] + 2 >= 3
+    assert tenant["window_tokens"] > 0
+    assert "not-found" in {each["problem"] for each in stats["quarter"]["requests"]["problems"]}
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Any:
+    """A service of the test's own."""
+    service = Served(tmp_path / "data")
+    service.start()
+    yield service
+    service.stop()
+
+
+def test_logs_hash_finds_a_conversation(served: Served):
+    """The command prints what the log has, while the service runs; an id that is none is refused."""
+    time.sleep(1)  # the key is read when the store is first met
+    httpx.get(f"{served.url}/conversations/c-1")
+    httpx.get(f"{served.url}/nothing/here")
+    command = [sys.executable, "-m", "service", "logs-hash"]
+    environment = {"SASH_DATA_DIR": str(served.data_dir), "PATH": "/usr/bin"}
+    hashed = subprocess.run([*command, "c-1"], cwd=ROOT, env=environment, capture_output=True, check=True, text=True)
+    wrong = subprocess.run([*command, "no id"], cwd=ROOT, env=environment, capture_output=True, check=False, text=True)
+    lines = (served.data_dir.parent / "serve.log").read_text().splitlines()
+    logged = [msgspec.json.decode(line) for line in lines if line.startswith("{")]
+    found = [line for line in logged if line.get("conversation") == hashed.stdout.strip()]
+    assert [line["problem"] for line in found] == ["not-found"]
+    assert (wrong.returncode, "is no id" in wrong.stderr) == (2, True)

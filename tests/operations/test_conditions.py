@@ -1,0 +1,111 @@
+"""What is said of the store, and when it is told."""
+
+from typing import Any
+
+import pytest
+
+from service.operations.conditions import WELL, Condition, Disk, Seen, condition
+from service.operations.watch import Story
+from service.store.durability import Found
+
+
+def server(refusal: str = "", **info: Any) -> Found:
+    """A server with these fields of INFO."""
+    return Found(
+        "yes", "always", "appendfsync always", refusal, info={name: str(value) for name, value in info.items()}
+    )
+
+
+FINE = (server(used_memory=10, maxmemory=100), 0.001)
+LOST = (None, 0.0)
+HANGS = (server(), 2.0)
+
+
+def named(*servers: tuple[Found | None, float], kind: str = "single", **seen: Any) -> str:
+    return condition(Seen(kind=kind, servers=servers, **seen)).name
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("well", {"servers": [FINE]}),
+        ("down", {"servers": [LOST]}),
+        ("down", {"servers": []}),
+        ("down", {"servers": [HANGS]}),
+        ("down", {"servers": [(server(loading=1), 0.0)]}),
+        ("failing-over", {"servers": [LOST], "kind": "sentinel"}),
+        ("failing-over", {"servers": [FINE, LOST, FINE], "kind": "cluster"}),
+        ("failing-over", {"servers": [FINE, HANGS, FINE], "kind": "cluster"}),
+        ("failing-over", {"servers": [(server(role="slave"), 0.0)], "kind": "sentinel"}),
+        ("down", {"servers": [LOST, LOST, LOST], "kind": "cluster"}),
+        ("full", {"servers": [(server(used_memory=101, maxmemory=100), 0.0)]}),
+        ("full", {"servers": [FINE], "refused_as_full": True}),
+        ("full", {"servers": [LOST], "disk": Disk(0, 10**9)}),
+        ("read-only", {"servers": [(server(role="slave"), 0.0)]}),
+        ("read-only", {"servers": [(server(aof_last_write_status="err"), 0.0)]}),
+        ("read-only", {"servers": [(server("the store evicts keys"), 0.0)]}),
+        ("read-only", {"servers": [FINE], "lost_files": "the store's files were deleted"}),
+        ("not-ready", {"servers": [FINE], "not_ready": "the data has layout 2"}),
+        ("slow", {"servers": [(server(), 0.3)]}),
+        ("slow", {"servers": [FINE], "call_seconds": 0.3}),
+        ("nearly-full", {"servers": [(server(used_memory=81, maxmemory=100), 0.0)]}),
+        ("nearly-full", {"servers": [FINE], "disk": Disk(10**9, 10**11)}),
+        ("well", {"servers": [FINE], "disk": Disk(20 * 10**9, 10**12)}),
+        ("well", {"servers": [(server(used_memory=10**12, maxmemory=0), 0.0)]}),
+    ],
+)
+def test_what_is_wrong_is_named(name: str, seen: dict[str, Any]):
+    """Each outage by its name, and where to look unless all is well."""
+    found = condition(Seen(**{"kind": "single", **seen}))
+    assert found.name == name
+    assert bool(found.look) == (name != "well")
+    assert found.alert.startswith("Sash") == (name != "well")
+
+
+def test_the_worst_is_named():
+    """A server that is lost hides that another is slow."""
+    assert named(LOST, (server(), 0.5), kind="cluster") == "failing-over"
+
+
+DOWN = Condition("down", "The store is down", "its process", "SashStoreFailing")
+OVER = Condition("failing-over", "The store is failing over", "who is elected", "SashStoreFailing")
+SLOW = Condition("slow", "The store is slow", "its disk", "SashStoreSlow")
+
+
+def told(*turns: tuple[float, Condition, set[str]]) -> list[str]:
+    """Events of a story whose conditions are these at these seconds."""
+    story = Story()
+    return [event for at, now, primaries in turns for event, _, _ in story.goes_on(now, primaries, at)]
+
+
+def test_an_outage_is_told_once_and_its_end_once():
+    """However often one looks, and though it comes back for a moment in between."""
+    turns = [(0, WELL, {"a"}), (1, DOWN, set()), (2, DOWN, set()), (3, WELL, {"a"}), (4, DOWN, set())]
+    turns += [(5, WELL, {"a"}), (6, WELL, {"a"}), (7.5, WELL, {"a"}), (9, WELL, {"a"})]
+    assert told(*turns) == ["store lost", "store found"]
+
+
+def test_another_primary_is_a_failover():
+    """The server that answers afterwards is not the one that did before."""
+    turns = [(0, WELL, {"a"}), (1, OVER, set()), (3, WELL, {"b"}), (6, WELL, {"b"})]
+    assert told(*turns) == ["store failing over", "store failed over"]
+
+
+def test_slowness_is_told_when_it_lasts():
+    """A store that hangs is slow for a moment first; that moment is no event."""
+    assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (1.5, DOWN, set())) == ["store lost"]
+    assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (2.5, SLOW, {"a"})) == ["store slow"]
+    assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (1.5, WELL, {"a"}), (3, SLOW, {"a"})) == []
+
+
+def test_what_remains_is_told_when_the_worst_is_over():
+    """A store that comes back slowly is found, and slow."""
+    turns = [
+        (0, WELL, {"a"}),
+        (1, DOWN, set()),
+        (2, SLOW, {"a"}),
+        (5, SLOW, {"a"}),
+        (8, WELL, {"a"}),
+        (11, WELL, {"a"}),
+    ]
+    assert told(*turns) == ["store lost", "store found", "store slow", "store slow: over"]

@@ -1,0 +1,82 @@
+"""Several workers of one machine answer as one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from service.operations.metrics import Metrics
+from service.operations.registry import FOLDER_VARIABLE, ended
+
+IDLE = {"waiting": 0, "idle": 0, "busy": 0, "down": 0}
+OTHER_WORKER = f"""
+from service.operations.metrics import Metrics
+metrics = Metrics()
+metrics.append(3, seconds=0.1, tokenise_seconds=0.1)
+metrics.present(**{IDLE | {"waiting": 5}})
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that this process shares with other workers."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+def another_worker() -> int:
+    """A worker that counted three messages and ended, as if it was killed; gives its process."""
+    process = subprocess.Popen([sys.executable, "-c", OTHER_WORKER], cwd=ROOT)
+    assert process.wait(30) == 0
+    return process.pid
+
+
+def exposed(metrics: Metrics, waiting: int = 0) -> list[str]:
+    metrics.present(**IDLE | {"waiting": waiting})
+    return metrics.registry.exposition("")[0].decode().splitlines()
+
+
+@pytest.mark.usefixtures("folder")
+def test_workers_add_up():
+    """Counters and gauges of one worker's answer are those of all."""
+    another_worker()
+    metrics = Metrics()
+    metrics.append(1, seconds=0.1, tokenise_seconds=0.1)
+    lines = exposed(metrics, waiting=2)
+    assert "sash_appended_messages_total 4.0" in lines
+    assert "sash_store_commands_waiting 7.0" in lines
+    assert "sash_workers 2.0" in lines
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_an_ended_worker_counted_stays():
+    """Its counters do, its gauges do not: it holds no memory and answers nothing."""
+    ended(another_worker())
+    lines = exposed(Metrics(), waiting=2)
+    assert "sash_appended_messages_total 3.0" in lines
+    assert "sash_store_commands_waiting 2.0" in lines
+    assert "sash_workers 1.0" in lines
+
+
+def test_a_worker_shares_before_it_answers(folder: Path):
+    """So no counter goes back, whichever worker answers next; between answers nothing is written."""
+    metrics = Metrics()
+    metrics.append(1, seconds=0.1, tokenise_seconds=0.1)
+    file = folder / f"counter_{os.getpid()}.db"
+    before = file.read_bytes()
+    metrics.append(1, seconds=0.1, tokenise_seconds=0.1)
+    assert file.read_bytes() == before
+    exposed(metrics)
+    assert file.read_bytes() != before
+
+
+def test_a_lone_worker_needs_no_folder(tmp_path: Path):
+    """Its metrics are everybody's, and nothing is written."""
+    metrics = Metrics()
+    metrics.append(1, seconds=0.1, tokenise_seconds=0.1)
+    assert "sash_appended_messages_total 1.0" in exposed(metrics)
+    ended(os.getpid())
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,114 @@
+"""``sash top``: the first line says what is wrong, in any terminal."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from conftest import ROOT, Served
+from store.servers import Server, binaries
+
+from service.store.embedded import _bundled_binary
+
+TOP = [sys.executable, "-m", "service", "top"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A store that a test may kill."""
+    running = Server(binaries()["valkey-9"] or _bundled_binary(), tmp_path_factory.mktemp("top")).start()
+    yield running
+    running.kill()
+
+
+@pytest.fixture(scope="module")
+def service(store: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service on it, with figures behind a key."""
+    served = Served(
+        tmp_path_factory.mktemp("top") / "data",
+        SASH_REDIS_URL=store.url,
+        SASH_API_KEYS="acme:k1",
+        SASH_METRICS_KEY="m1",
+    )
+    served.start()
+    served.data_dir.parent.joinpath("key").write_text("m1\n")
+    yield served
+    served.stop()
+
+
+def once(url: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command, environment = [*TOP, "--url", url, "--once", *options], {**os.environ, "COLUMNS": "140"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False, text=True)
+
+
+def key_of(service: Served) -> tuple[str, str]:
+    return "--metrics-key-file", str(service.data_dir.parent / "key")
+
+
+def test_it_says_how_things_are(service: Served):
+    """What is well or not, requests, refusals with their cause, tenants, the store."""
+    headers = {"Authorization": "Bearer k1"}
+    body = {"messages": [{"message": {"role": "user", "content": "plover"}}]}
+    with httpx.Client(base_url=service.url, headers=headers) as client:
+        client.post("/conversations/c-1/messages?model=gpt-4o-mini", json=body).raise_for_status()
+        client.get("/conversations/c-1/window?model=gpt-4o-mini&max_tokens=1")
+    done = once(service.url, *key_of(service))
+    assert done.stdout.startswith("● The store"), done.stdout + done.stderr
+    for word in (
+        "requests",
+        "refused",
+        "acme",
+        "window-does-not-fit",
+        "What must be in the window does not fit",
+        "c-1",
+        "keys",
+    ):
+        assert word in done.stdout
+    assert "plover" not in done.stdout
+
+
+def test_without_the_key_it_says_which(service: Served):
+    """The answer's own words, and exit status 1."""
+    done = once(service.url)
+    assert (done.returncode, "SASH_METRICS_KEY" in done.stdout) == (1, True)
+
+
+def test_a_service_that_is_not_there_is_said():
+    """No traceback."""
+    done = once("http://127.0.0.1:1")
+    assert (done.returncode, "Sash does not answer" in done.stdout, done.stderr) == (1, True, "")
+
+
+def test_it_is_live_and_names_an_outage(service: Served, store: Server):
+    """In a terminal it goes on until it is interrupted; a store that is killed is its first line within two seconds."""
+    ours, theirs = pty.openpty()
+    command = [*TOP, "--url", service.url, "--every", "0.3", *key_of(service)]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs)
+    try:
+        assert "The store answers" in _until(ours, "The store answers", 20)
+        store.kill()
+        killed = time.monotonic()
+        _until(ours, "The store is down", 10)
+        assert time.monotonic() - killed < 3
+        process.send_signal(2)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        store.start()
+        os.close(ours)
+        os.close(theirs)
+
+
+def _until(terminal: int, words: str, seconds: float) -> str:
+    """What a terminal shows until these words."""
+    shown, give_up = "", time.monotonic() + seconds
+    while words not in shown and time.monotonic() < give_up:
+        if select.select([terminal], [], [], 0.1)[0]:
+            shown += os.read(terminal, 65_536).decode(errors="replace")
+    assert words in shown, shown[-2000:]
+    return shown
