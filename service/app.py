@@ -27,6 +27,7 @@ from service.api import (
     messages,
     operations,
     owners,
+    search,
     transfer,
     usage,
     window,
@@ -41,6 +42,7 @@ from service.api.paths import Paths
 from service.api.ring import Ring
 from service.core.models import Model, find_model, list_models, load_models_toml
 from service.core.text import load_vocabularies
+from service.operations.indexer import Indexer
 from service.operations.logging import RequestLog, get_logger, log_request
 from service.operations.metrics import Metrics
 from service.operations.pseudonyms import Pseudonyms
@@ -61,10 +63,12 @@ from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.datakeys import DataKeys
 from service.store.history import Histories
+from service.store.indexing import Index
 from service.store.keys import ApiKeys
 from service.store.limits import RateLimits
 from service.store.owners import Owners
 from service.store.usage import Calibrations
+from service.windows.recaller import Recaller
 from service.windows.stored import Windows
 
 ROUTES = (
@@ -76,6 +80,7 @@ ROUTES = (
     *usage.HANDLERS,
     *owners.HANDLERS,
     *window.HANDLERS,
+    *search.HANDLERS,
     *counting.HANDLERS,
     *health.HANDLERS,
     *operations.HANDLERS,
@@ -104,6 +109,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     data_keys = DataKeys(client, settings.encryption_key)
     stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
     histories = Histories(client, stored)
+    index = Index(client, stored.reader, data_keys)
+    recaller = Recaller(stored.reader, index, default=settings.recall)
     claims = Claims(client, data_keys)
     calibrations = Calibrations(client)
     models = read_models(settings)
@@ -123,7 +130,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         client=client,
         conversations=stored,
         reader=stored.reader,
-        windows=Windows(stored, calibrations, models),
+        windows=Windows(stored, calibrations, models, recaller),
         histories=histories,
         claims=claims,
         chunks=Chunks(stored.reader),
@@ -134,6 +141,9 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         reporter=reporter,
         watch=watch,
         requests=requests,
+        recaller=recaller,
+        indexer=Indexer(stored.reader, index, default=settings.recall),
+        index=index,
         summarizer=_summarizer(settings, stored, histories),
     )
 
@@ -149,6 +159,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
             await reporter.stop()
             if context.summarizer is not None:
                 await context.summarizer.close()
+            await context.indexer.close()
             await context.owners.close()
             await client.close()
             if spans is not None:

@@ -24,6 +24,7 @@
     │   ├── WindowDoesNotFit    422
     │   ├── FormatCannotCarry   422
     │   ├── TooManyPinned       422
+    │   ├── RecallIsOff         422
     │   └── KeyReused           422  an Idempotency-Key came back with another body
     ├── TooManyRequests         429
     ├── Internal                500
@@ -309,6 +310,16 @@ class UnknownModel(Unprocessable):
 
     class Figures(msgspec.Struct):
         near: Near
+
+
+class RecallIsOff(Unprocessable):
+    """The conversation's messages are not indexed, so they cannot be searched.
+
+    Set ``recall`` to ``lexical`` by ``PATCH /conversations/{id}``, or ``SASH_RECALL`` for all conversations that do not say.
+    What is there is indexed in the background.
+    """
+
+    slug, title = "recall-is-off", "The conversation is not indexed"
 
 
 class WindowDoesNotFit(Unprocessable):

@@ -108,6 +108,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     summarizer_key: str | None = None
     summarizer_model: str | None = None
     summarizer_prompt: str | None = None
+    recall: Literal["off", "lexical", "semantic"] = "off"
     encryption_key: tuple[bytes, ...] = ()
     """The first wraps; all of them unwrap."""
     rate_limit: float | None = None
@@ -435,6 +436,11 @@ VARIABLES = (
     Variable("summarizer_key", str, "its API key, or @file", secret=True),
     Variable("summarizer_model", str, "its model"),
     Variable("summarizer_prompt", str, "what it is asked, or @file", secret=True),
+    Variable(
+        "recall",
+        _choice("off", "lexical", "semantic"),
+        "whether conversations that do not say so recall older messages: off, by words, or by vectors too",
+    ),
     Variable(
         "encryption_key",
         _encryption_keyring,

@@ -1,5 +1,6 @@
 """The pages: no dead link, no block of code that no test runs, nothing named that does not exist, and a short README."""
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -64,6 +65,9 @@ RUN_BY = {
     },
     "tests/model/README.md": {
         ("## Running it", "sh"): "test_pages.py::test_every_module_and_path_exists",
+    },
+    "tests/recall/README.md": {
+        ("# Recall", "sh"): "test_pages.py::test_every_module_and_path_exists",
     },
     "tests/truth/README.md": {
         ("# Accuracy", "sh"): "test_pages.py::test_every_module_and_path_exists",
@@ -144,7 +148,7 @@ def test_every_window_parameter_has_its_line() -> None:
 
 
 def _written(default: Any) -> str:
-    return {None: "none", True: "true", False: "false"}.get(default, str(default))
+    return "none" if default is None else json.dumps(default) if isinstance(default, bool) else str(default)
 
 
 def test_every_setting_has_its_line() -> None:

@@ -9,6 +9,7 @@ from litestar import Request
 
 from service.api.ring import Exchange
 from service.core.models import Model
+from service.operations.indexer import Indexer
 from service.operations.metrics import Metrics
 from service.operations.reporter import Reporter
 from service.operations.requests import Requests
@@ -21,11 +22,13 @@ from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.entries import new_id
 from service.store.history import Histories
+from service.store.indexing import Index
 from service.store.owners import Owners
 from service.store.reading import Reader
 from service.store.replies import Shut, State
 from service.store.scripts import no_conversation
 from service.store.usage import Calibrations
+from service.windows.recaller import Recaller
 from service.windows.stored import Windows
 
 
@@ -48,6 +51,9 @@ class Context(msgspec.Struct, frozen=True):
     reporter: Reporter
     watch: Watch
     requests: Requests
+    recaller: Recaller
+    index: Index
+    indexer: Indexer
     summarizer: Summarizer | None = None
     drifting: set[str] = msgspec.field(default_factory=set)
     """Exact models whose drift this process has told of."""

@@ -12,7 +12,14 @@ from litestar.params import FromPath
 from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, is_known, refuse_taken
 from service.api.context import Context, context_of, fresh_id, now_ms, request_token, require_life, tenant_of
 from service.api.openapi.operation import documented
-from service.api.schemas import Conversation, ConversationSummary, CreateConversation, EncodingTokens, MessageRange
+from service.api.schemas import (
+    Conversation,
+    ConversationSummary,
+    CreateConversation,
+    EncodingTokens,
+    MessageRange,
+    RecallProgress,
+)
 from service.core.counting import reference_tokens
 from service.core.messages import whole_numbers
 from service.core.mistakes import invalid
@@ -72,11 +79,23 @@ def _settings_of(wanted: ConversationSettings) -> ConversationSettings:
 async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
     """A conversation's settings and state."""
     identity = checked_id(conversation_id)
-    state = await context_of(request).reader.get(tenant_of(request), identity)
+    context, tenant = context_of(request), tenant_of(request)
+    state = await context.reader.get(tenant, identity)
+    progress = await _progress(context, tenant, identity, state)
     headers = {"ETag": etag(state.etag)}
-    if is_known(request, state.etag):
+    if is_known(request, state.etag) and (progress is None or progress.words == progress.messages):
         return Response(b"", status_code=304, headers=headers)
-    return Response(conversation_body(identity, state), headers=headers, media_type=JSON)
+    return Response(conversation_body(identity, state, progress), headers=headers, media_type=JSON)
+
+
+async def _progress(context: Context, tenant: str, identity: str, state: State) -> RecallProgress | None:
+    """How much of a conversation is indexed; None where nothing is to be. It goes on where it was left."""
+    mode = context.indexer.mode(state.settings)
+    if mode == "off":
+        return None
+    context.indexer.notice(tenant, identity, state.settings)
+    progress = await context.index.progress(tenant, identity)
+    return RecallProgress(mode, state.length, progress.words, progress.vectors)
 
 
 @patch("/conversations/{conversation_id:str}", operation_id="changeConversation")
@@ -108,6 +127,7 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
             continue
         break
     state = await context.reader.get(tenant, identity)
+    context.indexer.notice(tenant, identity, state.settings)
     return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)}, media_type=JSON)
 
 
@@ -130,6 +150,7 @@ async def _change(
         if_match=expected,
         now_ms=now_ms(),
         token=token,
+        forget={"off": ("words", "vectors"), "lexical": ("vectors",)}.get(settings.recall or "", ()),
     )
 
 
@@ -185,7 +206,7 @@ async def _life_and_owner(request: Req, context: Context, tenant: str, identity:
     return standing.life, owner
 
 
-def conversation_body(identity: str, state: State) -> bytes:
+def conversation_body(identity: str, state: State, progress: RecallProgress | None = None) -> bytes:
     """A conversation as JSON."""
     settings = read_settings(state.settings)
     summary = None
@@ -202,6 +223,7 @@ def conversation_body(identity: str, state: State) -> bytes:
         tokens=EncodingTokens(*state.tokens),
         expires_at=timestamp(state.expires_ms) if state.expires_ms else None,
         summary=summary,
+        recall_progress=progress,
     )
     return msgspec.json.encode(conversation)
 

@@ -48,6 +48,7 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
         require_version(state, expected)
         await _copy(request, context, tenant, (identity, target), state, _last(wanted.at_seq, state.length))
     copied = await context.reader.get(tenant, target)
+    context.indexer.notice(tenant, target, copied.settings)
     headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.etag)}
     return Response(conversation_body(target, copied), status_code=201, headers=headers, media_type=JSON)
 

@@ -98,15 +98,20 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
     if not wants_window:
         reply = await context.conversations.append(tenant, identity, entries, **writing)
         _tell(request, context, entries, reply, (started, counting_seconds))
-        if reply.settings != _DEFAULTS:
-            context.owners.touch(tenant, reply.settings, identity)
+        _follow_up(context, tenant, identity, entries, reply)
         return _answer(reply, _appended(identity, entries, reply))
     reply, tail = await context.windows.append(tenant, identity, query, entries, **writing)
     _tell(request, context, entries, reply, (started, counting_seconds))
-    if reply.settings != _DEFAULTS:
-        context.owners.touch(tenant, reply.settings, identity)
+    _follow_up(context, tenant, identity, entries, reply)
     window = await _window(request, context, (tenant, identity), query, tail)
     return _answer(reply, b"".join((_appended(identity, entries, reply)[:-1], window, b"}")))
+
+
+def _follow_up(context: Context, tenant: str, identity: str, entries: list[NewEntry], reply: AppendReply) -> None:
+    """Begin what follows an append behind the request."""
+    if reply.settings != _DEFAULTS:
+        context.owners.touch(tenant, reply.settings, identity)
+    context.indexer.appended(tenant, identity, entries, reply)
 
 
 async def _window(

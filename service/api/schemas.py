@@ -56,6 +56,15 @@ class ConversationSummary(msgspec.Struct, frozen=True):
     tokens: EncodingTokens
 
 
+class RecallProgress(msgspec.Struct, frozen=True):
+    """How the conversation recalls, and how many of its messages are indexed by now."""
+
+    mode: str
+    messages: int
+    words: int
+    vectors: int
+
+
 class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):
     """A conversation's settings and state."""
 
@@ -67,6 +76,7 @@ class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_default
     tokens: EncodingTokens
     expires_at: Timestamp | None
     summary: ConversationSummary | None
+    recall_progress: RecallProgress | None = None
 
 
 class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):

@@ -140,6 +140,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
         await staging.abandon()
         raise
     state = await context.reader.get(tenant, identity)
+    context.indexer.notice(tenant, identity, state.settings)
     headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
     return Response(conversation_body(identity, state), status_code=201, headers=headers, media_type=JSON)
 

@@ -44,6 +44,8 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     made, state = found
     if "*" in known:
         return Answer(b"", etag=state.etag, status=304)
+    if query.recall_max_tokens:
+        context.indexer.notice(tenant, identity, state.settings)
     if context.summarizer is not None:
         context.summarizer.notice(tenant, identity, state, made.window, made.limits.model)
     key = (tenant, identity, made.head.model)

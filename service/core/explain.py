@@ -19,7 +19,7 @@ class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a message is in the window, or is not; ``tokens`` is what it costs there, without its documents.
 
     ``reasoning`` are tokens of reasoning that are among them, ``reasoning_left_out`` those that are not sent,
-    ``trimmed`` those of a tool result that was cut.
+    ``trimmed`` those of a tool result that was cut, ``score`` how much a recalled one bears on the question.
     """
 
     seq: int
@@ -30,6 +30,7 @@ class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
     reasoning: int = 0
     reasoning_left_out: int = 0
     trimmed: int = 0
+    score: float | None = None
 
 
 _REASONS = {
@@ -38,6 +39,7 @@ _REASONS = {
     "pinned": "always: pinned",
     "question": "always: newest user message",
     "newest": "always: newest message",
+    "recalled": "recalled",
     "fits": "fits",
     "budget": "does not fit",
     "too large": "does not fit, skipped",

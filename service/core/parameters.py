@@ -100,6 +100,14 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     stable_step: Annotated[Step, Meta(description="The size of a step, as a share of the budget.")] = 0.25
     start: WindowStart = "any"
     summary: SummaryUse = "auto"
+    recall_max_tokens: Annotated[
+        Annotated[int, Meta(ge=0, le=100_000_000)],
+        Meta(description="So much of the budget may go to older messages that bear on the newest question."),
+    ] = 0
+    recall_query: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=10_000)] | None,
+        Meta(description="What they are to bear on; the newest user message when left out."),
+    ] = None
     note: Annotated[bool, Meta(description="One system line in place of what was left out: how many messages.")] = False
     reasoning: ReasoningChoice = "turn"
     tool_result_max_tokens: Annotated[

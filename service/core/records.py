@@ -21,6 +21,8 @@ from service.core.counting import LIST_BEGINS, LIST_ENDS, Measure, list_place
 from service.core.measures import Extra
 
 RECORD_BYTES: Final = 24
+DIGEST_BYTES: Final = 8
+"""Of the content, at a record's end."""
 _LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1

@@ -52,7 +52,10 @@ def render_openai(
 ) -> bytes:
     """``request`` for chat completions, from bytes, in between others: nothing is decoded, and all copied once."""
     lines = _lines(window) if window.summary is not None or window.note else ()
-    messages = [*parts.system, *parts.few_shots, *lines, *_kept(window, bodies, grounding)] or [b""]
+    kept = _kept(window, bodies, grounding)
+    if window.recalled is not None and window.recalled.block:
+        kept.insert(window.recalled.place(window.seqs), window.recalled.block)
+    messages = [*parts.system, *parts.few_shots, *lines, *kept] or [b""]
     tools = b',"tools":' + parts.tools if parts.tools else b""
     choice = b',"tool_choice":' + parts.tool_choice if parts.tools and parts.tool_choice else b""
     messages[0] = before + b'{"messages":[' + messages[0]
@@ -69,6 +72,9 @@ def render_other(
     for seq in window.seqs:
         body = _with_documents(bodies.body(seq), window.grounding.get(seq), grounding.get(seq))
         outgoing.append(Outgoing(seq=seq, message=msgspec.json.decode(body)))
+    if window.recalled is not None and window.recalled.block:
+        place = len(fixed) + window.recalled.place(window.seqs)
+        outgoing.insert(place, Outgoing(seq=0, message=msgspec.json.decode(window.recalled.block)))
     tools: Any = parts.fixed.tools
     return msgspec.json.encode(render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice))
 

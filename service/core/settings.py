@@ -1,7 +1,7 @@
 """A conversation's settings: what a client sets once, and what is in every window because of it."""
 
 from functools import lru_cache, partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -11,6 +11,7 @@ from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template
 from service.core.messages import Id, MessageAsSent, Metadata, encode_message, validate_message
 from service.core.mistakes import invalid
 from service.core.parameters import Name, Reserve
+from service.core.recall import DEFAULT_TEMPLATE as DEFAULT_RECALL_TEMPLATE
 from service.core.window import Fixed
 from service.problems import BadRequest, InvalidEntry, Pointer
 
@@ -53,6 +54,20 @@ Tools = Annotated[list[ToolAsSent], Meta(description="Tool definitions; they are
 GroundingTemplate = Annotated[
     str, Meta(description="How documents join their message; holds `{content}` and `{documents}`.")
 ]
+Recall = Annotated[
+    Literal["off", "lexical", "semantic"],
+    Meta(
+        title="Recall",
+        description="How older messages are found again: not at all, by their words, or by their vectors too.",
+    ),
+]
+RecallTemplate = Annotated[
+    str,
+    Meta(
+        max_length=10_000,
+        description="How recalled messages are sent where a window is `stable`; holds `{messages}`.",
+    ),
+]
 DocumentSeparator = Annotated[str, Meta(description="What stands between two documents.")]
 
 
@@ -71,6 +86,8 @@ class ConversationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     grounding_template: Annotated[GroundingTemplate, Meta(max_length=100_000)] | None = None
     document_separator: Annotated[DocumentSeparator, Meta(max_length=1000)] | None = None
     metadata: Metadata | None = None
+    recall: Recall | None = None
+    recall_template: RecallTemplate | None = None
     ttl_seconds: Annotated[
         Annotated[int, Meta(ge=1, le=_TEN_YEARS_SECONDS)] | None,
         Meta(description="Seconds after the last change until the conversation is forgotten."),
@@ -86,6 +103,7 @@ class FixedParts(msgspec.Struct, frozen=True):
     tools: bytes
     tool_choice: bytes
     template: Template
+    recall_template: str
 
 
 _decode = msgspec.json.Decoder(ConversationSettings).decode
@@ -125,12 +143,22 @@ class _Owned(msgspec.Struct):
     owner: str | None = None
 
 
+class _Recalling(msgspec.Struct):
+    recall: Recall | None = None
+
+
 _decode_owned = msgspec.json.Decoder(_Owned).decode
+_decode_recalling = msgspec.json.Decoder(_Recalling).decode
 
 
 def owner_of(stored: bytes) -> str | None:
     """Whose conversation it is, by its stored settings."""
     return _decode_owned(stored).owner
+
+
+def recall_of(stored: bytes) -> str | None:
+    """How a conversation recalls, by its stored settings; None where they do not say."""
+    return _decode_recalling(stored).recall if b'"recall"' in stored else None
 
 
 def fixed_parts(settings: ConversationSettings) -> FixedParts:
@@ -152,6 +180,7 @@ def fixed_parts(settings: ConversationSettings) -> FixedParts:
             settings.grounding_template or DEFAULT_TEMPLATE,
             DEFAULT_SEPARATOR if settings.document_separator is None else settings.document_separator,
         ),
+        recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
     )
 
 
@@ -169,6 +198,9 @@ def check_settings(settings: ConversationSettings) -> None:
         if answered is None:
             calls = {call["id"] for call in message.get("tool_calls") or ()}
     check_tools(settings.tools)
+    if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
+        detail = "The template must hold {messages} once"
+        raise BadRequest(f"{detail}.", errors=[Pointer("#/recall_template", detail)])
     parse_template(
         settings.grounding_template or DEFAULT_TEMPLATE,
         DEFAULT_SEPARATOR if settings.document_separator is None else settings.document_separator,

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import accumulate
 
 import msgspec
@@ -37,6 +38,8 @@ class History(msgspec.Struct, frozen=True):
     question: int
     """Seq of the newest user message, 0 when there is none."""
     summary: Summary | None = None
+    recalled: AbstractSet[int] = frozenset()
+    """Seqs of older messages, whole units, that are in this window because they bear on the question."""
 
     def record(self, seq: int) -> Record:
         """The record of a message that was read."""
@@ -101,6 +104,8 @@ class View(msgspec.Struct, frozen=True):
     def why(self, seq: int) -> str:
         """Why a message before the tail is in every window."""
         record = self.history.outside[seq]
+        if seq in self.history.recalled:
+            return "recalled"
         return _why(record.measure.role, pinned=record.pinned or seq != self.history.question)
 
 
@@ -149,6 +154,9 @@ def _always(history: History, units: Units) -> dict[int, str]:
         for index in sorted(pinned | leading | question)
     }
     always.setdefault(len(units) - 1, "newest")
+    for seq in sorted(history.recalled):
+        if seq >= history.first_seq:
+            always.setdefault(unit_at(units, seq - history.first_seq), "recalled")
     return always
 
 

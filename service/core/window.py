@@ -27,6 +27,7 @@ from service.core.grounding import Grounded
 from service.core.models import Model
 from service.core.notes import longest_note, note_measure
 from service.core.parameters import WindowQuery
+from service.core.recall import Recollection
 from service.core.records import Records, Summary
 from service.core.results import Edit
 from service.core.sending import Trimming, keeps_reasoning_from, with_reasoning
@@ -72,6 +73,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     """How messages are sent otherwise than they were stored, by seq."""
     place: str = ""
     """The path of the conversation's messages, for the lines in place of tool results."""
+    recalled: Recollection | None = None
 
 
 def build_window(
@@ -83,13 +85,16 @@ def build_window(
     options: WindowQuery,
     documents: Documents,
     place: str = "",
+    aside: int = 0,
 ) -> Window | NeedOlder:
     """The window of ``budget`` tokens, or NeedOlder. ``place`` is the path of the conversation's messages, if it has one.
+
+    ``aside`` tokens of the budget are left free by history, as far as there are.
 
     Raises:
         WindowDoesNotFit: what must be in is over the budget; the problem carries each cost and the shortfall.
     """
-    plain = _plain_window(history, model, budget, fixed, options)
+    plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
     if plain is not None:
         return plain
     view = view_history(history, model)
@@ -97,7 +102,7 @@ def build_window(
         return _older(history, budget)
     trimming = Trimming(model, options, place)
     view = _as_sent(view, budget, fixed, trimming)
-    frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming)
+    frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside)
     summary = history.summary if options.summary == "always" else None
     noted = False
     # A line takes room, so that what is left out is found again with it: at most once for each line.
@@ -236,6 +241,8 @@ class _Frame(msgspec.Struct, frozen=True):
     always: dict[str, int]
     """Tokens of what is in every window, by the reason for it."""
     trimming: Trimming
+    aside: int
+    """Tokens that history leaves free."""
 
     def select(self, summary: Summary | None, *, noted: bool) -> _Selected | NeedOlder:
         """Steps 1 to 4 of the law. Raises WindowDoesNotFit."""
@@ -246,7 +253,8 @@ class _Frame(msgspec.Struct, frozen=True):
             # Its place is set aside first, and only what must be in may take it: a little more budget never keeps less.
             room = max(0, self._room(summary, self._longest_note()))
         state = self._ask(summary, room)
-        cut = self._cut(room + sum(self.always.values()))
+        state.room = max(0, state.room - self.aside)
+        cut = self._cut(room + sum(self.always.values()) - self.aside)
         if isinstance(cut, NeedOlder):
             return cut
         since = cut.since_seq if cut else None
@@ -332,6 +340,8 @@ class _Frame(msgspec.Struct, frozen=True):
         costs = self.documents.cost
         reasoning = {seq: view.reasoning[seq] for seq in seqs if seq in view.reasoning} if view.reasoning else {}
         is_whole = taken.stop == "complete" and not lines and not any(each.limit == 0 for each in view.edits.values())
+        # What is recalled changes from turn to turn, and so what stands before a block of reasoning.
+        since = None if self.aside else since
         accepted = keeps_reasoning_from(
             view, model=self.model, options=self.options, is_whole=is_whole and seqs[:1] == [1], since_seq=since
         )

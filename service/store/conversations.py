@@ -175,10 +175,11 @@ class Conversations:
         if_match: str,
         now_ms: int,
         token: str,
+        forget: Sequence[str] = (),
     ) -> Written:
         """Put other settings in place of those ``standing``, as they are stored, in one ``life``.
 
-        ``token`` makes a repeated call of one request succeed.
+        ``token`` makes a repeated call of one request succeed; ``forget`` names lists that recall needs no more.
 
         Raises:
             NotFound, and PreconditionFailed when the settings or the version are others by now.
@@ -196,6 +197,7 @@ class Conversations:
                 now_ms=now_ms,
                 token=token,
                 owner=visible_owner(sealer, settings),
+                forget=forget,
             )
         )
 

@@ -10,6 +10,8 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of what is in every window
+    sash:{tenant/conversation}:words          list    a message a node: its words as numbers (core/words.py), for recall
+    sash:{tenant/conversation}:vectors        list    a message a node: its embedding, for semantic recall
     sash:{tenant/conversation}:answers        hash    token of a request -> when it was answered, and what
     sash:{tenant/conversation}:done           hash    token of a request that changed more than the end -> when it did
 
@@ -33,8 +35,9 @@ cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documen
 ``user`` seq of the newest user message; ``rich`` 1 when a message's cost is in its details; ``sealed`` 1 when a message is
 encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and ``through`` the last seq that it
 covers; ``summarizer`` who writes the next one, and until when; ``edited`` the name of the last write that was no append;
-``stale`` the last seq whose documents a long rewind has still to sweep; ``token`` the request that made the conversation;
-``owner`` whose it is, where the settings are encrypted: an owner's conversations can be erased without the key.
+``embedded`` the model of the vectors; ``stale`` the last seq whose documents a long rewind has still to sweep;
+``token`` the request that made the conversation; ``owner`` whose it is, where the settings are encrypted: an owner's
+conversations can be erased without the key.
 
 An id is not an identity: a conversation that was erased, expired or lost may begin anew under the same id, with the same
 version. So the entity tag is version, life and change (``etag_of``), and whatever is asked to change or to erase a
@@ -46,6 +49,9 @@ Where they do not, a key was evicted or lost, and every script says so instead o
 Other keys are no conversation's and live in slots of their own: owners' lists (``owners.py``), requests under a key
 (``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
 (``datakeys.py``), statistics.
+
+``words`` and ``vectors`` are there where recall is on. They are written behind the append (``index.lua``), from the first
+message on, and so may be shorter than the log, never longer; ``embedded`` names the model that made the vectors.
 
 What people wrote (log, grounding, metadata, settings, summary, answers) may be sealed, each value by itself: sealing.py.
 
@@ -72,7 +78,10 @@ from service.core.records import (
 )
 
 PREFIX = "sash:"
-PARTS = ("conversation", "log", "counts", "details", "ids", "grounding", "metadata", "pinned", "answers", "done")
+PARTS = (
+    *("conversation", "log", "counts", "details", "ids", "grounding", "metadata", "pinned"),
+    *("words", "vectors", "answers", "done"),
+)
 
 
 class Keys(NamedTuple):
@@ -86,6 +95,8 @@ class Keys(NamedTuple):
     grounding: str
     metadata: str
     pinned: str
+    words: str
+    vectors: str
     answers: str
     done: str
 
@@ -103,18 +114,7 @@ def conversation_name(tenant: str, conversation: str) -> str:
 def keys_of(name: str) -> Keys:
     """The keys of the conversation called ``tenant/conversation``."""
     tag = f"{PREFIX}{{{name}}}:"
-    return Keys(
-        tag + "conversation",
-        tag + "log",
-        tag + "counts",
-        tag + "details",
-        tag + "ids",
-        tag + "grounding",
-        tag + "metadata",
-        tag + "pinned",
-        tag + "answers",
-        tag + "done",
-    )
+    return Keys(*[tag + part for part in PARTS])
 
 
 _LIFE_BYTES = 12

@@ -210,6 +210,19 @@ class Reader:
         )
         return unpack_many(packed, details)
 
+    async def stretches(
+        self, tenant: str, conversation: str, wanted: Sequence[tuple[int, int]], *, state: State
+    ) -> list[Records]:
+        """Some stretches, each from its first to its last seq, with details. Raises HistoryEdited."""
+        keys = keys_of(conversation_name(tenant, conversation))
+        found = await self._commands_on(
+            keys,
+            state.made,
+            *[("GETRANGE", keys.counts, *places(first, last)) for first, last in wanted],
+            *[("LRANGE", keys.details, first - 1, last - 1) for first, last in wanted],
+        )
+        return [unpack_many(*pair) for pair in zip(found[: len(wanted)], found[len(wanted) :], strict=True)]
+
     async def _commands_on(self, keys: Keys, made: Made, *wanted: tuple[Any, ...]) -> list[Any]:
         """Replies to plain commands, of the history that ``made`` tells from others. Raises HistoryEdited."""
         *found, history = await self._client.commands([*wanted, ("HMGET", keys.conversation, "life", "edited")])

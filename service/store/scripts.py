@@ -10,7 +10,7 @@ Scripts about one conversation take all of its keys, in the order of ``layout.Ke
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -104,11 +104,12 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 class AppendReply(msgspec.Struct, frozen=True):
-    """What an append did; ``settings`` as they are stored."""
+    """What an append did; ``settings`` as they are stored, ``edited`` the last write before that was no append."""
 
     version: int
     etag: str
     settings: bytes
+    edited: bytes
     entries: list[Appended]
 
 
@@ -160,9 +161,9 @@ def _read_append(reply: list[Any]) -> AppendReply:
     if reply[0] == b"ok":
         entries = [
             Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
-            for at in range(4, len(reply), 3)
+            for at in range(5, len(reply), 3)
         ]
-        return AppendReply(int(reply[1]), reply[2].decode(), reply[3], entries)
+        return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], entries)
     match reply:
         case [b"conflict", index]:
             detail = "This id is stored with other content"
@@ -233,9 +234,14 @@ def change(
     now_ms: int,
     token: str,
     owner: str,
+    forget: Collection[str] = (),
 ) -> Call[Written]:
-    """Put other settings in place of those ``standing``. The call raises NotFound, PreconditionFailed."""
-    arguments = (life, if_match, settings, ttl_ms or "", now_ms, standing, token, owner, new_name())
+    """Put other settings in place of those ``standing``. The call raises NotFound, PreconditionFailed.
+
+    ``forget`` names the lists that recall does not need any more: ``words``, ``vectors``.
+    """
+    flags = ["1" if part in forget else "" for part in ("words", "vectors")]
+    arguments = (life, if_match, settings, ttl_ms or "", now_ms, standing, token, owner, new_name(), *flags)
     return _call("change", keys, arguments, _read_written)
 
 
@@ -389,6 +395,24 @@ def damaged(part: str) -> ConversationDamaged:
         "a store that evicts keys (maxmemory-policy) does this.",
         members={"part": part},
     )
+
+
+def index(
+    keys: Keys,
+    *,
+    life: str,
+    edited: bytes,
+    part: str,
+    length: int,
+    model: str,
+    elements: Sequence[bytes],
+) -> Call[tuple[int, int] | None]:
+    """Write more of a list of ``part`` (``words``, ``vectors``), which has ``length`` elements.
+
+    Gives the lengths of the list and of the log; None when the conversation is not as it was read, or the list is longer.
+    """
+    arguments = (life, edited, part, length, model, *elements)
+    return _call("index", keys, arguments, lambda reply: (int(reply[0]), int(reply[1])) if reply else None)
 
 
 # ---- a conversation is read

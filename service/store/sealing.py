@@ -35,6 +35,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
+from service.core.words import plain_number
 from service.problems import CannotOpen
 
 KEY_BYTES: Final = 32
@@ -62,6 +63,7 @@ class Purpose:
     ENTRY: Final = b"entry"
     CONTENT: Final = b"content"
     REQUEST: Final = b"request"
+    WORDS: Final = b"words"
 
 
 class UnknownKey(Exception):  # noqa: N818 - it reads as what happened
@@ -143,13 +145,14 @@ def _cipher(data_key: bytes, name: bytes, kind: bytes) -> AESGCM:
 
 
 class Sealer:
-    """What seals and opens the values of one conversation."""
+    """What seals and opens the values of one conversation, and numbers its words."""
 
     active = True
 
     def __init__(self, keys: TenantKeys, name: str) -> None:
         self._keys = keys
         self._name = name.encode()
+        self._words_key: bytes | None = None
 
     def seal(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:
         """``value`` as it is stored; ``owner`` is what it is bound to: a message's ``bound_to``, a request's token."""
@@ -187,6 +190,13 @@ class Sealer:
         """A digest in place of another, of the same length."""
         return self._keys.digest(purpose, value)
 
+    def number(self, word: bytes) -> int:
+        """A word's 32 bits in an index: nobody without the key learns the word, or that another conversation has it."""
+        if self._words_key is None:
+            assert self._keys.digest_key is not None  # noqa: S101 - who asks for a sealer has what can seal
+            self._words_key = blake2b(self._name, key=self._keys.digest_key, person=Purpose.WORDS).digest()
+        return int.from_bytes(blake2b(word, key=self._words_key, digest_size=4).digest())
+
 
 class PlainSealer:
     """Where no key is set: values are stored as they are, and sealed ones are refused."""
@@ -210,6 +220,8 @@ class PlainSealer:
     def digest(self, purpose: bytes, value: bytes) -> bytes:  # noqa: ARG002
         """The digest itself."""
         return value
+
+    number = staticmethod(plain_number)
 
 
 PLAIN: Final = PlainSealer()

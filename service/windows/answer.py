@@ -12,6 +12,7 @@ from service.core.documents import Documents
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.reasoning import without_reasoning
+from service.core.recall import Recollection, Searched
 from service.core.records import StoredGrounding
 from service.core.render import Bodies, render_openai, render_other
 from service.core.results import cut_result, line_cost
@@ -72,6 +73,15 @@ class WindowGrounding(msgspec.Struct, frozen=True):
     truncated: bool
 
 
+class WindowRecalled(msgspec.Struct, frozen=True):
+    """Older messages that came back because they bear on the question, their tokens, and where they were looked for."""
+
+    messages: int
+    tokens: int
+    seqs: list[int]
+    searched: Searched
+
+
 class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A window but for its request, which is spliced in."""
 
@@ -98,6 +108,7 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     correction: Annotated[
         float | None, Meta(description="The factor by which estimates were corrected from bills.")
     ] = None
+    recalled: WindowRecalled | None = None
     explain: list[Any] | None = None
 
 
@@ -154,6 +165,7 @@ def make(
         correction=model.correction,
         summary_used=window.summary is not None,
         note=window.note,
+        recalled=_recalled(window.recalled) if window.recalled else None,
         explain=window.explain,
     )
     before, after = _encode(head)[:-1] + b',"request":', b"}"
@@ -194,6 +206,11 @@ def _explained(line: Explained, trimmed: int | None, history: History, model: Mo
         return line
     cost = record_cost(history.record(line.seq), model) - trimmed
     return msgspec.structs.replace(line, tokens=cost, trimmed=trimmed)
+
+
+def _recalled(recollection: Recollection) -> WindowRecalled:
+    seqs = list(recollection.lines)
+    return WindowRecalled(len(seqs), recollection.tokens, seqs, recollection.searched)
 
 
 def _documents_of(window: Window, history: History, documents: Documents) -> WindowGrounding:

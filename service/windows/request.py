@@ -6,7 +6,15 @@ from msgspec import Meta
 
 from service.core.messages import Entry, Id
 from service.core.parameters import WindowQuery
-from service.core.settings import DocumentSeparator, FewShots, GroundingTemplate, SystemPrompt, ToolChoice, Tools
+from service.core.settings import (
+    DocumentSeparator,
+    FewShots,
+    GroundingTemplate,
+    RecallTemplate,
+    SystemPrompt,
+    ToolChoice,
+    Tools,
+)
 
 
 class WindowRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -22,3 +30,4 @@ class WindowRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_onl
     tool_choice: ToolChoice | None = None
     grounding_template: GroundingTemplate | None = None
     document_separator: DocumentSeparator | None = None
+    recall_template: RecallTemplate | None = None

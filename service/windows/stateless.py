@@ -5,21 +5,25 @@ from collections.abc import Mapping
 
 import msgspec
 
-from service.core.costs import column_of, reference_costs
+from service.core.costs import column_of, record_cost, reference_costs
+from service.core.documents import Documents
 from service.core.messages import calls_of, parallel_flags
 from service.core.models import Model
+from service.core.recall import Recollection, bound
 from service.core.records import Flags, Record, Records, StoredGrounding
 from service.core.render import Bodies
-from service.core.settings import ConversationSettings, check_settings, fixed_parts
+from service.core.settings import ConversationSettings, FixedParts, check_settings, fixed_parts
 from service.core.units import USER
 from service.core.view import History
 from service.core.window import Window
+from service.core.words import pack_words, plain_number, said_in, words_of
 from service.problems import EntryConflict, Internal, Pointer
 from service.store.entries import check_entries, prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
 from service.windows.answer import Made, make
-from service.windows.budgets import limits_of
+from service.windows.budgets import Limits, limits_of
+from service.windows.recall import NOTHING, Old, chosen, in_block, in_places, last_left_out, recollected, shortlist
 from service.windows.request import WindowRequest
 from service.windows.stored import build, documents_of, messages_path
 
@@ -38,6 +42,7 @@ def window_of_request(wanted: WindowRequest, models: Mapping[str, Model]) -> tup
         tool_choice=wanted.tool_choice,
         grounding_template=wanted.grounding_template,
         document_separator=wanted.document_separator,
+        recall_template=wanted.recall_template,
     )
     check_settings(settings)
     parts = fixed_parts(settings)
@@ -52,10 +57,54 @@ def window_of_request(wanted: WindowRequest, models: Mapping[str, Model]) -> tup
     history = _history(kept, column_of(limits.model))
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
     documents = documents_of(wanted, parts, history, bodies, _grounding(wanted, kept, history))
-    window = build(history, limits, parts, wanted, documents, messages_path(wanted.conversation_id))
-    if not isinstance(window, Window):
-        raise Internal("A whole history was too short.")
+    window = _window(history, limits, parts, wanted, documents, bodies)
     return make(wanted, limits, parts, history, window, bodies, documents), counting_seconds
+
+
+def _window(
+    history: History, limits: Limits, parts: FixedParts, wanted: WindowRequest, documents: Documents, bodies: Bodies
+) -> Window:
+    """The window, with what it recalls where that is asked for. Raises WindowDoesNotFit."""
+
+    def built(history: History, aside: int = 0) -> Window:
+        place = messages_path(wanted.conversation_id)
+        window = build(history, limits, parts, wanted, documents, place, aside)
+        if not isinstance(window, Window):
+            raise Internal("A whole history was too short.")
+        return window
+
+    window, aside = built(history), wanted.recall_max_tokens
+    if not aside:
+        return window
+    if window.dropped["messages"] == 0:
+        return recollected(window, NOTHING)
+    recollection = _recollection(history, limits, parts, wanted, built(history, aside), bodies)
+    if wanted.stable:
+        return recollected(built(history, aside), recollection)
+    return recollected(built(msgspec.structs.replace(history, recalled=recollection.lines.keys())), recollection)
+
+
+def _recollection(
+    history: History, limits: Limits, parts: FixedParts, wanted: WindowRequest, draft: Window, bodies: Bodies
+) -> Recollection:
+    """What comes back of the messages that the draft leaves out: their words are looked for on the spot."""
+    model, first = limits.model, bound(history.length)
+    room = min(wanted.recall_max_tokens, limits.budget - draft.tokens["total"])
+    texts = [
+        said_in(msgspec.json.decode(body)) for body in bodies.run(first, last_left_out(draft.seqs, history.length))
+    ]
+    old = Old(first, history.records[first - 1 :], [pack_words(words_of(text)) for text in texts])
+    query = wanted.recall_query
+    if query is None:
+        query = said_in(msgspec.json.decode(bodies.body(history.question))) if history.question else ""
+    question = [(plain_number(word.encode()),) for word in dict.fromkeys(words_of(query))]
+    listed = shortlist(old, question, draft, room, history.column, user_first=wanted.start == "user")
+    costs = {seq: record_cost(history.record(seq), model) for each in listed for seq in each.seqs}
+    taken = chosen(listed, old, draft, room, costs)
+    if not wanted.stable:
+        return in_places(taken, old, costs)
+    by_seq = {seq: bodies.body(seq) for each in taken for seq in each.seqs}
+    return in_block(taken, old, costs, by_seq, parts.recall_template, model, room, history.question or history.length)
 
 
 def _grounding(

@@ -24,7 +24,10 @@ from service.store.replies import HistoryEdited, State, Tail
 from service.store.scripts import AppendReply, Known
 from service.store.usage import Calibrations
 from service.windows.answer import Made, make
+from service.windows.asked import Asked
 from service.windows.budgets import Limits, limits_of
+from service.windows.recall import NOTHING, recollected
+from service.windows.recaller import Recaller
 from service.windows.tail import GrowingTail
 
 _ATTEMPTS = 8
@@ -38,24 +41,18 @@ class Plan(NamedTuple):
     column: int
     """The encoding's place."""
     follows: bool
-    """Whether the window follows from the conversation alone: an estimated model's changes with what was billed."""
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """A window of one conversation, as it is asked for."""
-
-    conversation: str
-    query: WindowQuery
-    limits: Limits
-    parts: FixedParts
-    version: int
+    """Whether the window follows from the conversation alone: an estimated model's changes with what was billed, and what is
+    recalled with what is indexed."""
 
 
 class Windows:
     """Windows of all conversations of a deployment; ``models`` are its own, by name."""
 
-    def __init__(self, conversations: Conversations, calibrations: Calibrations, models: Mapping[str, Model]) -> None:
+    def __init__(
+        self, conversations: Conversations, calibrations: Calibrations, models: Mapping[str, Model], recaller: Recaller
+    ) -> None:
         self._conversations = conversations
+        self._recaller = recaller
         self._reader: Reader = conversations.reader
         self._calibrations = calibrations
         self.models = models
@@ -66,7 +63,8 @@ class Windows:
         if query.model is None:
             return Plan(query.max_tokens or 0, 0, follows=False)
         limits = limits_of(query, ConversationSettings(reserve=0), self.models)
-        return Plan(limits.budget, column_of(limits.model), limits.model.exact)
+        follows = limits.model.exact and not query.recall_max_tokens
+        return Plan(limits.budget, column_of(limits.model), follows)
 
     async def read(
         self, tenant: str, conversation: str, query: WindowQuery, known: Sequence[str] = ()
@@ -114,7 +112,7 @@ class Windows:
             if not limits.model.exact:
                 models = await self._calibrations.correct(tenant, self.models, limits.model.id)
                 limits = limits_of(query, settings, models)
-            asked = Asked(conversation, query, limits, parts, tail.state.version)
+            asked = Asked(conversation, query, limits, parts, tail.state.version, settings.recall)
             try:
                 return await self._make(tenant, asked, tail), tail.state
             except HistoryEdited:
@@ -131,9 +129,33 @@ class Windows:
     async def _make(self, tenant: str, asked: Asked, tail: Tail) -> Made:
         """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
         read = GrowingTail(self._reader, tenant, asked.conversation, tail)
+        if asked.query.recall_max_tokens:
+            asked = await self._recall(tenant, asked, read)
+        made = await self._decided(asked, read)
+        assert isinstance(made, Made)  # noqa: S101 - it is no draft
+        return made
+
+    async def _recall(self, tenant: str, asked: Asked, read: GrowingTail) -> Asked:
+        """The same, with what the window recalls. Raises HistoryEdited, WindowDoesNotFit."""
+        replace, aside = msgspec.structs.replace, asked.query.recall_max_tokens
+        draft = await self._drafted(asked, read)
+        if draft.dropped["messages"] == 0:
+            return replace(asked, recollection=NOTHING)
+        draft = await self._drafted(replace(asked, aside=aside), read)
+        recollection = await self._recaller.recollect(tenant, asked, read, draft)
+        return replace(asked, recollection=recollection, aside=aside if asked.query.stable else 0)
+
+    async def _drafted(self, asked: Asked, read: GrowingTail) -> Window:
+        """The law's decision, with no body read for it. Raises HistoryEdited, WindowDoesNotFit."""
+        draft = await self._decided(msgspec.structs.replace(asked, draft=True), read)
+        assert isinstance(draft, Window)  # noqa: S101 - nothing is made of a draft
+        return draft
+
+    async def _decided(self, asked: Asked, read: GrowingTail) -> Made | Window:
+        """The window, made; of a draft the law's decision. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
         while True:
             await read.measure_stale()
-            grounding = await read.grounding(asked.query.grounding) if tail.state.grounding_messages else {}
+            grounding = await read.grounding(asked.query.grounding) if read.state.grounding_messages else {}
             if grounding:
                 await read.read_bodies(sorted(grounding))
             history = read.history(column_of(asked.limits.model))
@@ -146,6 +168,8 @@ class Windows:
                     return found
                 case NeedOlder(first_seq=first_seq):
                     await read.read_older(first_seq)
+                case Window() if asked.draft:
+                    return found
                 case Window(seqs=seqs):
                     await read.read_bodies(seqs)
 
@@ -157,10 +181,17 @@ def make_if_read(
 
     Raises WindowDoesNotFit, FormatCannotCarry.
     """
+    recollection = asked.recollection
+    if recollection is not None and not recollection.block:
+        history = msgspec.structs.replace(history, recalled=recollection.lines.keys())
     documents = documents_of(asked.query, asked.parts, history, bodies, grounding)
     place = messages_path(asked.conversation)
-    window = build(history, asked.limits, asked.parts, asked.query, documents, place)
-    if isinstance(window, NeedOlder) or not bodies.have(window.seqs):
+    window = build(history, asked.limits, asked.parts, asked.query, documents, place, asked.aside)
+    if isinstance(window, NeedOlder) or asked.draft:
+        return window
+    if recollection is not None:
+        window = recollected(window, recollection)
+    if not bodies.have(window.seqs):
         return window
     identity = (asked.conversation, asked.version)
     return make(asked.query, asked.limits, asked.parts, history, window, bodies, documents, identity)
@@ -172,7 +203,13 @@ def messages_path(conversation: str | None) -> str:
 
 
 def build(
-    history: History, limits: Limits, parts: FixedParts, query: WindowQuery, documents: Documents, place: str = ""
+    history: History,
+    limits: Limits,
+    parts: FixedParts,
+    query: WindowQuery,
+    documents: Documents,
+    place: str = "",
+    aside: int = 0,
 ) -> Window | NeedOlder:
     """The window that a query asks for, or NeedOlder. Raises WindowDoesNotFit, which says for which model."""
     try:
@@ -184,6 +221,7 @@ def build(
             options=query,
             documents=documents,
             place=place,
+            aside=aside,
         )
     except WindowDoesNotFit as problem:
         problem.model = limits.model.id

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from service.core.records import GENERATION, Record, Records, StoredGrounding
+from service.core.records import GENERATION, Identity, Record, Records, StoredGrounding
 from service.core.redaction import measure_again
 from service.core.render import Bodies
 from service.core.runs import runs
@@ -14,7 +14,7 @@ from service.core.units import TOOL
 from service.core.view import History
 from service.store.messages import STEP_BYTES
 from service.store.reading import Reader
-from service.store.replies import Tail
+from service.store.replies import Message, Tail
 
 _SHORT = 4000
 """Messages whose law takes some milliseconds: more are worth a thread."""
@@ -50,6 +50,13 @@ class GrowingTail:
         self.records = older.before(self.records)
         self.first_seq = first_seq
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
+
+    def add(self, records: Mapping[int, Record]) -> None:
+        """Hold messages before the tail, as those of every window are held: their bodies are read when they are sent."""
+        nobody = Identity("", 0, b"")
+        self.outside |= {
+            seq: Message(seq, nobody, record, b"") for seq, record in records.items() if seq < self.first_seq
+        }
 
     async def read_bodies(self, seqs: Sequence[int]) -> None:
         """Read those of ``seqs``, ascending, that are not read yet."""

@@ -6,7 +6,7 @@
 --         calls that it makes), answers (the call that it answers), always (belongs in every window), tokens, parallel
 --         (tokens when it answers one of several calls), documents (tokens of its documents); each as {o200k, cl100k}
 --       2 settings of a new conversation; then for each entry: record, details, body, grounding or '', metadata or ''
--- Gives {'ok', version, etag, settings, then for each entry: seq, 1 for a duplicate, 1 for a parallel result}
+-- Gives {'ok', version, etag, settings, edited, then for each entry: seq, 1 for a duplicate, 1 for a parallel result}
 --    or {'moved', version} {'conflict', index} {'orphan', index} {'pinned', index} {'foreign'} {'damaged', part}
 --
 -- Everything is checked before anything is written: a script is atomic, but it is not undone.
@@ -18,8 +18,9 @@ local asked = cjson.decode(ARGV[1])
 local entries = asked.entries
 
 local state = redis.call('HMGET', conversation,
-  'id', 'v', 'life', 'change', 's', 't0', 't1', 'gn', 'g0', 'g1', 'open', 'ttl', 'user', 'pins', 'stale')
-local name, version, life, change, settings, t0, t1, gn, g0, g1, open, ttl, user, pins, stale = unpack(state)
+  'id', 'v', 'life', 'change', 's', 't0', 't1', 'gn', 'g0', 'g1', 'open', 'ttl', 'user', 'pins', 'stale',
+  'edited')
+local name, version, life, change, settings, t0, t1, gn, g0, g1, open, ttl, user, pins, stale, edited = unpack(state)
 local exists = name ~= false
 if exists and name ~= asked.name then return {'foreign'} end
 local length = redis.call('LLEN', log)
@@ -120,7 +121,7 @@ if fresh > 0 then
   local rich, sealed = false, false
   if not exists then
     settings, ttl, life = ARGV[2], asked.ttl, asked.change
-    redis.call('UNLINK', answers, done)
+    redis.call('UNLINK', words, vectors, answers, done)
     redis.call('HSET', conversation, 'id', asked.name, 's', settings, 'created', asked.now, 'pins', 0)
     if ttl then redis.call('HSET', conversation, 'ttl', ttl) end
   end
@@ -196,7 +197,7 @@ if fresh > 0 then
   renew(ttl)
 end
 
-local reply = {'ok', version, etag, settings or ARGV[2]}
+local reply = {'ok', version, etag, settings or ARGV[2], edited or ''}
 for index = 1, #entries do
   reply[#reply + 1] = plan[index].seq
   reply[#reply + 1] = plan[index].duplicate

@@ -3,7 +3,7 @@
 --
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 settings   4 ttl (ms) or ''   5 now (ms)
 --       6 settings that must stand   7 token of this request   8 owner, or '' when there is none or the settings are readable
---       9 random name of this write
+--       9 random name of this write   10 '1' to forget the words of its messages, 11 '1' the vectors
 -- Gives {'ok', version, etag}, {'moved', version}, or {} when that life has ended
 -- include conversation.lua
 local version, life, change, standing = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 's'))
@@ -11,6 +11,10 @@ if not version or (life or '') ~= ARGV[1] then return {} end
 if was_done(ARGV[7]) then return {'ok', version, etag_of(version, life, change)} end
 if standing ~= ARGV[6] or not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
 redis.call('HSET', conversation, 's', ARGV[3])
+if ARGV[10] == '1' then redis.call('UNLINK', words) end
+if ARGV[11] == '1' then redis.call('UNLINK', vectors) end
+-- What is being written of them now must not come after.
+if ARGV[10] == '1' or ARGV[11] == '1' then redis.call('HSET', conversation, 'edited', ARGV[9]) end
 if ARGV[8] ~= '' then
   redis.call('HSET', conversation, 'owner', ARGV[8])
 else

@@ -21,6 +21,9 @@ end
 redis.call('SETRANGE', counts, (seq - 1) * RECORD, ARGV[8])
 redis.call('LSET', details, seq - 1, ARGV[9])
 redis.call('LSET', log, seq - 1, ARGV[10])
+for _, index in ipairs({words, vectors}) do
+  if redis.call('LLEN', index) >= seq then redis.call('LSET', index, seq - 1, '') end
+end
 if math.floor(string.byte(ARGV[8]) / RICH) % 2 == 1 then redis.call('HSET', conversation, 'rich', 1) end
 if string.byte(ARGV[10]) == SEALED then redis.call('HSET', conversation, 'sealed', 1) end
 redis.call('HDEL', grounding, seq)

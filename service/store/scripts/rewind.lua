@@ -21,10 +21,12 @@ if keep == length then -- nothing to forget now; what comes next is not to be fo
 end
 
 if keep == 0 then
-  redis.call('UNLINK', log, counts, details)
+  redis.call('UNLINK', log, counts, details, words, vectors)
 else
   redis.call('LTRIM', log, 0, keep - 1)
   redis.call('LTRIM', details, 0, keep - 1)
+  redis.call('LTRIM', words, 0, keep - 1)
+  redis.call('LTRIM', vectors, 0, keep - 1)
   redis.call('SET', counts, redis.call('GETRANGE', counts, 0, keep * RECORD - 1))
 end
 for _, seq in ipairs(redis.call('HKEYS', pinned)) do

@@ -1,0 +1,98 @@
+"""How much each message bears on a question: BM25 over the words of a message and of those around it.
+
+A question's words seldom all stand in the message that answers it: "When did she move?" is asked in one, "In May" answers in
+the next. So a word counts for its message and, halved at each step, for the three before and after it, and only then is
+what stands together weighed by BM25 (Robertson and Zaragoza 2009, with its usual 1.2 and 0.75).
+
+It works on the packed words of up to some ten thousand messages at once, as numbers in one array (core/words.py).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.words import DIGEST_BITS, MOST_OFTEN
+
+Scores = NDArray[np.float32]
+_STEPS: Final = (0.5, 0.25, 0.125)
+_SATURATION, _LENGTH = 1.2, 0.75
+_MOST_WORDS: Final = 32
+"""Words of a question that are looked for, the rarest: a question may be a pasted page."""
+
+
+def scores_of_words(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> Scores:
+    """Each message's score, 0 where it and those around it share no word with the question.
+
+    ``messages`` are packed words, in the order of the conversation; ``question`` has for each word the numbers that it may
+    have there.
+    """
+    return _scores(messages, question)[0]
+
+
+def best_matches(messages: Sequence[bytes], question: Sequence[Sequence[int]], most: int) -> list[tuple[int, float]]:
+    """The best of the messages that hold a word of the question themselves; otherwise as ``best``."""
+    scores, holds = _scores(messages, question)
+    return best(np.where(holds, scores, np.float32(0)), most)
+
+
+def _scores(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> tuple[Scores, NDArray[np.bool_]]:
+    """Each message's score, and whether it holds a word of the question."""
+    count = len(messages)
+    sizes = np.fromiter(map(len, messages), np.int64, count) >> 2
+    often = _frequencies(b"".join(messages), sizes, question)
+    if not len(often):
+        return np.zeros(count, np.float32), np.zeros(count, np.bool_)
+    holding = np.count_nonzero(often, axis=1)
+    rarity = np.log1p((count - holding + 0.5) / (holding + 0.5)).astype(np.float32)
+    lengths = _with_neighbours(sizes.astype(np.float32))
+    norm = _SATURATION * (1 - _LENGTH + _LENGTH * lengths / lengths.mean())
+    around = _with_neighbours(often)
+    holds: NDArray[np.bool_] = np.any(often > 0, axis=0)
+    return rarity @ (around * (_SATURATION + 1) / (around + norm)), holds
+
+
+def _frequencies(packed: bytes, sizes: NDArray[np.int64], question: Sequence[Sequence[int]]) -> Scores:
+    """How often each of the rarest words of the question stands in each message: a row a word that stands anywhere."""
+    pairs = sorted((number & DIGEST_BITS, row) for row, numbers in enumerate(question) for number in numbers)
+    numbers = np.array([number for number, _ in pairs], np.uint32)
+    rows = np.array([row for _, row in pairs], np.int64)
+    words = np.frombuffer(packed, "<u4")
+    if not len(numbers) or not len(words):
+        return np.zeros((0, len(sizes)), np.float32)
+    # The upper half of a number tells nearly all words apart from the few that are looked for, at memory speed.
+    maybe = np.zeros(1 << 16, np.bool_)
+    maybe[numbers >> 16] = True
+    places = np.flatnonzero(maybe.take(words.view("<u2")[1::2]))
+    found = words[places]
+    nearest = np.minimum(np.searchsorted(numbers, found & np.uint32(DIGEST_BITS)), len(numbers) - 1)
+    right = numbers[nearest] == found & np.uint32(DIGEST_BITS)
+    places, of_word = places[right], rows[nearest[right]]
+    holding = np.bincount(of_word, minlength=len(question))
+    rarest = np.argsort(holding, kind="stable")[np.count_nonzero(holding == 0) :][:_MOST_WORDS]
+    row_of = np.full(len(question), -1)
+    row_of[rarest] = np.arange(len(rarest))
+    wanted = row_of[of_word] >= 0
+    owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[places[wanted]]
+    often = np.zeros((len(rarest), len(sizes)), np.float32)
+    often[row_of[of_word[wanted]], owners] = found[right][wanted] & np.uint32(MOST_OFTEN)
+    return often
+
+
+def _with_neighbours(values: Any) -> Any:
+    """Values along the last axis, each with a part of those up to three steps before and after it."""
+    total = values.copy()
+    for step, share in enumerate(_STEPS, 1):
+        total[..., step:] += share * values[..., :-step]
+        total[..., :-step] += share * values[..., step:]
+    return total
+
+
+def best(scores: Scores, most: int) -> list[tuple[int, float]]:
+    """Places and scores of the ``most`` best, the best first; of equals the newest; none of those that score nothing."""
+    places = np.flatnonzero(scores)
+    if len(places) > most:
+        places = places[scores[places] >= np.partition(scores[places], -most)[-most]]
+    order = places[np.lexsort((-places, -scores[places]))][:most]
+    return list(zip(order.tolist(), scores[order].tolist(), strict=True))

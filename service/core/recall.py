@@ -1,0 +1,154 @@
+"""Recall: older messages that bear on the newest question, in the part of the budget that is set aside for them.
+
+What comes back is whole: a message with its tool group, and with its question or its answer, because a recalled answer
+without what was asked is worth little. A unit that does not fit is passed over for the next best. What the window says
+already is not said again.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from service.core.explain import Explained
+from service.core.records import Flags, Records
+from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, TOOL, USER, group_units
+
+BOUND = 20_000
+"""Messages back that recall looks at."""
+_LONGEST_GROUP = 129
+"""Messages of a tool group: an assistant message and 128 results."""
+DEFAULT_TEMPLATE = "Earlier in this conversation:\n{messages}"
+
+
+def bound(length: int) -> int:
+    """The oldest message that recall looks at."""
+    return max(1, length - BOUND + 1)
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """The messages that recall looked at; null where it looked at none."""
+
+    messages: int
+    first_seq: int | None
+    last_seq: int | None
+
+
+class Recollection(msgspec.Struct, frozen=True):
+    """What a window recalled: a line for each message, by seq, and their tokens.
+
+    ``block`` is the message that carries them where they are not sent in their places; it stands before ``before_seq``.
+    """
+
+    lines: Mapping[int, Explained]
+    searched: Searched
+    tokens: int = 0
+    block: bytes = b""
+    before_seq: int = 0
+
+    def place(self, seqs: Sequence[int]) -> int:
+        """How many of a window's messages stand before the block."""
+        return bisect_left(seqs, self.before_seq)
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """What comes back together: the seqs of the unit that was found, and of its question or its answer."""
+
+    score: float
+    found: tuple[int, ...]
+    companions: tuple[int, ...]
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """All of them, the unit first."""
+        return self.found + self.companions
+
+
+def candidates(
+    ranked: Iterable[tuple[int, float]], records: Records, first_seq: int, sent: AbstractSet[int]
+) -> Iterator[Candidate]:
+    """What may come back, the best first: ``ranked`` are places in ``records`` and scores, ``sent`` what the window has."""
+    passed: set[int] = set()
+    for place, score in ranked:
+        if first_seq + place in passed or first_seq + place in sent or records.roles[place] <= DEVELOPER:
+            continue
+        unit = _unit_at(records, place)
+        if unit is None:
+            continue
+        found = tuple(range(first_seq + unit.start, first_seq + unit.stop))
+        passed.update(found)
+        if sent.isdisjoint(found):
+            companion = _companion(records, unit)
+            companions = tuple(seq for seq in range(first_seq + companion.start, first_seq + companion.stop))
+            yield Candidate(score, found, tuple(seq for seq in companions if seq not in sent))
+
+
+def choose(
+    wanted: Iterable[Candidate], room: int, cost: Callable[[int], int], words: Callable[[int], bytes], said: set[bytes]
+) -> list[Candidate]:
+    """As many of the best as fit into ``room`` tokens; none whose ``words`` were ``said`` already."""
+    taken: list[Candidate] = []
+    chosen: set[int] = set()
+    for candidate in wanted:
+        new = [seq for seq in candidate.seqs if seq not in chosen]
+        tokens = sum(map(cost, new))
+        repeats = len(candidate.found) == 1 and words(candidate.found[0]) in said
+        if tokens > room or repeats:
+            continue
+        room -= tokens
+        said.update(map(words, new))
+        chosen.update(new)
+        taken.append(candidate)
+    return taken
+
+
+def explained(
+    taken: Iterable[Candidate], role: Callable[[int], str], cost: Callable[[int], int]
+) -> dict[int, Explained]:
+    """A line for each message that comes back, by seq, ascending: with its score, or the message that it belongs to."""
+    lines: dict[int, Explained] = {}
+    for candidate in taken:
+        score, found = round(candidate.score, 3), candidate.found[0]
+        for seq in candidate.seqs:
+            if seq in candidate.found:
+                why = "recalled: bears on the question"
+            else:
+                why = f"recalled: {'asked' if seq < found else 'answered'} with {found}"
+            if seq in candidate.found or seq not in lines:
+                lines[seq] = Explained(seq, role(seq), cost(seq), kept=True, reason=why, score=score)
+    return dict(sorted(lines.items()))
+
+
+def _unit_at(records: Records, place: int) -> range | None:
+    """The unit of a message, as places; None where it may not be sent."""
+    roles, start = records.roles, place
+    if (
+        roles[place] not in (TOOL, FUNCTION)
+        and not records.calls[place]
+        and not records.flags[place] & Flags.LEGACY_CALL
+    ):
+        return range(place, place + 1)
+    while start and roles[start] == TOOL:
+        start -= 1
+    if start and roles[start] == FUNCTION and records.flags[start - 1] & Flags.LEGACY_CALL:
+        start -= 1
+    unit = group_units(records[start : start + _LONGEST_GROUP + 1])[0]
+    return range(start, start + unit.end) if unit.whole and place < start + unit.end else None
+
+
+def _companion(records: Records, unit: range) -> range:
+    """The question that a unit answers, or the answer to a question: the last one before the next question."""
+    roles = records.roles
+    if roles[unit.start] != USER:
+        question = roles.rfind(USER, 0, unit.start)
+        return range(question, question + 1) if question >= 0 else range(0)
+    begins = unit.stop
+    while begins < len(roles) and roles[begins] == USER:
+        begins += 1
+    following = roles.find(USER, begins)
+    last = (following if following >= 0 else len(roles)) - 1
+    if last < begins:
+        return range(0)
+    answer = _unit_at(records, last)
+    return answer if answer and roles[answer.start] == ASSISTANT else range(0)

@@ -1,0 +1,173 @@
+"""The indexer: behind requests, what recall needs of messages is written beside them.
+
+::
+
+    append ── appended ──▶ its entries wait a moment ──▶ their words, all conversations' in one go ──▶ index.lua
+                                                              │ the list ends elsewhere
+    fork, import, settings, search ── notice ──▶ a task for the conversation: from where the list ends, a few hundred
+                                                 messages at a time, until nothing is missing
+
+Nobody waits for it: a reader makes the words of messages that are not indexed yet. A conversation that was never indexed, a
+worker that died, a list that the store evicted are all one case: the list goes on where it ends.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, NamedTuple
+
+from service.core.settings import recall_of
+from service.operations.logging import describe, get_logger
+from service.problems import NotFound, Problem
+from service.store.indexing import Index, Standing
+from service.store.layout import life_of
+from service.store.messages import NewEntry
+from service.store.reading import Reader
+from service.store.replies import HistoryEdited, State
+from service.store.scripts import AppendReply
+
+_STEP_MESSAGES: Final = 250
+_PAUSE_SECONDS: Final = 0.2
+_ATTEMPTS: Final = 8
+_AT_ONCE: Final = 4
+_MOST_TASKS: Final = 10_000
+"""Conversations that wait: more are found again by their next append or search."""
+_MOST_BYTES: Final = 4 * 1024 * 1024
+"""Bodies that wait; the messages of more are read again."""
+_SLICE: Final = 16
+"""Conversations whose words are made before others have their turn: a millisecond."""
+_log = get_logger()
+Place = tuple[str, str]
+
+
+class Waiting(NamedTuple):
+    """Entries of one append, and what must still stand when their words are written."""
+
+    first_seq: int
+    bodies: Sequence[bytes]
+    standing: Standing
+
+
+class Indexer:
+    """Writes the index of conversations; ``default`` is how those recall that do not say."""
+
+    def __init__(
+        self, reader: Reader, index: Index, *, default: str = "off", pause_seconds: float = _PAUSE_SECONDS
+    ) -> None:
+        self._reader = reader
+        self._index = index
+        self._default = default
+        self._pause_seconds = pause_seconds
+        self._waiting: defaultdict[Place, list[Waiting]] = defaultdict(list)
+        self._waiting_bytes = 0
+        self._tasks: dict[Place | str, asyncio.Task[None]] = {}
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    def mode(self, settings: bytes) -> str:
+        """How a conversation recalls, by its settings as they are stored and open."""
+        return recall_of(settings) or self._default
+
+    def appended(self, tenant: str, conversation: str, entries: Sequence[NewEntry], reply: AppendReply) -> None:
+        """Index the entries of an append behind it, where its conversation recalls."""
+        if self.mode(reply.settings) == "off":
+            return
+        fresh = [
+            (step.seq, entry.body) for entry, step in zip(entries, reply.entries, strict=True) if not step.duplicate
+        ]
+        size = sum(len(body) for _, body in fresh)
+        if self._waiting_bytes + size > _MOST_BYTES:
+            self.notice(tenant, conversation, reply.settings)
+        elif fresh:
+            self._waiting_bytes += size
+            waiting = Waiting(fresh[0][0], [body for _, body in fresh], Standing(life_of(reply.etag), reply.edited))
+            self._waiting[tenant, conversation].append(waiting)
+            self._begin("appended", self._write_waiting())
+
+    def notice(self, tenant: str, conversation: str, settings: bytes) -> None:
+        """Index what is missing behind the request, where the conversation recalls and nothing is under way."""
+        if self.mode(settings) != "off":
+            self._catch_up((tenant, conversation))
+
+    async def close(self) -> None:
+        """Stop what is under way; the next append or search begins it again."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, name: Place | str, work: Coroutine[Any, Any, None]) -> None:
+        if name in self._tasks or len(self._tasks) >= _MOST_TASKS:
+            work.close()
+            return
+        task = asyncio.create_task(work)
+        self._tasks[name] = task
+        task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    # ---- what was just appended
+
+    async def _write_waiting(self) -> None:
+        """Write the words of all that waits, until nothing does."""
+        while True:
+            await asyncio.sleep(self._pause_seconds)
+            waiting, self._waiting, self._waiting_bytes = self._waiting, defaultdict(list), 0
+            if not waiting:
+                return
+            places = list(waiting)
+            for start in range(0, len(places), _SLICE):
+                step = places[start : start + _SLICE]
+                done = await asyncio.gather(
+                    *(self._write(place, waiting[place]) for place in step), return_exceptions=True
+                )
+                for place, written in zip(step, done, strict=True):
+                    if written is not True:
+                        self._catch_up(place)
+
+    async def _write(self, place: Place, parts: list[Waiting]) -> bool:
+        """Write what waits of one conversation; False where it does not follow what is written."""
+        first, standing = parts[0].first_seq, parts[0].standing
+        bodies = [body for part in parts for body in part.bodies]
+        words = await self._index.words_of_bodies(*place, bodies)
+        written = await self._index.write(*place, "words", first - 1, words, standing=standing)
+        return written is not None
+
+    # ---- what is missing
+
+    def _catch_up(self, place: Place) -> None:
+        self._begin(place, self._work(*place))
+
+    async def _work(self, tenant: str, conversation: str) -> None:
+        for attempt in range(_ATTEMPTS):
+            await asyncio.sleep(self._pause_seconds * 2**attempt)
+            try:
+                async with self._slots:
+                    if await self._words(tenant, conversation):
+                        return
+            except HistoryEdited:
+                continue
+            except NotFound:
+                return
+            except Problem as problem:
+                _log.info("index waits", problem=problem.slug)
+            except Exception as error:  # noqa: BLE001 - behind the request nobody else would tell of it
+                _log.error("index failed", **describe(error))
+                return
+
+    async def _words(self, tenant: str, conversation: str) -> bool:
+        """Write words up to the newest message; False when the conversation was changed meanwhile. Raises HistoryEdited."""
+        state = await self._reader.get(tenant, conversation)
+        length = (await self._index.progress(tenant, conversation)).words
+        while length < state.length and self.mode(state.settings) != "off":
+            last = min(state.length, length + _STEP_MESSAGES)
+            written = await self._step(tenant, conversation, length, last, state)
+            if written is None:
+                return False
+            length = written
+        return True
+
+    async def _step(self, tenant: str, conversation: str, length: int, last: int, state: State) -> int | None:
+        """Write the words of the messages after ``length`` up to ``last``; gives the length of the list then."""
+        place = tenant, conversation
+        records = await self._reader.records(*place, length + 1, last, state=state)
+        words = await self._index.words(*place, length + 1, records, state=state)
+        written = await self._index.write(*place, "words", length, words, standing=Standing.of(state))
+        return written[0] if written else None

@@ -1,0 +1,157 @@
+"""What recall keeps of conversations: their words as numbers, and their vectors, each a list beside the log.
+
+::
+
+    log      1 2 3 4 5 6 7 8 9      a message an element
+    words    1 2 3 4 5 6 7          written behind the appends, never ahead of the log
+    vectors  1 2 3 4                of one model, whose name stands in the conversation's hash
+
+Who reads takes what is there, and makes the words of some newer messages on the spot. Who writes goes on where the list
+ends, so that whatever stopped it, the next one resumes; two that write the same do it once.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from service.core.records import Records
+from service.core.words import pack_words, said_in, words_of
+from service.store import scripts
+from service.store.client import Client
+from service.store.datakeys import DataKeys
+from service.store.layout import conversation_name, keys_of, places
+from service.store.reading import Reader
+from service.store.replies import State, check_history
+from service.store.sealing import PLAIN
+
+_STEP_MESSAGES = 4000
+_SHORT_BYTES = 16_384
+"""Messages whose words take a millisecond or two: more are worth a thread."""
+_ON_THE_SPOT = 1000
+"""Messages whose words a reader makes itself: some ten microseconds each."""
+
+
+class Indexed(NamedTuple):
+    """Messages from ``first_seq`` on: records without details, and as far as they are indexed their words, their vectors."""
+
+    first_seq: int
+    records: Records
+    words: list[bytes]
+    vectors: list[bytes]
+
+
+class Progress(NamedTuple):
+    """How many messages are indexed, from the first on: their words, and their vectors, which ``model`` made."""
+
+    words: int
+    vectors: int
+    model: str
+
+
+class Standing(NamedTuple):
+    """What must stand when messages are indexed that were read or written before: a life, and its last edit."""
+
+    life: str
+    edited: bytes
+
+    @classmethod
+    def of(cls, state: State) -> "Standing":
+        """That of a state."""
+        return cls(state.life, state.made[1])
+
+
+class Index:
+    """The lists of all conversations."""
+
+    def __init__(self, client: Client, reader: Reader, data_keys: DataKeys) -> None:
+        self._client = client
+        self._reader = reader
+        self._data_keys = data_keys
+
+    async def progress(self, tenant: str, conversation: str) -> Progress:
+        """How far the lists go."""
+        keys = keys_of(conversation_name(tenant, conversation))
+        words, vectors, model = await self._client.commands(
+            [("LLEN", keys.words), ("LLEN", keys.vectors), ("HGET", keys.conversation, "embedded")]
+        )
+        return Progress(words, vectors, (model or b"").decode())
+
+    async def numbers(self, tenant: str, conversation: str, text: str) -> list[tuple[int, ...]]:
+        """For each word of a text the numbers that it may have in this conversation: two where a key was set later."""
+        sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
+        ways = (sealer, PLAIN) if sealer.active else (PLAIN,)
+        return [tuple(way.number(word.encode()) for way in ways) for word in dict.fromkeys(words_of(text))]
+
+    async def read(
+        self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State, model: str = ""
+    ) -> Indexed:
+        """What is indexed of ``first_seq`` to ``last_seq``, and the words of up to a thousand of the newest not yet indexed.
+
+        Vectors are read where ``model`` made them. Raises HistoryEdited.
+        """
+        keys = keys_of(conversation_name(tenant, conversation))
+        packed: list[bytes] = []
+        words: list[bytes] = []
+        vectors: list[bytes] = []
+        for first in range(first_seq, last_seq + 1, _STEP_MESSAGES):
+            last = min(first + _STEP_MESSAGES - 1, last_seq)
+            wanted: list[tuple[Any, ...]] = [
+                ("GETRANGE", keys.counts, *places(first, last)),
+                ("LRANGE", keys.words, first - 1, last - 1),
+                ("HMGET", keys.conversation, "life", "edited", "embedded"),
+            ]
+            if model:
+                wanted.append(("LRANGE", keys.vectors, first - 1, last - 1))
+            records, some_words, (*made, embedded), *some_vectors = await self._client.commands(wanted)
+            check_history(made, state.made)
+            packed.append(records)
+            words += some_words
+            if some_vectors and embedded == model.encode():
+                vectors += some_vectors[0]
+        found = Indexed(first_seq, Records(b"".join(packed)), words, vectors)
+        missing = len(found.records) - len(words)
+        if 0 < missing <= _ON_THE_SPOT:
+            newest = found.records[len(words) :]
+            words += await self.words(tenant, conversation, first_seq + len(words), newest, state=state)
+        return found
+
+    async def words(
+        self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
+    ) -> list[bytes]:
+        """Words of messages from ``first_seq`` on, as the list keeps them. Raises HistoryEdited."""
+        bodies = await self._reader.bodies(tenant, conversation, [(first_seq, records)], state=state)
+        return await self.words_of_bodies(tenant, conversation, bodies)
+
+    async def words_of_bodies(self, tenant: str, conversation: str, bodies: Sequence[bytes]) -> list[bytes]:
+        """Words of messages, as the list of this conversation keeps them."""
+        sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
+
+        def packed() -> list[bytes]:
+            return [pack_words(words_of(said_in(msgspec.json.decode(body))), sealer.number) for body in bodies]
+
+        return packed() if sum(map(len, bodies)) <= _SHORT_BYTES else await asyncio.to_thread(packed)
+
+    async def write(
+        self,
+        tenant: str,
+        conversation: str,
+        part: str,
+        length: int,
+        elements: Sequence[bytes],
+        *,
+        standing: Standing,
+        model: str = "",
+    ) -> tuple[int, int] | None:
+        """Write on from ``length``; gives the lengths of the list and of the log, None when that does not stand any more."""
+        call = scripts.index(
+            keys_of(conversation_name(tenant, conversation)),
+            life=standing.life,
+            edited=standing.edited,
+            part=part,
+            length=length,
+            model=model,
+            elements=elements,
+        )
+        return await self._client.run(call)

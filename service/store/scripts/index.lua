@@ -1,0 +1,25 @@
+#!lua
+-- Write more of the list of words or vectors, from where it ends. Nothing is written when the conversation was changed
+-- otherwise than by appends since the messages were read.
+--
+-- ARGV  1 life   2 value of 'edited', or '', both of which must stand   3 'words' or 'vectors'   4 length that the list must
+--       have   5 model of the vectors, '' for words   6 and on: what is kept of each message
+-- Gives {length of the list, length of the log}, {} when something does not stand
+--
+-- Vectors of another model are dropped first: the list begins anew.
+-- include conversation.lua
+local life, edited, model, ttl = unpack(redis.call('HMGET', conversation, 'life', 'edited', 'embedded', 'ttl'))
+if (life or '') ~= ARGV[1] or (edited or '') ~= ARGV[2] then return {} end
+local list = ARGV[3] == 'words' and words or vectors
+if list == vectors and model ~= ARGV[5] then
+  redis.call('UNLINK', vectors)
+  redis.call('HSET', conversation, 'embedded', ARGV[5])
+end
+local length, written = redis.call('LLEN', log), ARGV[4] + #ARGV - 5
+if redis.call('LLEN', list) ~= tonumber(ARGV[4]) or written > length then return {} end
+for first = 6, #ARGV, CHUNK do
+  redis.call('RPUSH', list, unpack(ARGV, first, math.min(first + CHUNK - 1, #ARGV)))
+end
+-- It goes when the rest goes.
+if ttl then redis.call('PEXPIRE', list, math.max(1, redis.call('PTTL', conversation))) end
+return {written, length}

@@ -1,0 +1,134 @@
+"""What a window recalls: older messages are ranked, and the best of them chosen.
+
+::
+
+    the window without recall ── nothing left out? that is the window
+        │
+    the same with recall_max_tokens set aside ── what it leaves out may come back, in the tokens that it leaves
+        │
+    records and words of older messages ── shortlist: ranked, as units ── their exact costs ── choose
+        │
+        ├─ stable=false: the law again, with the chosen messages in their places
+        └─ stable=true:  the same window, with one message right before the newest question
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from service.core.counting import ROLES, measure, message_tokens
+from service.core.models import Model
+from service.core.ranking import best, scores_of_words
+from service.core.recall import Candidate, Recollection, Searched, candidates, choose, explained
+from service.core.records import DIGEST_BYTES, RECORD_BYTES, Records
+from service.core.transcript import transcript
+from service.core.window import Window
+
+_FEWEST = 64
+_USUAL_COST = 4
+"""Tokens that a message costs beside its text, or about that."""
+NOTHING = Recollection({}, Searched(0, None, None))
+
+
+class Old(NamedTuple):
+    """Messages from ``first_seq`` on: their records, and their words as far as they are known."""
+
+    first_seq: int
+    records: Records
+    words: Sequence[bytes]
+
+    @property
+    def searched(self) -> Searched:
+        """The messages that recall looks at."""
+        count = len(self.words)
+        return Searched(count, self.first_seq, self.first_seq + count - 1) if count else NOTHING.searched
+
+    def role(self, seq: int) -> str:
+        """Who says a message."""
+        return ROLES[self.records.roles[seq - self.first_seq]]
+
+    def said(self, seq: int) -> bytes:
+        """The digest of what a message says."""
+        end = (seq - self.first_seq + 1) * RECORD_BYTES
+        return self.records.packed[end - DIGEST_BYTES : end]
+
+
+def shortlist(
+    old: Old, question: Sequence[Sequence[int]], window: Window, room: int, column: int, *, user_first: bool
+) -> list[Candidate]:
+    """What may come back, the best first: about three times as much as the room, so that something else may fit.
+
+    ``question`` are the numbers of each of its words, ``user_first`` asks that a user's message leads.
+    """
+    tokens = old.records.tokens(column)
+    ranked = best(scores_of_words(old.words, question), max(_FEWEST, room // _USUAL_COST))
+    wanted, total = [], 0
+    for candidate in candidates(ranked, old.records, old.first_seq, frozenset(window.seqs)):
+        cost = sum(tokens[seq - old.first_seq] + _USUAL_COST for seq in candidate.seqs)
+        if cost <= room + _FEWEST and not (user_first and old.role(min(candidate.seqs)) != "user"):
+            wanted.append(candidate)
+            total += cost
+        if total > 3 * room:
+            break
+    return wanted
+
+
+def chosen(
+    wanted: Sequence[Candidate], old: Old, window: Window, room: int, costs: Mapping[int, int]
+) -> list[Candidate]:
+    """What comes back within the room, nothing of it twice; ``costs`` are the tokens of all that is wanted."""
+    said = {old.said(seq) for seq in window.seqs if seq >= old.first_seq}
+    return choose(wanted, room, costs.__getitem__, old.said, said)
+
+
+def in_places(taken: Sequence[Candidate], old: Old, costs: Mapping[int, int]) -> Recollection:
+    """The recollection of messages that are sent in their places."""
+    lines = explained(taken, old.role, costs.__getitem__)
+    return Recollection(lines, old.searched, sum(line.tokens for line in lines.values()))
+
+
+def in_block(
+    taken: Sequence[Candidate],
+    old: Old,
+    costs: Mapping[int, int],
+    bodies: Mapping[int, bytes],
+    template: str,
+    model: Model,
+    room: int,
+    before_seq: int,
+) -> Recollection:
+    """The recollection of messages that are sent as one, before ``before_seq``, which costs ``room`` at most.
+
+    It is a user's message, because some providers put what the system says before all others, and so would move what comes
+    first. The least of them are left out where the text around them is too much.
+    """
+    for count in range(len(taken), 0, -1):
+        lines = explained(taken[:count], old.role, costs.__getitem__)
+        said = transcript(msgspec.json.decode(bodies[seq]) for seq in lines)
+        message = {"role": "user", "content": template.replace("{messages}", said)}
+        tokens = message_tokens(measure(message), model)
+        if tokens <= room:
+            return Recollection(lines, old.searched, tokens, msgspec.json.encode(message), before_seq)
+    return Recollection({}, old.searched)
+
+
+def recollected(window: Window, recollection: Recollection) -> Window:
+    """The window with what it recalled, and with the cost of the block where it has one."""
+    tokens, lines = window.tokens, window.explain
+    if recollection.block:
+        more = recollection.tokens
+        tokens = {**tokens, "total": tokens["total"] + more, "messages": tokens["messages"] + more}
+    if lines is not None:
+        by_seq = {line.seq: line for line in lines} | {**recollection.lines}
+        lines = [by_seq[seq] for seq in sorted(by_seq)]
+    return msgspec.structs.replace(window, tokens=tokens, explain=lines, recalled=recollection)
+
+
+def last_left_out(seqs: Sequence[int], length: int) -> int:
+    """The last message before a window's unbroken end; 0 when the window is unbroken from the first."""
+    if not seqs or seqs[-1] != length:
+        return length
+    count = len(seqs)
+    return seqs[bisect_left(range(count), length - count + 1, key=lambda index: seqs[index] - index)] - 1

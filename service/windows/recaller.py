@@ -1,0 +1,114 @@
+"""Recall in stored conversations: what is read for it."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from service.core.costs import column_of, record_cost
+from service.core.counting import reasoning_tokens
+from service.core.ranking import best_matches
+from service.core.recall import Recollection, Searched, bound
+from service.core.records import Record, Records
+from service.core.runs import runs
+from service.core.settings import recall_of
+from service.core.window import Window
+from service.core.words import said_in
+from service.problems import RecallIsOff, StoreUnavailable
+from service.store.indexing import Index
+from service.store.reading import Reader
+from service.store.replies import HistoryEdited, State
+from service.windows.asked import Asked
+from service.windows.recall import NOTHING, Old, chosen, in_block, in_places, last_left_out, shortlist
+from service.windows.tail import GrowingTail
+
+T = TypeVar("T")
+
+_ATTEMPTS = 8
+_IN_PLACE = 2000
+"""Messages that are ranked in a millisecond: more are worth a thread."""
+
+
+class Recaller:
+    """Finds older messages of stored conversations; ``default`` is how those do that say nothing of it."""
+
+    def __init__(self, reader: Reader, index: Index, *, default: str = "off") -> None:
+        self._reader = reader
+        self._index = index
+        self._default = default
+
+    async def recollect(self, tenant: str, asked: Asked, read: GrowingTail, draft: Window) -> Recollection:
+        """What comes back of the messages that the draft leaves out, in the tokens that it leaves. Raises HistoryEdited."""
+        query, model, state = asked.query, asked.limits.model, read.state
+        room = min(query.recall_max_tokens, asked.limits.budget - draft.tokens["total"])
+        if (asked.recall or self._default) == "off" or room <= 0:
+            return NOTHING
+        text = query.recall_query if query.recall_query is not None else await self._question(read)
+        place = tenant, asked.conversation
+        question = await self._index.numbers(*place, text)
+        first_seq = bound(state.length)
+        found = await self._index.read(*place, first_seq, last_left_out(draft.seqs, state.length), state=state)
+        old = Old(first_seq, found.records, found.words)
+        list_them = partial(shortlist, old, question, draft, room, column_of(model), user_first=query.start == "user")
+        wanted = await self._in_thread_if_many(old, list_them)
+        records = await self._records(tenant, asked, read, old, sorted({seq for each in wanted for seq in each.seqs}))
+        costs = {seq: record_cost(record, model) for seq, record in records.items()}
+        if query.reasoning == "all":
+            costs = {seq: cost + reasoning_tokens(records[seq].measure, model) for seq, cost in costs.items()}
+        taken = chosen(wanted, old, draft, room, costs)
+        recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
+        if not query.stable:
+            read.add(recalled)
+            return in_places(taken, old, costs)
+        stretches = [(seq, Records.of([record])) for seq, record in recalled.items()]
+        bodies = await self._reader.bodies(*place, stretches, state=state)
+        by_seq = dict(zip(recalled, bodies, strict=True))
+        template, before = asked.parts.recall_template, state.question or state.length
+        return await asyncio.to_thread(in_block, taken, old, costs, by_seq, template, model, room, before)
+
+    async def search(
+        self, tenant: str, conversation: str, text: str, limit: int
+    ) -> tuple[list[tuple[int, float]], Searched, State]:
+        """Messages that bear on a text, by seq and score, the best first; where they were looked for; and the state read.
+
+        Raises NotFound, RecallIsOff, StoreUnavailable.
+        """
+        for _ in range(_ATTEMPTS):
+            state = await self._reader.get(tenant, conversation)
+            if (recall_of(state.settings) or self._default) == "off":
+                raise RecallIsOff('Recall is off for this conversation: PATCH it with {"recall": "lexical"} first.')
+            with contextlib.suppress(HistoryEdited):
+                question = await self._index.numbers(tenant, conversation, text)
+                first = bound(state.length)
+                found = await self._index.read(tenant, conversation, first, state.length, state=state)
+                old = Old(first, found.records, found.words)
+                places = await self._in_thread_if_many(old, partial(best_matches, old.words, question, limit))
+                return [(first + place, score) for place, score in places], old.searched, state
+        raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+
+    async def _in_thread_if_many(self, old: Old, ranking: Callable[[], T]) -> T:
+        return ranking() if len(old.words) <= _IN_PLACE else await asyncio.to_thread(ranking)
+
+    async def _question(self, read: GrowingTail) -> str:
+        """What the newest user message says. Raises HistoryEdited."""
+        seq = read.state.question
+        if not seq:
+            return ""
+        await read.read_bodies([seq])
+        return said_in(msgspec.json.decode(read.bodies.body(seq)))
+
+    async def _records(
+        self, tenant: str, asked: Asked, read: GrowingTail, old: Old, seqs: Sequence[int]
+    ) -> dict[int, Record]:
+        """Whole records of ``seqs``, ascending: those whose cost is in their details are read. Raises HistoryEdited."""
+        if not read.state.rich:
+            return {seq: old.records[seq - old.first_seq] for seq in seqs}
+        found: dict[int, Record] = {}
+        stretches = list(runs(seqs))
+        each = await self._reader.stretches(tenant, asked.conversation, stretches, state=read.state)
+        for (first, last), records in zip(stretches, each, strict=True):
+            found |= zip(range(first, last + 1), records, strict=True)
+        return found

@@ -1,0 +1,278 @@
+"""Recall: older messages that bear on the question come back into the window, and are found by search."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+import redis
+
+FACTS = (
+    ("where do I keep the spare key?", "under the blue flowerpot"),
+    ("what is my sister's dog called?", "she called him Biscuit"),
+    ("I am allergic to walnuts, remember that", "noted: no walnuts"),
+)
+SMALL = "model=gpt-4o-mini&reserve=0&max_tokens=300&recall_max_tokens=120"
+
+
+def turns(*pairs: tuple[str, str]) -> list[dict[str, Any]]:
+    return [
+        {"message": {"role": role, "content": text}}
+        for pair in pairs
+        for role, text in zip(("user", "assistant"), pair, strict=True)
+    ]
+
+
+CHATTER = turns(*((f"tell me about topic number {n} please", f"topic {n} is rather dull") for n in range(60)))
+
+
+async def append(client: httpx.AsyncClient, conversation: str, *entries: dict[str, Any], query: str = "") -> Any:
+    answer = None
+    for start in range(0, len(entries), 100):
+        answer = await client.post(
+            f"/conversations/{conversation}/messages{query}", json={"messages": entries[start : start + 100]}
+        )
+        assert answer.status_code == 201, answer.text
+    assert answer is not None
+    return answer.json()
+
+
+async def remembering(client: httpx.AsyncClient, conversation: str, mode: str = "lexical") -> None:
+    """A conversation whose first turns say what nobody said since."""
+    created = await client.post("/conversations", json={"id": conversation, "recall": mode})
+    assert created.status_code == 201, created.text
+    await append(client, conversation, *turns(*FACTS), *CHATTER)
+
+
+def question(text: str) -> dict[str, Any]:
+    return {"message": {"role": "user", "content": text}}
+
+
+async def indexed(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
+    """Wait until all messages of the conversation are indexed."""
+    for _ in range(200):
+        got = (await client.get(f"/conversations/{conversation}")).json()
+        progress = got["recall_progress"]
+        if progress["words"] == progress["messages"]:
+            return got
+        await asyncio.sleep(0.05)
+    raise AssertionError("the index is never whole")
+
+
+def texts(window: dict[str, Any]) -> list[str]:
+    return [message["content"] for message in window["request"]["messages"]]
+
+
+async def test_a_question_brings_back_what_was_said_long_ago(client: httpx.AsyncClient, conversation: str) -> None:
+    """An old turn that bears on the newest question is in the window, in its place, with its question."""
+    await remembering(client, conversation)
+    asked = await append(client, conversation, question("which dog does my sister have?"), query=f"?{SMALL}")
+    window = asked["window"]
+    place = texts(window).index("what is my sister's dog called?")
+    assert texts(window)[place + 1] == "she called him Biscuit"
+    assert {3, 4} <= set(window["recalled"]["seqs"])
+    assert window["recalled"]["seqs"] == sorted(window["recalled"]["seqs"])
+    assert window["recalled"]["tokens"] <= 120
+    assert window["tokens"]["total"] <= 300
+    assert window["recalled"]["searched"]["first_seq"] == 1
+
+
+async def test_without_recall_tokens_nothing_changes(client: httpx.AsyncClient, conversation: str) -> None:
+    """A window that asks for no recall is, to the byte, that of a conversation without an index."""
+    await remembering(client, conversation)
+    await indexed(client, conversation)
+    plain = f"{conversation}-plain"
+    await append(client, plain, *turns(*FACTS), *CHATTER)
+    query = "window?model=gpt-4o-mini&reserve=0&max_tokens=300"
+    ours = (await client.get(f"/conversations/{conversation}/{query}")).text.replace(conversation, plain)
+    theirs = (await client.get(f"/conversations/{plain}/{query}&recall_max_tokens=0")).text
+    # The first has one write more: it was created.
+    assert json.loads(ours) | {"version": 0} == json.loads(theirs) | {"version": 0}
+
+
+async def test_what_is_asked_may_be_said_apart(client: httpx.AsyncClient, conversation: str) -> None:
+    """recall_query stands in for the newest user message."""
+    await remembering(client, conversation)
+    answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=walnuts")
+    assert {5, 6} <= set(answer.json()["recalled"]["seqs"])
+
+
+async def test_explain_tells_score_and_reason(client: httpx.AsyncClient, conversation: str) -> None:
+    """Each recalled message has its score and why it came back."""
+    await remembering(client, conversation)
+    answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=flowerpot&explain=true")
+    lines = {line["seq"]: line for line in answer.json()["explain"]}
+    assert lines[2]["reason"] == "recalled: bears on the question"
+    assert lines[2]["score"] > 0
+    assert lines[1]["kept"]
+
+
+async def test_a_window_with_everything_recalls_nothing(client: httpx.AsyncClient, conversation: str) -> None:
+    """Where nothing is left out there is nothing to recall."""
+    await remembering(client, conversation)
+    answer = await client.get(f"/conversations/{conversation}/window?model=gpt-4o-mini&recall_max_tokens=500")
+    assert answer.json()["recalled"] == {
+        "messages": 0,
+        "tokens": 0,
+        "seqs": [],
+        "searched": {"messages": 0, "first_seq": None, "last_seq": None},
+    }
+    assert answer.json()["stop_reason"] == "complete"
+
+
+async def test_a_stable_window_recalls_in_a_block(client: httpx.AsyncClient, conversation: str) -> None:
+    """With stable=true recalled messages are one message right before the question, by the conversation's template."""
+    await remembering(client, conversation)
+    changed = await client.patch(f"/conversations/{conversation}", json={"recall_template": "<old>{messages}</old>"})
+    assert changed.status_code == 200
+    asked = await append(client, conversation, question("and the walnuts?"), query=f"?{SMALL}&stable=true")
+    *_, block, newest = asked["window"]["request"]["messages"]
+    assert newest["content"] == "and the walnuts?"
+    assert block["role"] == "user"
+    assert block["content"].startswith("<old>user: ")
+    assert "user: I am allergic to walnuts, remember that\nassistant: noted: no walnuts" in block["content"]
+    total = asked["window"]["tokens"]["total"]
+    counted = (await client.post("/count", json={"model": "gpt-4o-mini", **asked["window"]["request"]})).json()
+    assert counted["tokens"] == total <= 300
+
+
+async def test_what_stands_before_the_block_stays(client: httpx.AsyncClient, conversation: str) -> None:
+    """Between two moves of a stable cut every request begins with the one before, up to its block."""
+    await remembering(client, conversation)
+    before: list[str] = []
+    first, alike = 0, 0
+    for n in range(12):
+        text = f"question {n} about my {('dog', 'key', 'walnuts')[n % 3]}"
+        window = (await append(client, conversation, question(text), query=f"?{SMALL}&stable=true"))["window"]
+        messages = texts(window)
+        if window["kept"]["first_seq"] == first:
+            assert messages[: len(before)] == before
+            alike += 1
+        place = len(messages) - (2 if window["recalled"]["messages"] else 1)
+        first, before = window["kept"]["first_seq"], messages[:place]
+        await append(client, conversation, {"message": {"role": "assistant", "content": f"answer {n}"}})
+    assert alike >= 6
+
+
+async def test_search_gives_the_best_first(client: httpx.AsyncClient, conversation: str) -> None:
+    """Search finds messages by their words, whatever their form, with scores that fall."""
+    await remembering(client, conversation)
+    answer = await client.get(f"/conversations/{conversation}/search?query=dogs+sisters&limit=3")
+    assert answer.status_code == 200, answer.text
+    found = answer.json()["messages"]
+    assert found[0]["seq"] == 3
+    assert found[0]["message"]["content"] == "what is my sister's dog called?"
+    assert [each["score"] for each in found] == sorted((each["score"] for each in found), reverse=True)
+
+
+async def test_search_needs_recall(client: httpx.AsyncClient, conversation: str) -> None:
+    """A conversation without recall answers 422 and says what to set."""
+    await append(client, conversation, *turns(*FACTS))
+    answer = await client.get(f"/conversations/{conversation}/search?query=dog")
+    assert answer.status_code == 422
+    assert answer.json()["type"] == "/problems/recall-is-off"
+
+
+async def test_a_window_without_recall_is_still_a_window(client: httpx.AsyncClient, conversation: str) -> None:
+    """recall_max_tokens in a conversation without recall gives the plain window, which says that nothing was searched."""
+    await append(client, conversation, *turns(*FACTS), *CHATTER)
+    answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=walnuts")
+    assert answer.status_code == 200
+    assert answer.json()["recalled"]["searched"]["messages"] == 0
+
+
+async def test_turning_it_on_indexes_what_is_there(client: httpx.AsyncClient, conversation: str) -> None:
+    """PATCH recall makes the index in the background; GET tells how far it is."""
+    await append(client, conversation, *turns(*FACTS), *CHATTER)
+    await client.patch(f"/conversations/{conversation}", json={"recall": "lexical"})
+    got = await indexed(client, conversation)
+    assert got["recall"] == "lexical"
+    assert got["recall_progress"] == {"mode": "lexical", "messages": 126, "words": 126, "vectors": 0}
+    answer = await client.get(f"/conversations/{conversation}/search?query=walnut")
+    assert {each["seq"] for each in answer.json()["messages"]} == {5, 6}
+
+
+async def test_turning_it_off_forgets_the_words(
+    client: httpx.AsyncClient, conversation: str, server: redis.Redis
+) -> None:
+    """Nothing of the index is left when recall is off."""
+    await remembering(client, conversation)
+    await indexed(client, conversation)
+    assert server.exists(f"sash:{{default/{conversation}}}:words") == 1
+    await client.patch(f"/conversations/{conversation}", json={"recall": "off"})
+    assert server.exists(f"sash:{{default/{conversation}}}:words") == 0
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_what_was_redacted_is_not_found(client: httpx.AsyncClient, conversation: str, *, waits: bool) -> None:
+    """A redacted message's words are in no search and in no window, whether it was indexed before or not."""
+    await remembering(client, conversation)
+    if waits:
+        await indexed(client, conversation)
+    await client.delete(f"/conversations/{conversation}/messages/4")
+    answer = await client.get(f"/conversations/{conversation}/search?query=biscuit")
+    assert answer.json()["messages"] == []
+    window = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=biscuit")
+    assert window.json()["recalled"]["messages"] == 0
+
+
+async def test_what_was_rewound_is_not_found(client: httpx.AsyncClient, conversation: str) -> None:
+    """Messages after a rewind stand in the index in place of those that it forgot."""
+    await remembering(client, conversation)
+    await indexed(client, conversation)
+    await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2})
+    await append(client, conversation, *turns(("do I like liquorice?", "you love it")))
+    await indexed(client, conversation)
+    for word, seqs in (("biscuit", set()), ("liquorice", {3})):
+        answer = await client.get(f"/conversations/{conversation}/search?query={word}")
+        assert {each["seq"] for each in answer.json()["messages"]} == seqs
+
+
+async def test_a_fork_and_an_import_remember_too(
+    client: httpx.AsyncClient, conversation: str, fresh: Callable[[], str]
+) -> None:
+    """Copies of a conversation are indexed as the original is."""
+    await remembering(client, conversation)
+    forked, imported = fresh(), fresh()
+    assert (await client.post(f"/conversations/{conversation}/fork", json={"id": forked})).status_code == 201
+    exported = (await client.get(f"/conversations/{conversation}/export")).content
+    headers = {"Content-Type": "application/x-ndjson"}
+    answer = await client.post(f"/conversations/import?id={imported}", content=exported, headers=headers)
+    assert answer.status_code == 201, answer.text
+    for copy in (forked, imported):
+        await indexed(client, copy)
+        window = await client.get(f"/conversations/{copy}/window?{SMALL}&recall_query=biscuit")
+        assert {3, 4} <= set(window.json()["recalled"]["seqs"])
+
+
+async def test_a_history_in_the_body_is_recalled_from(client: httpx.AsyncClient) -> None:
+    """POST /window indexes on the spot."""
+    body = {
+        "model": "gpt-4o-mini",
+        "reserve": 0,
+        "max_tokens": 300,
+        "recall_max_tokens": 120,
+        "messages": [*turns(*FACTS), *CHATTER, question("which dog does my sister have?")],
+    }
+    for stable in (False, True):
+        answer = await client.post("/window", json=body | {"stable": stable})
+        assert answer.status_code == 200, answer.text
+        assert {3, 4} <= set(answer.json()["recalled"]["seqs"])
+
+
+async def test_tool_groups_come_back_whole(client: httpx.AsyncClient, conversation: str) -> None:
+    """A recalled tool result comes with its call, and with the question that led to it."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    call = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+    }
+    result = {"role": "tool", "tool_call_id": "call-1", "content": "the zebra is in stable seven"}
+    group = [question("please look"), {"message": call}, {"message": result}]
+    answered = {"message": {"role": "assistant", "content": "done"}}
+    await append(client, conversation, *turns(("hi", "hello")), *group, answered, *CHATTER)
+    answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=zebra")
+    assert {3, 4, 5} <= set(answer.json()["recalled"]["seqs"])
