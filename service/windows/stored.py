@@ -154,7 +154,8 @@ class Windows:
     async def _decided(self, asked: Asked, read: GrowingTail) -> Made | Window:
         """The window, made; of a draft the law's decision. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
         while True:
-            await read.measure_stale()
+            if read.is_stale:
+                await read.measure_stale()
             grounding = await read.grounding(asked.query.grounding) if read.state.grounding_messages else {}
             if grounding:
                 await read.read_bodies(sorted(grounding))
