@@ -15,11 +15,14 @@ say (read in November 2026):
 """
 
 import re
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
 from service.core.models import Model
+from service.core.parameters import WindowQuery
+
+Q = TypeVar("Q", bound=WindowQuery)
 
 BREAKPOINTS: Final = 4
 """A request with more of Claude's is answered 400."""
@@ -69,3 +72,32 @@ def caching_of(model: Model) -> Caching | None:
             return Caching(kind="implicit", minimum_tokens=minimum, lifetime_seconds=300, read_price=read)
         case _:
             return Caching(kind="implicit", minimum_tokens=64, step_tokens=64, lifetime_seconds=300, read_price=read)
+
+
+_STEPS = (0.1, 0.25, 0.5)
+_TURNS_A_BUDGET = 64
+"""How many turns fill a budget, about: what a turn adds decides how often a cut moves."""
+
+
+def settled(query: Q, model: Model, budget: int) -> Q:
+    """The query with ``stable=auto`` decided: a step that is cheapest with this model, no cut where nothing is cached."""
+    if query.stable != "auto":
+        return query
+    rules = caching_of(model)
+    if rules is None:
+        return msgspec.structs.replace(query, stable=False)
+    step = min(_STEPS, key=lambda step: _turn_cost(rules, budget, step))
+    return msgspec.structs.replace(query, stable=True, stable_step=step)
+
+
+def _turn_cost(rules: Caching, budget: int, step: float) -> float:
+    """What a turn costs on average, in uncached tokens, while a window grows by ``step`` and is cut back again.
+
+    What it holds is read, at full price below the minimum; what the turn adds is written; once a step, so is what was kept.
+    """
+    least, turn = (1 - step) * budget, budget / _TURNS_A_BUDGET
+    short = min(1.0, max(0.0, (rules.minimum_tokens - least) / (budget - least)))
+    held = (least + budget) / 2
+    read = held * (short + (1 - short) * rules.read_price)
+    moved = least / (step * budget / turn) * (rules.write_price - rules.read_price)
+    return read + turn * rules.write_price + moved

@@ -4,9 +4,9 @@ A request is a list of blocks: the identity of its bytes, its tokens, and whethe
 what is read and what is written. It never reads more than the rules allow: a block that differs is not matched in part.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from service.core.caching import BREAKPOINTS, LOOKBACK_BLOCKS, Caching
 
@@ -79,3 +79,48 @@ class PromptCache:
         )
         written = 0 if rules.kind == "implicit" else max(0, tokens[max(long_enough, default=0)] - read)
         return Billed(read, written, tokens[-1] - read - written)
+
+
+_HINTS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+
+
+def blocks_of(request: Mapping[str, Any], form: str, count: Callable[[str], int]) -> list[Block]:
+    """The blocks of a request in a provider's form, in the order in which it is cached; ``count`` counts a text."""
+    pieces: list[tuple[Any, bool]] = [(tool, False) for tool in request.get("tools") or ()]
+    if form == "anthropic":
+        system = request.get("system") or []
+        pieces += [(block, False) for block in (system if isinstance(system, list) else [system])]
+        pieces += [
+            ({"role": message["role"], **block}, False)
+            for message in request["messages"]
+            for block in message["content"]
+        ]
+    elif form == "gemini":
+        pieces += [(request.get("config", request), False)] + [(content, False) for content in request["contents"]]
+    else:
+        pieces += [(request["instructions"], True)] if request.get("instructions") else []
+        messages = request["messages"] if form == "openai" else request["input"]
+        pieces += [(each, each.get("role") in _TURNS or each.get("type") == _OUTPUT) for each in messages]
+    return [
+        Block(plain := _plain(piece).encode(), count(plain.decode()), marked=_is_marked(piece), turn=turn)
+        for piece, turn in pieces
+    ]
+
+
+_TURNS = frozenset({"user", "tool", "system", "developer"})
+_OUTPUT = "function_call_output"
+
+
+def _plain(value: Any) -> str:
+    """A piece's text without hints: a string and a list of one text are the same to a provider."""
+    if isinstance(value, list):
+        return "".join(map(_plain, value))
+    if isinstance(value, dict):
+        return "".join(_plain(each) for name, each in value.items() if name not in _HINTS and name != "type")
+    return value if isinstance(value, str) else str(value)
+
+
+def _is_marked(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_is_marked, value))
+    return isinstance(value, dict) and (not _HINTS.isdisjoint(value) or _is_marked(value.get("content")))
