@@ -93,6 +93,9 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
         token=request_token(request),
     )
     context.metrics.windows.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
+    if wanted.from_cache() is not None:
+        read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
+        context.metrics.windows.record_cache(model.id, billed=billed, read=read, written=written)
     _warn_of_drift(context, model, known)
     told = Reported(model.id, wanted.window_tokens - billed, shown(model, known))
     return Response(msgspec.json.encode(told), media_type=JSON)

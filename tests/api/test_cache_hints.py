@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 from dialogue import append, assistant, problem, user
 
 CLAUDE, GPT, OLD = "claude-sonnet-5", "gpt-5.2", "gpt-4"
@@ -72,4 +73,5 @@ async def test_a_report_says_what_the_cache_did(client: httpx.AsyncClient, conve
     assert problem(refused, 422, "unprocessable")["errors"][0]["pointer"] == "#/cached_tokens"
     stats = (await client.get("/stats")).json()["start"]
     (model,) = [each for each in stats["models"] if each["model"] == GPT]
-    assert model["cache"]["reports"] >= 1
+    assert model["cache"]["hit_share"] == pytest.approx(640 / 812, abs=0.001)
+    assert model["cache"]["saved_usd"] > 0
