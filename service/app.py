@@ -252,4 +252,4 @@ def _prices(name: str, models: Mapping[str, Model]) -> Prices:
         model = find_model(name, models)
     except UnknownModel:
         return Prices()
-    return Prices(model.input_price, model.cached_input_price)
+    return Prices(model.input_price, model.cached_input_price, model.cache_write_price)

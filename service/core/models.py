@@ -46,6 +46,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     margin: float = 1.0
     input_price: float | None = None
     cached_input_price: float | None = None
+    cache_write_price: float | None = None
+    """None where what is written to the cache costs what any other input does."""
     correction: float | None = None
     """The margin, where it was learned from what was billed."""
 
@@ -140,6 +142,7 @@ def _from_table(name: str, line: registry.TableRow, listed: registry.ListedModel
         rules=FAMILIES[line.family],
         input_price=listed.input_price if listed and is_openai else None,
         cached_input_price=listed.cached_input_price if listed and is_openai else None,
+        cache_write_price=listed.cache_write_price if listed and is_openai else None,
     )
 
 
@@ -158,6 +161,7 @@ def _estimate(name: str, listed: registry.ListedModel) -> Model:
         margin=estimate.margin,
         input_price=listed.input_price,
         cached_input_price=listed.cached_input_price,
+        cache_write_price=listed.cache_write_price,
     )
 
 
@@ -174,6 +178,7 @@ class _Own(msgspec.Struct, forbid_unknown_fields=True):
     margin: float | None = None
     input_price: float | None = None
     cached_input_price: float | None = None
+    cache_write_price: float | None = None
 
 
 def load_models_toml(text: str) -> dict[str, Model]:
