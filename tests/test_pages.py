@@ -53,7 +53,6 @@ RUN_BY = {
         ): "test_readme.py::test_an_agent_goes_on_behind_a_huge_result",
         ("## Vercel AI SDK", "sh"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
         ("## Vercel AI SDK", "ts"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
-        ("## An agent with a huge tool result", "python"): "test_readme.py::test_an_agent_goes_on_behind_a_huge_result",
         ("## A generated client", "sh"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
         ("## A generated client", "ts"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
     },
