@@ -25,7 +25,17 @@ from service.store.messages import NewEntry
 from service.windows.answer import Made, make
 from service.windows.budgets import Limits, limits_of
 from service.windows.hints import hints_of
-from service.windows.recall import NOTHING, Old, chosen, in_block, in_places, last_left_out, recollected, shortlist
+from service.windows.recall import (
+    NOTHING,
+    Old,
+    Question,
+    chosen,
+    in_block,
+    in_places,
+    last_left_out,
+    recollected,
+    shortlist,
+)
 from service.windows.request import WindowRequest
 from service.windows.stored import build, documents_of, messages_path
 
@@ -102,7 +112,7 @@ def _recollection(
     query = wanted.recall_query
     if query is None:
         query = said_in(msgspec.json.decode(bodies.body(history.question))) if history.question else ""
-    question = [(plain_number(word.encode()),) for word in dict.fromkeys(words_of(query))]
+    question = Question([(plain_number(word.encode()),) for word in dict.fromkeys(words_of(query))])
     listed = shortlist(old, question, draft, room, history.column, user_first=wanted.start == "user")
     costs = {seq: record_cost(history.record(seq), model) for each in listed for seq in each.seqs}
     taken = chosen(listed, old, draft, room, costs)
