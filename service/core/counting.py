@@ -65,6 +65,7 @@ def message_tokens(measure: Measure, model: Model, *, parallel: bool = False) ->
         cost = model.rules.role_costs[measure.role] + text
     if extra is not None:
         cost += _extra_tokens(extra, model.rules, column, is_function=measure.role == FUNCTION)
+        cost += beside_tokens(extra, model)
     return cost if model.margin == 1.0 else math.ceil(cost * model.margin)
 
 
@@ -86,6 +87,16 @@ def _extra_tokens(extra: Extra, rules: Rules, column: int, *, is_function: bool)
     if extra.calls:
         cost += _calls_tokens(extra, rules, column)
     return cost - 2 if is_function else cost
+
+
+def beside_tokens(extra: Extra, model: Model) -> int:
+    """Return what a message costs beside its chat form where it is sent as it came, before the model's margin."""
+    beside = extra.beside
+    if beside is None or beside.format != model.format:
+        return 0
+    column = 0 if model.encoding == "o200k_base" else 1
+    images = sum(image_tokens(image, model.rules.images) for image in beside.images)
+    return beside.thoughts_tokens(column) + beside.rest_tokens(column) + images
 
 
 def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
@@ -118,6 +129,8 @@ def is_estimate(measure: Measure, model: Model) -> bool:
     if extra is None:
         return False
     if extra.estimated > 0 or any(extra.unpriced):
+        return True
+    if extra.beside is not None and extra.beside.format == model.format and extra.beside.is_estimate:
         return True
     return any(is_guess(image, model.rules.images) for image in extra.images)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL
 from service.core.images import DETAILS, Image, image_size
+from service.core.native.costs import Beside, measure_beside
 from service.core.reasoning import Reasoning, reasoning_of
 from service.core.strings import Pair
 from service.core.text import count_text
@@ -47,6 +48,7 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     estimated: int = 0  # audio, files: a guess
     unpriced: Pair = ZERO  # strings of members that nobody knows
     reasoning: Reasoning | None = None
+    beside: Beside | None = None  # what only its own provider is sent
 
 
 class Measure(msgspec.Struct, array_like=True, frozen=True):
@@ -86,6 +88,8 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         padding = _difference(both(text + "\n"), counted)
         if padding != (1, 1):
             fields["padding"] = padding
+    if native := message.get("native"):
+        fields["beside"] = measure_beside(native)
     return Measure(role, *counted, Extra(**fields) if fields else None)
 
 

@@ -48,6 +48,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     cached_input_price: float | None = None
     correction: float | None = None
     """The margin, where it was learned from what was billed."""
+    format: str = "openai"
+    """The form in which it is sent messages: what they hold besides their chat form costs only in their own."""
 
     @property
     def priming(self) -> int:

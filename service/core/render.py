@@ -2,17 +2,22 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from service.core.formats import Outgoing, render_request
+from service.core.formats.history import Refusals, is_of, only_detail
 from service.core.grounding import Grounded, splice
+from service.core.native.costs import Beside
 from service.core.notes import note_message, summary_message
 from service.core.records import StoredGrounding
 from service.core.runs import runs
 from service.core.settings import FixedParts
 from service.core.window import Window
+
+_NOTHING: Mapping[int, Beside] = MappingProxyType({})
 
 
 class Bodies(msgspec.Struct, frozen=True):
@@ -46,18 +51,38 @@ def render_openai(
     window: Window,
     bodies: Bodies,
     grounding: Mapping[int, StoredGrounding],
+    beside: Mapping[int, Beside] = _NOTHING,
     *,
     before: bytes = b"",
     after: bytes = b"",
 ) -> bytes:
-    """``request`` for chat completions, from bytes, in between others: nothing is decoded, and all copied once."""
+    """``request`` for chat completions, from bytes, in between others: nothing is decoded, and all copied once.
+
+    ``beside`` are the messages that came in another form. Raises FormatCannotCarry.
+    """
     lines = _lines(window) if window.summary is not None or window.note else ()
-    messages = [*parts.system, *parts.few_shots, *lines, *_kept(window, bodies, grounding)] or [b""]
+    kept = _kept(window, bodies, grounding)
+    if beside:
+        kept = _chat_forms(window.seqs, kept, beside)
+    messages = [*parts.system, *parts.few_shots, *lines, *kept] or [b""]
     tools = b',"tools":' + parts.tools if parts.tools else b""
     choice = b',"tool_choice":' + parts.tool_choice if parts.tools and parts.tool_choice else b""
     messages[0] = before + b'{"messages":[' + messages[0]
     messages[-1] = b"".join((messages[-1], b"]", tools, choice, b"}", after))
     return b",".join(messages)
+
+
+def _chat_forms(seqs: Sequence[int], bodies: Sequence[bytes], beside: Mapping[int, Beside]) -> list[bytes]:
+    """Bodies without what only another provider is sent. Raises FormatCannotCarry where that would lose something."""
+    refusals = Refusals("openai")
+    forms = list(bodies)
+    for index, seq in enumerate(seqs):
+        if found := beside.get(seq):
+            forms[index] = forms[index][: -found.size - 1] + b"}"
+            for kind in found.only:
+                refusals.add(f"messages/{seq}", only_detail(kind, found.format))
+    refusals.check()
+    return forms
 
 
 def render_other(
@@ -67,8 +92,12 @@ def render_other(
     fixed = [*parts.system, *parts.few_shots, *_lines(window)]
     outgoing = [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in fixed]
     for seq in window.seqs:
-        body = _with_documents(bodies.body(seq), window.grounding.get(seq), grounding.get(seq))
-        outgoing.append(Outgoing(seq=seq, message=msgspec.json.decode(body)))
+        body, chosen = bodies.body(seq), window.grounding.get(seq)
+        message = msgspec.json.decode(body)
+        if chosen is not None and is_of(message, form):
+            outgoing.append(Outgoing(seq, message, chosen.before, chosen.after))
+        else:
+            outgoing.append(Outgoing(seq, msgspec.json.decode(_with_documents(body, chosen, grounding.get(seq)))))
     tools: Any = parts.fixed.tools
     return msgspec.json.encode(render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice))
 
