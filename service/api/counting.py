@@ -14,12 +14,11 @@ from service.api.openapi.operation import documented
 from service.api.schemas import Count, CountRequest, ModelInfo, ModelList, SchemaFormat
 from service.api.usage import shown
 from service.core.calibration import NO_REPORTS
-from service.core.counting import count_request
+from service.core.counting import count_request, plain_text_tokens
 from service.core.messages import decode_json, encode_message, validate_message
 from service.core.mistakes import invalid
 from service.core.models import Model, find_model, list_models
 from service.core.settings import FunctionDefinition, check_tools
-from service.core.text import count_text
 from service.problems import BadRequest, NotFound, UnknownModel
 from service.windows.budgets import named_model
 
@@ -53,7 +52,7 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         encode_message(message)
     check_tools(wanted.tools)
     _check_beside(wanted)
-    text = count_text(wanted.text, model.encoding) if wanted.text is not None else None
+    text = plain_text_tokens(wanted.text, model) if wanted.text is not None else None
     if wanted.messages is None:
         return Count(model.id, model.encoding, model.exact, 0, 0, 0, [], text)
     counted = count_request(

@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 
 from service.core.definitions import choice_tokens, declared_functions, format_tokens, functions_tokens
+from service.core.estimates import estimate_text, estimated
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, Rules
 from service.core.images import image_tokens, is_guess
 from service.core.measures import Extra, Measure, measure
 from service.core.models import Model
 from service.core.strings import Pair
-from service.core.text import Encoding
+from service.core.text import Encoding, count_text
 
 __all__ = [
     "REFERENCE_MODELS",
@@ -56,6 +57,8 @@ class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
 
 def message_tokens(measure: Measure, model: Model, *, parallel: bool = False) -> int:
     """Return what a message costs ``model``; ``parallel`` for a result whose assistant message made several calls."""
+    if model.ratios is not None:
+        measure = estimated(measure, model.ratios)
     column = 0 if model.encoding == "o200k_base" else 1
     text = measure.cl100k if column else measure.o200k
     extra = measure.extra
@@ -67,6 +70,13 @@ def message_tokens(measure: Measure, model: Model, *, parallel: bool = False) ->
         cost += _extra_tokens(extra, model.rules, column, is_function=measure.role == FUNCTION)
         cost += beside_tokens(extra, model)
     return cost if model.margin == 1.0 else math.ceil(cost * model.margin)
+
+
+def plain_text_tokens(text: str, model: Model) -> int:
+    """Return the tokens of a text that is no message."""
+    if model.ratios is None:
+        return count_text(text, model.encoding)
+    return math.ceil(estimate_text(text, model.ratios) * model.margin)
 
 
 def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from service.core.estimates import estimate_text
 from service.core.families import Dialect
 from service.core.models import Model
 from service.core.text import Encoding, count_text
@@ -61,8 +62,19 @@ def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:
-    """Return the tokens of the namespace that declares ``functions``, without what a family adds around it."""
+    """Return the tokens of the namespace that declares ``functions``, without what a family adds around it.
+
+    The chat templates of open models write JSON in its place, some of them with indents of four.
+    """
+    if model.ratios is not None:
+        return _json_tokens(_Content(functions), model.ratios)
     return max(_rendered_tokens(_Content(functions), dialect, model.encoding) for dialect in model.rules.dialects)
+
+
+@lru_cache(maxsize=_CACHED_COUNTS)
+def _json_tokens(content: _Content, ratios: str) -> int:
+    tools = [{"type": "function", "function": function} for function in content.read()]
+    return estimate_text("\n".join(json.dumps(tool, ensure_ascii=False, indent=4) for tool in tools), ratios)
 
 
 @lru_cache(maxsize=_CACHED_COUNTS)

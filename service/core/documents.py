@@ -4,13 +4,16 @@ Taken in their order, most relevant first: whole ones within a budget of their o
 as the window has room.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Literal
 
 import msgspec
 
 from service.core.counting import Measure, message_tokens
+from service.core.estimates import estimate_factor
 from service.core.grounding import Grounded, Template, added_tokens, content_text, everything, take_whole, trim
 from service.core.models import Model
 from service.core.records import Record, StoredGrounding
@@ -49,13 +52,15 @@ class Documents(msgspec.Struct, frozen=True):
         texts = [source.grounding.documents[index][1] for index in fresh]
         if not texts:
             return None
-        most = None if self.max_tokens is None else _reference(source.record, max(0, self.max_tokens - spent), model)
-        tokens = _reference(source.record, room, model)
+        factor = max(map(partial(estimate_factor, ratios=model.ratios), texts)) if model.ratios is not None else 1.0
+        left = None if self.max_tokens is None else max(0, self.max_tokens - spent)
+        most = None if left is None else _reference(source.record, left, model, factor)
+        tokens = _reference(source.record, room, model, factor)
         chosen = self._fit(source, texts, model, tokens, most, complete=len(texts) == len(keys))
         if chosen is None:
             return None
         sent = tuple(keys[index] for index in fresh[: chosen.kept])
-        return msgspec.structs.replace(chosen, given=len(texts), keys=sent)
+        return msgspec.structs.replace(chosen, given=len(texts), keys=sent, factor=factor)
 
     def _fit(
         self, source: Source, texts: Sequence[str], model: Model, tokens: int, most: int | None, *, complete: bool
@@ -81,19 +86,21 @@ class Documents(msgspec.Struct, frozen=True):
 
     def cost(self, record: Record, grounded: Grounded, model: Model) -> int:
         """What the documents add to the message's cost, in the model's tokens."""
-        return _added_cost(record, grounded.tokens, model)
+        return _added_cost(record, grounded.tokens, model, grounded.factor)
 
 
-def _added_cost(record: Record, tokens: int, model: Model) -> int:
+def _added_cost(record: Record, tokens: int, model: Model, factor: float) -> int:
+    if model.ratios is not None:
+        return math.ceil(tokens * factor * model.margin)
     plain = record.measure
     larger = Measure(plain.role, plain.o200k + tokens, plain.cl100k + tokens, plain.extra)
     return message_tokens(larger, model) - message_tokens(plain, model)
 
 
-def _reference(record: Record, room: int, model: Model) -> int:
+def _reference(record: Record, room: int, model: Model, factor: float) -> int:
     """The most tokens of text that cost the model at most ``room`` of its own when they join this message."""
-    tokens = int(room / model.margin) + 1
-    while tokens > 0 and _added_cost(record, tokens, model) > room:
+    tokens = int(room / (model.margin * factor)) + 1
+    while tokens > 0 and _added_cost(record, tokens, model, factor) > room:
         tokens -= 1
     return tokens
 

@@ -129,6 +129,17 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
                 single_call=25,
                 parallel_unknown=True,
             ),
+            # Qwen 2.5's template says 22 tokens of its own where there is no system message
+            Rules(
+                family="qwen2.5",
+                message=5,
+                priming=28,
+                tools_overhead=120,
+                tools_join_system=0,
+                pads_system=False,
+                single_call=25,
+                parallel_unknown=True,
+            ),
             Rules(
                 family="claude",
                 message=5,
@@ -145,9 +156,10 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
 
 
 class Estimate(NamedTuple):
-    """How names of one maker are counted without its tokeniser: o200k_base, a family's rules, and a margin on top.
+    """How names of one maker are counted without its tokeniser: a family's rules, and a margin on top.
 
-    ``context_window`` is what a model is taken to hold when nobody states it.
+    ``context_window`` is what a model is taken to hold when nobody states it. ``ratios`` names the row of
+    ``ratios.RATIOS`` that its text is counted by; without one it is counted as o200k_base has it.
     """
 
     pattern: re.Pattern[str]
@@ -155,16 +167,30 @@ class Estimate(NamedTuple):
     family: str
     margin: float
     context_window: int
+    ratios: str | None = None
 
 
-# The first that matches wins; the last takes all. The margins err high for prose, code and JSON in Latin script.
+# The first that matches wins; the last takes all. Margins are for what no ratio covers.
 ESTIMATES: tuple[Estimate, ...] = (
     Estimate(re.compile(r"claude|anthropic"), "anthropic", "claude", 1.5, 200_000),
     Estimate(re.compile(r"gemini|gemma"), "google", "other", 1.3, 32_768),
     Estimate(re.compile(r"gpt-oss"), "openai", "gpt-5", 1.1, 131_072),
-    Estimate(re.compile(r"deepseek"), "deepseek", "other", 1.3, 64_000),
-    Estimate(re.compile(r"qwen|qwq"), "qwen", "other", 1.3, 32_768),
-    Estimate(re.compile(r"mi[sx]tral|codestral|devstral|magistral|ministral|pixtral"), "mistral", "other", 1.4, 32_768),
-    Estimate(re.compile(r"llama"), "meta", "other", 1.35, 8_192),
-    Estimate(re.compile(r""), None, "other", 1.6, 8_192),
+    Estimate(re.compile(r"deepseek(?!.*distill)"), "deepseek", "other", 1.0, 64_000, "deepseek"),
+    Estimate(re.compile(r"qwen-?(3\.[5-9]|[4-9])"), "qwen", "other", 1.0, 131_072, "qwen3.5"),
+    Estimate(re.compile(r"qwen-?3"), "qwen", "other", 1.0, 32_768, "qwen"),
+    Estimate(re.compile(r"qwen|qwq"), "qwen", "qwen2.5", 1.0, 32_768, "qwen"),
+    # until 2024 a vocabulary of 32,768, but for Nemo, Ministral and Pixtral; Llama 2 has it too, or nearly
+    Estimate(
+        re.compile(r"mistral-(large|medium|small)-?2[34]\d\d|mistral-(7b|tiny)|mixtral|codestral|mathstral"),
+        "mistral",
+        "other",
+        1.0,
+        32_768,
+        "mistral",
+    ),
+    Estimate(re.compile(r"mistral|devstral|magistral|ministral|pixtral"), "mistral", "other", 1.0, 32_768, "tekken"),
+    Estimate(re.compile(r"llama-?4"), "meta", "other", 1.0, 131_072, "llama4"),
+    Estimate(re.compile(r"llama-?2|codellama"), "meta", "other", 1.0, 4_096, "mistral"),
+    Estimate(re.compile(r"llama"), "meta", "other", 1.0, 8_192, "llama3"),
+    Estimate(re.compile(r""), None, "other", 1.15, 8_192, "other"),
 )

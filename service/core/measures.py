@@ -14,6 +14,7 @@ from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.costs import Beside, measure_beside
 from service.core.reasoning import Reasoning, reasoning_of
+from service.core.scripts import Mix, mix_of
 from service.core.strings import Pair
 from service.core.text import count_text
 from service.core.unpriced import unpriced_tokens
@@ -49,6 +50,15 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     unpriced: Pair = ZERO  # strings of members that nobody knows
     reasoning: Reasoning | None = None
     beside: Beside | None = None  # what only its own provider is sent
+    mix: Mix | None = None  # what its tokens in other vocabularies depend on, where it is not plain Latin text
+
+    @property
+    def is_mix(self) -> bool:
+        """Whether nothing but the text's scripts is out of the ordinary, which only estimates look at."""
+        return msgspec.structs.replace(self, mix=None) == _PLAIN
+
+
+_PLAIN = Extra()
 
 
 class Measure(msgspec.Struct, array_like=True, frozen=True):
@@ -90,6 +100,8 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
             fields["padding"] = padding
     if native := message.get("native"):
         fields["beside"] = measure_beside(native)
+    if mix := _mix(message, text, counted[0] + fields.get("call_arguments", ZERO)[0]):
+        fields["mix"] = mix
     return Measure(role, *counted, Extra(**fields) if fields else None)
 
 
@@ -164,13 +176,21 @@ def _guess(part: Mapping[str, Any]) -> int:
 # ---- tool calls and results
 
 
-def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
+def _mix(message: Mapping[str, Any], text: str, tokens: int) -> Mix | None:
+    """Return the mix of all that a message says: its text, and its calls' arguments."""
+    return mix_of(text + "".join(map(_arguments, _functions_called(message))), tokens)
+
+
+def _functions_called(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     calls: list[Mapping[str, Any]] = [
         call.get("function") or call.get("custom") or {} for call in message.get("tool_calls") or ()
     ]
     legacy = message.get("function_call")
-    if isinstance(legacy, Mapping):
-        calls.append(legacy)
+    return [*calls, legacy] if isinstance(legacy, Mapping) else calls
+
+
+def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
+    calls, legacy = _functions_called(message), message.get("function_call")
     if not calls:
         return {}
     names = [_string(call.get("name")) for call in calls]

@@ -52,6 +52,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """The margin, where it was learned from what was billed."""
     format: str = "openai"
     """The form in which it is sent messages: what they hold besides their chat form costs only in their own."""
+    ratios: str | None = None
+    """The row of ``ratios.RATIOS`` that text is counted by; without one it is counted as the encoding has it."""
     own_vocabulary: bool = False
     """Whether text is counted by the vendor's own vocabulary."""
     context_window_source: WindowSource = "listed"
@@ -174,6 +176,7 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
         max_output_tokens=None,
         rules=FAMILIES[estimate.family],
         margin=estimate.margin,
+        ratios=estimate.ratios,
         input_price=listed.input_price,
         cached_input_price=listed.cached_input_price,
         context_window_source="listed" if listed.context_window else "assumed",
@@ -219,6 +222,8 @@ def _own(name: str, fields: Any) -> Model:
         raise ValueError(f"model {name!r}: {error}") from error
     if own.context_window < 1 or (own.margin or 1) < 1:
         raise ValueError(f"model {name!r}: context_window and margin are at least 1")
+    if own.encoding is not None:
+        base = msgspec.structs.replace(base, ratios=None)
     given = {f: v for f in own.__struct_fields__ if f != "like" and (v := getattr(own, f)) is not None}
     defaults = {
         "id": name,
