@@ -22,6 +22,8 @@ from service.core.measures import Extra, Measure, measure
 from service.core.models import Model
 from service.core.strings import Pair
 from service.core.text import Encoding, count_text
+from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost
+from service.core.vendors import VendorRules
 
 __all__ = [
     "REFERENCE_MODELS",
@@ -59,6 +61,8 @@ def message_tokens(measure: Measure, model: Model, *, parallel: bool = False) ->
     """Return what a message costs ``model``; ``parallel`` for a result whose assistant message made several calls."""
     if model.ratios is not None:
         measure = estimated(measure, model.ratios)
+    if isinstance(model.rules, VendorRules):
+        return math.ceil(message_cost(measure, model, model.rules) * model.margin)
     column = 0 if model.encoding == "o200k_base" else 1
     text = measure.cl100k if column else measure.o200k
     extra = measure.extra
@@ -130,7 +134,7 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> in
     if reasoning is None:
         return 0
     tokens = reasoning.tokens(0 if model.encoding == "o200k_base" else 1, form)
-    return tokens if model.margin == 1.0 else math.ceil(tokens * model.margin)
+    return tokens if model.scale == 1.0 else math.ceil(tokens * model.scale)
 
 
 def is_estimate(measure: Measure, model: Model) -> bool:
@@ -190,6 +194,10 @@ def tools_tokens(
     """
     rules = model.rules
     declared = declared_functions(tools, functions)
+    if isinstance(rules, VendorRules):
+        forced = is_forced(tool_choice) or is_forced(function_call)
+        definitions = definitions_cost(declared, model, rules, forced=forced) if declared else 0.0
+        return math.ceil((definitions + format_cost(response_format, model, rules)) * model.margin)
     cost = 0
     if declared:
         cost += rules.tools_overhead + functions_tokens(declared, model)

@@ -17,10 +17,10 @@ from service.core.models import Model
 from service.core.text import Encoding, count_text
 from service.core.typescript import render_functions
 
-_CACHED_COUNTS = 4_096
+CACHED_COUNTS = 4_096
 
 
-class _Content:
+class Content:
     """JSON as a cache's key: it is what its digest is, and lets go of its bytes when they are read.
 
     So the caches hold digests and counts, however long the definitions are that somebody sends.
@@ -36,7 +36,7 @@ class _Content:
         return hash(self.digest)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Content) and self.digest == other.digest
+        return isinstance(other, Content) and self.digest == other.digest
 
     def read(self) -> Any:
         content, self._content = self._content, b""
@@ -67,18 +67,18 @@ def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> in
     The chat templates of open models write JSON in its place, some of them with indents of four.
     """
     if model.ratios is not None:
-        return _json_tokens(_Content(functions), model.ratios)
-    return max(_rendered_tokens(_Content(functions), dialect, model.encoding) for dialect in model.rules.dialects)
+        return _json_tokens(Content(functions), model.ratios)
+    return max(_rendered_tokens(Content(functions), dialect, model.encoding) for dialect in model.rules.dialects)
 
 
-@lru_cache(maxsize=_CACHED_COUNTS)
-def _json_tokens(content: _Content, ratios: str) -> int:
+@lru_cache(maxsize=CACHED_COUNTS)
+def _json_tokens(content: Content, ratios: str) -> int:
     tools = [{"type": "function", "function": function} for function in content.read()]
     return estimate_text("\n".join(json.dumps(tool, ensure_ascii=False, indent=4) for tool in tools), ratios)
 
 
-@lru_cache(maxsize=_CACHED_COUNTS)
-def _rendered_tokens(content: _Content, dialect: Dialect, encoding: Encoding) -> int:
+@lru_cache(maxsize=CACHED_COUNTS)
+def _rendered_tokens(content: Content, dialect: Dialect, encoding: Encoding) -> int:
     return count_text(render_functions(content.read(), dialect), encoding)
 
 
@@ -99,11 +99,11 @@ def format_tokens(response_format: Mapping[str, Any] | None, model: Model) -> in
     """Return the tokens of a response format's own section; only JSON schemas have one (``json_object`` is free)."""
     if not response_format or response_format.get("type") != "json_schema":
         return 0
-    return _format_tokens(_Content(response_format.get("json_schema") or {}), model.encoding)
+    return _format_tokens(Content(response_format.get("json_schema") or {}), model.encoding)
 
 
-@lru_cache(maxsize=_CACHED_COUNTS)
-def _format_tokens(content: _Content, encoding: Encoding) -> int:
+@lru_cache(maxsize=CACHED_COUNTS)
+def _format_tokens(content: Content, encoding: Encoding) -> int:
     return count_text(render_format(content.read()), encoding)
 
 

@@ -4,8 +4,9 @@ import math
 
 import msgspec
 
-from service.core.measures import Extra, Measure, Pair, both
+from service.core.measures import Extra, Measure, both
 from service.core.scripts import Mix, mix_of, text_tokens
+from service.core.strings import Pair
 from service.core.text import count_text
 
 # Every figure of a measure that is a text's tokens in both encodings.

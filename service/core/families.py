@@ -25,11 +25,30 @@ class TileRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PatchRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Images billed by 32-pixel patches, shrunk to a budget, times a factor."""
+    """Images billed by square patches, shrunk to a longest side and a budget, times a factor; ``each`` image costs more."""
 
     factor: float
     budget: int = 1536
     original_budget: int = 1536
+    patch: int = 32
+    longest: int = 2048
+    each: int = 0
+
+
+class CropRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Images billed by crops and one for the whole, so much each; a ``small`` image is one.
+
+    A crop's side is the image's short side over 1.5, between ``least`` and ``most`` pixels.
+    """
+
+    each: int
+    small: int = 384
+    least: int = 256
+    most: int = 768
+    unknown: int = 10
+
+
+ImageRules = TileRules | PatchRules | CropRules
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +76,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     single_call: int = 13
     parallel_calls: int = 20
     parallel_unknown: bool = False
-    images: TileRules | PatchRules = TileRules(base=85, tile=170)
+    images: ImageRules = TileRules(base=85, tile=170)
     role_costs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -118,7 +137,7 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             msgspec.structs.replace(
                 _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
             ),
-            # other providers' wrapping is not published: more than any that was seen, and Claude's tool preamble
+            # other providers' wrapping is not published: more than any that was seen
             Rules(
                 family="other",
                 message=5,
@@ -141,10 +160,10 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
                 parallel_unknown=True,
             ),
             Rules(
-                family="claude",
+                family="qwen2.5",
                 message=5,
-                priming=10,
-                tools_overhead=550,
+                priming=28,
+                tools_overhead=120,
                 tools_join_system=0,
                 pads_system=False,
                 single_call=25,
@@ -170,10 +189,28 @@ class Estimate(NamedTuple):
     ratios: str | None = None
 
 
-# The first that matches wins; the last takes all. Margins are for what no ratio covers.
+# The first that matches wins; the last takes all. Margins are for what no ratio covers. A new Claude or Gemini counts as the
+# newest family that was recorded.
 ESTIMATES: tuple[Estimate, ...] = (
-    Estimate(re.compile(r"claude|anthropic"), "anthropic", "claude", 1.5, 200_000),
-    Estimate(re.compile(r"gemini|gemma"), "google", "other", 1.3, 32_768),
+    Estimate(re.compile(r"claude-3-opus"), "anthropic", "claude-3-opus", 1.0, 200_000, "claude"),
+    Estimate(re.compile(r"claude-(instant|v?2|3(?![.-]?7))"), "anthropic", "claude-3", 1.0, 200_000, "claude"),
+    Estimate(
+        re.compile(r"claude-(3[.-]?7|4-|(opus|sonnet)-4(?![.-][2-9](?!\d)))"),
+        "anthropic",
+        "claude-4",
+        1.0,
+        200_000,
+        "claude",
+    ),
+    Estimate(
+        re.compile(r"claude-(haiku|sonnet|opus)-4[.-][56](?!\d)"), "anthropic", "claude-4.5", 1.0, 200_000, "claude"
+    ),
+    Estimate(re.compile(r"claude|anthropic"), "anthropic", "claude-5", 1.0, 200_000, "claude-5"),
+    Estimate(re.compile(r"gemini-(1|2\.0|pro(-vision)?$)"), "google", "gemini-2.0", 1.0, 32_768, "gemini-2.0"),
+    Estimate(re.compile(r"gemini-2\.5"), "google", "gemini-2.5", 1.0, 32_768, "gemini"),
+    Estimate(re.compile(r"gemini-3(?!\.)"), "google", "gemini-3", 1.0, 32_768, "gemini"),
+    Estimate(re.compile(r"gemini"), "google", "gemini-3.1", 1.0, 32_768, "gemini-3.1"),
+    Estimate(re.compile(r"gemma"), "google", "other", 1.3, 32_768),
     Estimate(re.compile(r"gpt-oss"), "openai", "gpt-5", 1.1, 131_072),
     Estimate(re.compile(r"deepseek(?!.*distill)"), "deepseek", "other", 1.0, 64_000, "deepseek"),
     Estimate(re.compile(r"qwen-?(3\.[5-9]|[4-9])"), "qwen", "other", 1.0, 131_072, "qwen3.5"),

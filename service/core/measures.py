@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL
+from service.core.files import Guess, guess
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.costs import Beside, measure_beside
 from service.core.reasoning import Reasoning, reasoning_of
@@ -21,12 +22,6 @@ from service.core.unpriced import unpriced_tokens
 
 ZERO: Pair = (0, 0)
 
-_WRAPPING = 50
-# An uploaded file is not here to be looked at; one-page documents were billed 219 and 953.
-_UPLOADED_FILE = 2_000
-# Base64 characters a token: audio is billed by time, about 10 tokens a second, and no codec in use is below 4 kB/s.
-_AUDIO_CHARACTERS = 400
-_FILE_CHARACTERS = 4
 _WIDEST = 1_000_000  # pixels; JSON numbers have no end, floats have
 _PLAIN_MEMBERS = 2  # role and content
 # Text is never counted twice once it is this long: a bound stands in for the second count, and errs high.
@@ -50,6 +45,8 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     unpriced: Pair = ZERO  # strings of members that nobody knows
     reasoning: Reasoning | None = None
     beside: Beside | None = None  # what only its own provider is sent
+    pages: int = 0  # of PDFs, which some providers bill by the page
+    paged: int = 0  # of ``estimated``, the guess at those PDFs
     mix: Mix | None = None  # what its tokens in other vocabularies depend on, where it is not plain Latin text
 
     @property
@@ -77,14 +74,10 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
     header is believed first.
     """
     role = ROLE_INDEX[message["role"]]
-    text, images, estimated = _content(message.get("content"), image_sizes)
+    text, images, files = _content(message.get("content"), image_sizes)
     text += _string(message.get("refusal"))
     counted = both(text)
-    fields: dict[str, Any] = _named(message, role)
-    if images:
-        fields["images"] = images
-    if estimated:
-        fields["estimated"] = estimated
+    fields: dict[str, Any] = _named(message, role) | _media(images, files)
     if len(message) > _PLAIN_MEMBERS or type(message.get("content")) is not str:
         unpriced = unpriced_tokens(message)
         fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
@@ -130,13 +123,13 @@ def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
 # ---- content
 
 
-def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple[Image, ...], int]:
+def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple[Image, ...], Guess]:
     """Return the text of string or part-list content, its images, and a guess at the rest."""
     if isinstance(content, str):
-        return content, (), 0
+        return content, (), Guess()
     texts: list[str] = []
     images: list[Image] = []
-    estimated = 0
+    files = Guess()
     for part in content or ():
         match part.get("type"):
             case "text" | "refusal" as kind:
@@ -145,8 +138,13 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple
                 given = sizes[len(images)] if len(images) < len(sizes) else None
                 images.append(_image(part.get("image_url"), given))
             case _:
-                estimated += _guess(part)
-    return "".join(texts), tuple(images), estimated
+                files = files.plus(guess(part))
+    return "".join(texts), tuple(images), files
+
+
+def _media(images: tuple[Image, ...], files: Guess) -> dict[str, Any]:
+    fields: dict[str, Any] = {"images": images} if images else {}
+    return fields | ({"estimated": files.tokens, "pages": files.pages, "paged": files.paged} if files.tokens else {})
 
 
 def _image(value: Any, given: tuple[int, int] | None) -> Image:
@@ -160,17 +158,6 @@ def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
     if not (isinstance(width, int | float) and isinstance(height, int | float) and width >= 1 and height >= 1):
         return None
     return int(min(width, _WIDEST)), int(min(height, _WIDEST))
-
-
-def _guess(part: Mapping[str, Any]) -> int:
-    """Return a guess, on the high side, at audio, files, and kinds of part that came after us."""
-    size = len(msgspec.json.encode(part))
-    if part.get("type") == "input_audio":
-        return _WRAPPING + size // _AUDIO_CHARACTERS
-    file = part.get("file")
-    if isinstance(file, Mapping) and not file.get("file_data"):
-        return _UPLOADED_FILE
-    return _WRAPPING + size // _FILE_CHARACTERS
 
 
 # ---- tool calls and results

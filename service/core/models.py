@@ -23,7 +23,9 @@ import msgspec
 from service.core import listings, registry
 from service.core.families import ESTIMATES, FAMILIES, Rules
 from service.core.mistakes import did_you_mean
+from service.core.ratios import RATIOS
 from service.core.text import Encoding
+from service.core.vendors import VENDORS
 from service.problems import UnknownModel
 
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
@@ -70,6 +72,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     def priming(self) -> int:
         """What a request costs before it holds anything, in tokens: the start of the reply."""
         return math.ceil(self.rules.priming * self.margin)
+
+    @property
+    def scale(self) -> float:
+        """Tokens of the model for one of its encoding, in plain Latin text."""
+        return self.margin * (sum(RATIOS[self.ratios]["latin"]) if self.ratios is not None else 1.0)
 
 
 def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
@@ -174,7 +181,7 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
         context_window=window,
         max_input_tokens=window,
         max_output_tokens=None,
-        rules=FAMILIES[estimate.family],
+        rules=VENDORS.get(estimate.family) or FAMILIES[estimate.family],
         margin=estimate.margin,
         ratios=estimate.ratios,
         input_price=listed.input_price,

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from service.core.images import DETAILS, Image, image_size
+from service.core.native.seals import SIGNATURES, billed_characters
 from service.core.native.sharing import is_reference
 from service.core.text import count_text
 
@@ -20,9 +21,10 @@ SEALED_CHARACTERS: Final = 4
 """Characters of sealed content a token: base64 of text is 5 or more, so this errs high."""
 _FILE_CHARACTERS: Final = 4
 _UPLOADED_FILE: Final = 2_000
-_SEALED: Final = frozenset({"signature", "encrypted_content", "encrypted_index", "encrypted_stdout", "fingerprint"})
-SIGNATURES: Final = frozenset({"thoughtSignature", "thought_signature"})
-"""Members with which Gemini seals its thoughts, on any part."""
+_CITING: Final = 590
+_DOCUMENT: Final = 40
+"""Tokens around a document that is text: 3 bills of Claude's."""
+_SEALED: Final = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout", "fingerprint"})
 _STRUCTURE: Final = frozenset(
     {
         *("type", "role", "id", "call_id", "tool_use_id", "status", "cache_control", "caller", "logprobs", "format"),
@@ -133,14 +135,21 @@ class _Weighed:
             case dict() if value.get("type") in _MEDIA or key in _MEDIA_MEMBERS:
                 self._add_media(value, thoughts)
             case dict():
+                self._add_citing(value)
                 for name, each in value.items():
-                    if name not in _STRUCTURE:
+                    if name in SIGNATURES or name == "signature":
+                        thoughts.sealed += billed_characters(value, name)
+                    elif name not in _STRUCTURE:
                         self.add(each, thoughts, name)
 
+    def _add_citing(self, value: dict[str, Any]) -> None:
+        """Instructions to cite, which come with a document or a search's result of Anthropic's: 6 bills."""
+        match value.get("citations"):
+            case {"enabled": True}:
+                self.estimated += _CITING
+
     def _add_text(self, text: str, thoughts: "_Weighed", key: str) -> None:
-        if key in SIGNATURES:
-            thoughts.sealed += len(text)
-        elif key in _SEALED or (key == "data" and self is thoughts):
+        if key in _SEALED or (key == "data" and self is thoughts):
             self.sealed += len(text)
         else:
             self.texts.append(text)
@@ -149,7 +158,9 @@ class _Weighed:
         """Price what is sent as bytes, or kept elsewhere; what the chat form holds is priced there."""
         source = value.get("source", value)
         inner = source if isinstance(source, dict) else {}
+        self._add_citing(value)
         if inner.get("type") in ("content", "text"):
+            self.estimated += _DOCUMENT
             self.add(inner.get("content", inner.get("data")), thoughts)
         elif not any(map(is_reference, inner.values())):
             self._add_bytes(value, [text for text in inner.values() if isinstance(text, str)])

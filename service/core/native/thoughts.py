@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from service.core.native.costs import SIGNATURES, is_thought
+from service.core.native.costs import is_thought
+from service.core.native.seals import SIGNATURES
 
 Object = dict[str, Any]
 
