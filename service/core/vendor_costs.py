@@ -134,11 +134,11 @@ def _descriptions(value: Any) -> Iterator[str]:
 
 
 def _inner(schema: Any, *, inside: bool = False) -> Iterator[Any]:
-    """The schemas of objects that stand inside of another's, without descriptions."""
+    """The schemas of objects that stand inside of the outermost, without descriptions; what is inside them is theirs."""
     match schema:
+        case {"properties": dict()} if inside:
+            yield _undescribed(schema)
         case dict():
-            if inside and schema.get("properties"):
-                yield _undescribed(schema)
             for member in schema.values():
                 yield from _inner(member, inside=inside or "type" in schema)
         case list():
