@@ -120,17 +120,20 @@ def _undescribed(value: Any) -> Any:
             return value
 
 
-def _descriptions(value: Any) -> Iterator[str]:
-    match value:
-        case dict():
-            for name, member in value.items():
-                if name == "description" and isinstance(member, str):
-                    yield member
-                else:
-                    yield from _descriptions(member)
-        case list():
-            for each in value:
-                yield from _descriptions(each)
+def _descriptions(value: Any) -> list[str]:
+    """The texts of all descriptions, wherever they stand."""
+    found, left = [], [value]
+    while left:
+        match left.pop():
+            case dict() as members:
+                for name, member in members.items():
+                    if name == "description" and isinstance(member, str):
+                        found.append(member)
+                    else:
+                        left.append(member)
+            case list() as items:
+                left += items
+    return found
 
 
 def _inner(schema: Any, *, inside: bool = False) -> Iterator[Any]:
