@@ -42,6 +42,7 @@ from service.api.paths import Paths
 from service.api.ring import Ring
 from service.core.models import Model, find_model, list_models, load_models_toml
 from service.core.text import load_vocabularies
+from service.operations.embedder import Embedder
 from service.operations.indexer import Indexer
 from service.operations.logging import RequestLog, get_logger, log_request
 from service.operations.metrics import Metrics
@@ -68,7 +69,7 @@ from service.store.keys import ApiKeys
 from service.store.limits import RateLimits
 from service.store.owners import Owners
 from service.store.usage import Calibrations
-from service.windows.recaller import Recaller
+from service.windows.recaller import Embeddings, Recaller
 from service.windows.stored import Windows
 
 ROUTES = (
@@ -110,7 +111,9 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
     histories = Histories(client, stored)
     index = Index(client, stored.reader, data_keys)
-    recaller = Recaller(stored.reader, index, default=settings.recall)
+    embedder = _embedder(settings, metrics)
+    embeddings = Embeddings(embedder.model, embedder.vector_of) if embedder else None
+    recaller = Recaller(stored.reader, index, default=settings.recall, embeddings=embeddings)
     claims = Claims(client, data_keys)
     calibrations = Calibrations(client)
     models = read_models(settings)
@@ -142,7 +145,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         watch=watch,
         requests=requests,
         recaller=recaller,
-        indexer=Indexer(stored.reader, index, default=settings.recall),
+        indexer=Indexer(stored.reader, index, default=settings.recall, embedder=embedder),
         index=index,
         summarizer=_summarizer(settings, stored, histories),
     )
@@ -160,6 +163,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
             if context.summarizer is not None:
                 await context.summarizer.close()
             await context.indexer.close()
+            if embedder is not None:
+                await embedder.close()
             await context.owners.close()
             await client.close()
             if spans is not None:
@@ -233,6 +238,13 @@ def _summarizer(settings: Settings, conversations: Conversations, histories: His
     )
 
 
+def _embedder(settings: Settings, metrics: Metrics) -> Embedder | None:
+    """What makes vectors, where an endpoint is set for it."""
+    if settings.embeddings_url is None or settings.embeddings_model is None:
+        return None
+    return Embedder(metrics, url=settings.embeddings_url, model=settings.embeddings_model, key=settings.embeddings_key)
+
+
 def _spans(metrics: Metrics) -> OpenTelemetry | None:
     """Spans where OpenTelemetry's variables ask for them and the extra is there."""
     if not wants_spans(os.environ):
@@ -252,4 +264,4 @@ def _prices(name: str, models: Mapping[str, Model]) -> Prices:
         model = find_model(name, models)
     except UnknownModel:
         return Prices()
-    return Prices(model.input_price, model.cached_input_price)
+    return Prices(model.input_price, model.cached_input_price, model.cache_write_price)

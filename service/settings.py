@@ -109,6 +109,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     summarizer_model: str | None = None
     summarizer_prompt: str | None = None
     recall: Literal["off", "lexical", "semantic"] = "off"
+    embeddings_url: str | None = None
+    embeddings_model: str | None = None
+    embeddings_key: str | None = None
     encryption_key: tuple[bytes, ...] = ()
     """The first wraps; all of them unwrap."""
     rate_limit: float | None = None
@@ -159,7 +162,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         shown = []
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if value and name in {"summarizer_key", "encryption_key", "metrics_key"}:
+            if value and name in {"summarizer_key", "embeddings_key", "encryption_key", "metrics_key"}:
                 value = "***"
             shown.append((name, mask_url(value) if name.endswith("_url") and value else value))
         return shown
@@ -385,12 +388,15 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
             f"write at most SASH_REQUEST_TIMEOUT_SECONDS ({settings.request_timeout_seconds:g})"
         )
         yield line, {"store_timeout_seconds", "request_timeout_seconds"}
-    url, model, key = settings.summarizer_url, settings.summarizer_model, settings.summarizer_key
-    if (url is None or model is None) and (url, model, key) != (None, None, None):
-        line = (
-            "SASH_SUMMARIZER_URL and SASH_SUMMARIZER_MODEL belong together: set both, or no SASH_SUMMARIZER_ variable"
-        )
-        yield line, {"summarizer_url", "summarizer_model", "summarizer_key"}
+    for part in ("summarizer", "embeddings"):
+        fields = [f"{part}_{name}" for name in ("url", "model", "key")]
+        url, model, key = (getattr(settings, field) for field in fields)
+        if (url is None or model is None) and (url, model, key) != (None, None, None):
+            name = f"SASH_{part.upper()}_"
+            yield f"{name}URL and {name}MODEL belong together: set both, or no {name} variable", {*fields}
+    if settings.recall == "semantic" and settings.embeddings_url is None:
+        line = "SASH_RECALL is 'semantic', and nothing makes vectors: set SASH_EMBEDDINGS_URL, or write lexical"
+        yield line, {"recall", "embeddings_url", "embeddings_model", "embeddings_key"}
 
 
 _LEVEL = _choice("debug", "info", "warning", "error", "critical")
@@ -441,6 +447,9 @@ VARIABLES = (
         _choice("off", "lexical", "semantic"),
         "whether conversations that do not say so recall older messages: off, by words, or by vectors too",
     ),
+    Variable("embeddings_url", _http_url, "embeddings endpoint of semantic recall"),
+    Variable("embeddings_model", str, "its model"),
+    Variable("embeddings_key", str, "its API key, or @file", secret=True),
     Variable(
         "encryption_key",
         _encryption_keyring,

@@ -47,6 +47,10 @@ RUN_BY = {
         ("## LangChain", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Google ADK", "python"): "test_readme.py::test_the_adk_runs_on_windows",
+        (
+            "## An agent with a huge tool result",
+            "python",
+        ): "test_readme.py::test_an_agent_goes_on_behind_a_huge_result",
         ("## Vercel AI SDK", "sh"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
         ("## Vercel AI SDK", "ts"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
         ("## A generated client", "sh"): "test_readme.py::test_a_typescript_client_is_generated_and_run",

@@ -95,7 +95,8 @@ async def _progress(context: Context, tenant: str, identity: str, state: State) 
         return None
     context.indexer.notice(tenant, identity, state.settings)
     progress = await context.index.progress(tenant, identity)
-    return RecallProgress(mode, state.length, progress.words, progress.vectors)
+    vectors = progress.vectors if progress.model == context.settings.embeddings_model else 0
+    return RecallProgress(mode, state.length, progress.words, vectors)
 
 
 @patch("/conversations/{conversation_id:str}", operation_id="changeConversation")

@@ -19,7 +19,7 @@ class Direct:
         self._framework = framework
         self._app = app
         self._handlers = {
-            (method, path.rpartition("/")[2]): handler
+            (method, path.rpartition("/")[2]): (handler, path.replace(":str", ""))
             for handler in handlers
             for path in handler.paths
             for method in handler.http_methods
@@ -27,13 +27,14 @@ class Direct:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         parts = scope.get("path", "").split("/")
-        handler = None
+        found = None
         if len(parts) == 4 and parts[1] == "conversations" and parts[2]:
-            handler = self._handlers.get((scope["method"], parts[3]))
-        if handler is None:
+            found = self._handlers.get((scope["method"], parts[3]))
+        if found is None:
             await self._app(scope, receive, send)
             return
         scope["litestar_app"] = self._framework
+        handler, scope["path_template"] = found
         scope["route_handler"] = handler
         answer = await handler.fn(Request(scope, receive, send), parts[2])  # type: ignore[arg-type]
         await answer(scope, receive, send)

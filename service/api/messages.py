@@ -111,7 +111,8 @@ def _follow_up(context: Context, tenant: str, identity: str, entries: list[NewEn
     """Begin what follows an append behind the request."""
     if reply.settings != _DEFAULTS:
         context.owners.touch(tenant, reply.settings, identity)
-    context.indexer.appended(tenant, identity, entries, reply)
+    if reply.settings != _DEFAULTS or context.settings.recall != "off":
+        context.indexer.appended(tenant, identity, entries, reply)
 
 
 async def _window(

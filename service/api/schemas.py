@@ -268,12 +268,18 @@ StopReason = Annotated[
 ]
 
 
+CacheKey = Annotated[
+    str, Meta(description="Names the conversation to the provider's prompt cache, with `cache=auto`; costs no tokens.")
+]
+
+
 class OpenAIRequest(msgspec.Struct):
     """What ``client.chat.completions.create`` takes beside the model."""
 
     messages: list[MessageAsSent]
     tools: list[ToolAsSent] = []
     tool_choice: ToolChoice = ""
+    prompt_cache_key: CacheKey = ""
 
 
 class ResponsesRequest(msgspec.Struct):
@@ -283,6 +289,7 @@ class ResponsesRequest(msgspec.Struct):
     instructions: str = ""
     tools: list[ProviderObject] = []
     tool_choice: ToolChoice = ""
+    prompt_cache_key: CacheKey = ""
 
 
 class AnthropicRequest(msgspec.Struct):

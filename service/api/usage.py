@@ -28,13 +28,20 @@ Billed = Annotated[int, Meta(ge=0, le=100_000_000)]
 
 
 class Usage(msgspec.Struct, forbid_unknown_fields=True):
-    """What the provider's answer said of its input, as ``prompt_tokens`` or as ``input_tokens``, cached tokens included."""
+    """What the provider's answer said of its input: all of it, cached and written tokens included, in either name."""
 
     model: Name
     window_tokens: Annotated[int, Meta(ge=1, le=100_000_000, description="The window's `tokens.total`.")]
     prompt_tokens: Annotated[Billed | None, Meta(description="As chat completions call it.")] = None
     input_tokens: Annotated[
-        Billed | None, Meta(description="As Responses and Anthropic call it; add Anthropic's cached tokens.")
+        Billed | None,
+        Meta(description="As Responses and Anthropic call it; add Anthropic's cached and written tokens."),
+    ] = None
+    cached_tokens: Annotated[
+        Billed | None, Meta(description="How many of them were read from the provider's prompt cache.")
+    ] = None
+    cache_write_tokens: Annotated[
+        Billed | None, Meta(description="How many of them were written to it at a price of their own.")
     ] = None
     correction: Annotated[
         Annotated[float, Meta(gt=0, le=1000)] | None, Meta(description="The window's own, where it had one.")
@@ -46,6 +53,12 @@ class Usage(msgspec.Struct, forbid_unknown_fields=True):
             detail = "Give prompt_tokens or input_tokens, and not both"
             raise BadRequest(f"{detail}.", errors=[Pointer("#/prompt_tokens", detail)])
         return self.prompt_tokens if self.prompt_tokens is not None else self.input_tokens or 0
+
+    def from_cache(self) -> int | None:
+        """Billed tokens that the prompt cache read or took; None where the report says nothing of it."""
+        if self.cached_tokens is None and self.cache_write_tokens is None:
+            return None
+        return (self.cached_tokens or 0) + (self.cache_write_tokens or 0)
 
 
 class Reported(msgspec.Struct, frozen=True):
@@ -70,6 +83,7 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
     require_version(state, if_match(request))
     model = model_or_unknown(wanted.model, context.models)
     _refuse_absurd(wanted, billed, model)
+    _refuse_more_cached_than_billed(wanted, billed)
     known = await context.calibrations.report(
         tenant,
         model,
@@ -79,6 +93,9 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
         token=request_token(request),
     )
     context.metrics.windows.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
+    if wanted.from_cache() is not None:
+        read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
+        context.metrics.windows.record_cache(model.id, billed=billed, read=read, written=written)
     _warn_of_drift(context, model, known)
     told = Reported(model.id, wanted.window_tokens - billed, shown(model, known))
     return Response(msgspec.json.encode(told), media_type=JSON)
@@ -89,6 +106,14 @@ def _refuse_absurd(wanted: Usage, billed: int, model: Model) -> None:
     if not core.is_plausible(billed, wanted.window_tokens, wanted.correction or 1.0, model.context_window):
         detail = f"Over {core.MOST_RATIO:g} times what the window was predicted to cost, or what the model can hold"
         place = "prompt_tokens" if wanted.input_tokens is None else "input_tokens"
+        raise Unprocessable(f"{detail}.", errors=[Pointer(f"#/{place}", detail)])
+
+
+def _refuse_more_cached_than_billed(wanted: Usage, billed: int) -> None:
+    """Raise Unprocessable where Anthropic's cached tokens were not added: its ``input_tokens`` are those beside them."""
+    if (wanted.from_cache() or 0) > billed:
+        place = "cached_tokens" if wanted.cached_tokens else "cache_write_tokens"
+        detail = "Cached and written tokens are part of what was billed; add them to Anthropic's input_tokens"
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"#/{place}", detail)])
 
 

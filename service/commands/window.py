@@ -36,14 +36,24 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _option(field: msgspec.structs.FieldInfo) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     schema = msgspec.json.schema(field.type)
-    schema = {**next((each for each in schema.get("anyOf", ()) if each["type"] != "null"), {}), **schema}
+    if {"type": "null"} in schema.get("anyOf", ()):
+        schema = {**next(each for each in schema["anyOf"] if each != {"type": "null"}), **schema}
     flag = f"--{field.encode_name.replace('_', '-')}"
     text = schema["description"].replace("`", "")
     if schema.get("type") == "boolean":
         return click.option(f"{flag}/--no-{flag[2:]}", default=None, help=text)
+    if words := [
+        word for each in schema.get("anyOf", ()) for word in each.get("enum", ())
+    ]:  # the flag, or a word after it
+        choice = click.Choice(["true", "false", *words])
+        return click.option(flag, is_flag=False, flag_value="true", type=choice, callback=_said, help=text)
     if field.default is not None:
         text += f" [default: {field.default}]"
     return click.option(flag, type=_type_of(schema), help=text)
+
+
+def _said(_: click.Context, __: click.Parameter, word: str | None) -> bool | str | None:
+    return {"true": True, "false": False}.get(word or "", word)
 
 
 def _type_of(schema: dict[str, Any]) -> Any:

@@ -213,11 +213,10 @@ REFERENCE_MODELS = (_GPT_4O, _GPT_4)
 
 def reference_tokens(measure: Measure, *, parallel: int = 0) -> Pair:
     """Return what a message with its reasoning costs the reference models, wherever it stands among several results."""
-    o200k, cl100k = (
-        message_tokens(measure, model, parallel=bool(parallel)) + reasoning_tokens(measure, model)
-        for model in REFERENCE_MODELS
-    )
-    return o200k, cl100k
+    o200k = message_tokens(measure, _GPT_4O, parallel=bool(parallel))
+    cl100k = message_tokens(measure, _GPT_4, parallel=bool(parallel))
+    reasoning = measure.extra.reasoning if measure.extra else None
+    return (o200k + reasoning.tokens(0), cl100k + reasoning.tokens(1)) if reasoning else (o200k, cl100k)
 
 
 # ---- what a request has besides

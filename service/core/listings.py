@@ -20,6 +20,7 @@ class ListedModel(NamedTuple):
     context_window: int | None
     input_price: float | None
     cached_input_price: float | None
+    cache_write_price: float | None = None
 
 
 # Who sells a model, and genai-prices' own description of it.
@@ -160,6 +161,7 @@ def _listed(provider_id: str, model: Any) -> ListedModel:
         model.context_window,
         _dollars(getattr(prices, "input_mtok", None)),
         _dollars(getattr(prices, "cache_read_mtok", None)),
+        _dollars(getattr(prices, "cache_write_mtok", None)),
     )
 
 

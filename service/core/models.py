@@ -50,6 +50,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     margin: float = 1.0
     input_price: float | None = None
     cached_input_price: float | None = None
+    cache_write_price: float | None = None
+    """None where what is written to the cache costs what any other input does."""
     correction: float | None = None
     """The margin, where it was learned from what was billed."""
     format: str = "openai"
@@ -167,6 +169,7 @@ def _from_table(name: str, line: registry.TableRow, listed: listings.ListedModel
         cached_input_price=listed.cached_input_price if listed and is_openai else None,
         own_vocabulary=True,
         context_window_source="listed" if line.names else "assumed",
+        cache_write_price=listed.cache_write_price if listed and is_openai else None,
     )
 
 
@@ -187,6 +190,7 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
         input_price=listed.input_price,
         cached_input_price=listed.cached_input_price,
         context_window_source="listed" if listed.context_window else "assumed",
+        cache_write_price=listed.cache_write_price,
     )
 
 
@@ -203,6 +207,7 @@ class _Own(msgspec.Struct, forbid_unknown_fields=True):
     margin: float | None = None
     input_price: float | None = None
     cached_input_price: float | None = None
+    cache_write_price: float | None = None
 
 
 def load_models_toml(text: str) -> dict[str, Model]:

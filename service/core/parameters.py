@@ -44,6 +44,21 @@ Dedupe = Annotated[
         description="What appears once, at its newest place: documents (`grounding`), besides `messages`, or `none`.",
     ),
 ]
+Stable = Annotated[
+    bool | Literal["auto"],
+    Meta(
+        title="Stable",
+        description="Leave history out in steps, so that the provider's prompt cache stays warm. `auto`: in steps that are "
+        "cheapest with the model, and not where it has no prompt cache.",
+    ),
+]
+CacheHints = Annotated[
+    Literal["none", "auto"],
+    Meta(
+        title="CacheHints",
+        description="`auto`: hints for the provider's prompt cache, in its own form, at places that stay.",
+    ),
+]
 WindowStart = Annotated[
     Literal["any", "user"],
     Meta(title="WindowStart", description="`user`: the kept history begins with a user message."),
@@ -102,10 +117,10 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     grounding_max_tokens: Annotated[Tokens | None, Meta(description="A budget for documents alone, in tokens.")] = None
     grounding_overflow: GroundingOverflow = "trim"
     dedupe: Dedupe = "grounding"
-    stable: Annotated[
-        bool, Meta(description="Leave history out in steps, so that the provider's prompt cache stays warm.")
-    ] = False
-    stable_step: Annotated[Step, Meta(description="The size of a step, as a share of the budget.")] = 0.25
+    stable: Stable = False
+    stable_step: Annotated[
+        Step, Meta(description="The size of a step, as a share of the budget; `stable=auto` chooses its own.")
+    ] = 0.5
     start: WindowStart = "any"
     summary: SummaryUse = "auto"
     recall_max_tokens: Annotated[
@@ -127,5 +142,6 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Meta(description="Results older than those of so many of the newest tool groups become one line each."),
     ] = None
     tool_result_overflow: ToolResultOverflow = "trim"
+    cache: CacheHints = "none"
     explain: Annotated[bool, Meta(description="Adds a line for each message considered: kept or not, and why.")] = False
     format: WindowFormat = "openai"

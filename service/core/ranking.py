@@ -18,6 +18,8 @@ from service.core.words import DIGEST_BITS, MOST_OFTEN
 Scores = NDArray[np.float32]
 _STEPS: Final = (0.5, 0.25, 0.125)
 _SATURATION, _LENGTH = 1.2, 0.75
+_RANK_CONSTANT: Final = 60
+_MOST_RANKED: Final = 1000
 _MOST_WORDS: Final = 32
 """Words of a question that are looked for, the rarest: a question may be a pasted page."""
 
@@ -31,10 +33,36 @@ def scores_of_words(messages: Sequence[bytes], question: Sequence[Sequence[int]]
     return _scores(messages, question)[0]
 
 
-def best_matches(messages: Sequence[bytes], question: Sequence[Sequence[int]], most: int) -> list[tuple[int, float]]:
-    """The best of the messages that hold a word of the question themselves; otherwise as ``best``."""
+def scores_of_matches(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> Scores:
+    """The same for messages that hold a word of the question themselves, 0 for others."""
     scores, holds = _scores(messages, question)
-    return best(np.where(holds, scores, np.float32(0)), most)
+    return np.where(holds, scores, np.float32(0))
+
+
+def fused(scores: Scores, near: Scores) -> Scores:
+    """Scores by words and by vectors as one: the sum of reciprocal ranks (Cormack et al. 2009, with its constant 60).
+
+    What only one of them knows counts by that one: a message without a vector is found by its words.
+    """
+    total = np.zeros(len(scores), np.float32)
+    for each in (scores, near):
+        places = np.flatnonzero(each > 0)
+        order = places[np.argsort(-each[places], kind="stable")][:_MOST_RANKED]
+        total[order] += 1 / (_RANK_CONSTANT + 1 + np.arange(len(order), dtype=np.float32))
+    return total
+
+
+def scores_of_vectors(vectors: Sequence[bytes], question: bytes, count: int) -> Scores:
+    """The cosine of the question and each of ``count`` messages, with their neighbours'; 0 for those without a vector."""
+    near = np.zeros(count, np.float32)
+    there = [place for place, vector in enumerate(vectors) if len(vector) == len(question)]
+    if not there or not question:
+        return near
+    matrix = np.frombuffer(b"".join([vectors[place] for place in there]), np.int8).reshape(len(there), -1)
+    rows = matrix.astype(np.float32)
+    near[there] = rows @ np.frombuffer(question, np.int8).astype(np.float32)
+    near[there] /= np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return _with_neighbours(near)  # type: ignore[no-any-return]
 
 
 def _scores(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> tuple[Scores, NDArray[np.bool_]]:

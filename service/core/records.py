@@ -218,6 +218,11 @@ class Records(Sequence[Record]):
         """Indexes of messages with reasoning, ascending."""
         return (index for index in self.rich() if (extra := self.details[index].extra) and extra.reasoning)
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether older rules measured some of these."""
+        return 1 in self.packed[3::RECORD_BYTES].translate(_STALE)
+
     def stale(self) -> Iterator[int]:
         """Indexes of messages that were measured by older rules, ascending."""
         return indexes_of(self.packed[3::RECORD_BYTES].translate(_STALE))

@@ -192,7 +192,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
 
 def _is_more_than_a_tail(options: WindowQuery) -> bool:
     """Whether something else than the budget decides where history begins."""
-    return options.note or options.stable or options.overflow == "skip" or options.start == "user"
+    return options.note or bool(options.stable) or options.overflow == "skip" or options.start == "user"
 
 
 def _is_marked(records: Records) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final, NamedTuple
 
 from service.core.settings import recall_of
+from service.operations.embedder import BATCH, Embedder, NotEmbedded
 from service.operations.logging import describe, get_logger
 from service.problems import NotFound, Problem
 from service.store.indexing import Index, Standing
@@ -46,14 +47,22 @@ class Waiting(NamedTuple):
     first_seq: int
     bodies: Sequence[bytes]
     standing: Standing
+    semantic: bool
 
 
 class Indexer:
     """Writes the index of conversations; ``default`` is how those recall that do not say."""
 
     def __init__(
-        self, reader: Reader, index: Index, *, default: str = "off", pause_seconds: float = _PAUSE_SECONDS
+        self,
+        reader: Reader,
+        index: Index,
+        *,
+        default: str = "off",
+        embedder: Embedder | None = None,
+        pause_seconds: float = _PAUSE_SECONDS,
     ) -> None:
+        self._embedder = embedder
         self._reader = reader
         self._index = index
         self._default = default
@@ -69,7 +78,8 @@ class Indexer:
 
     def appended(self, tenant: str, conversation: str, entries: Sequence[NewEntry], reply: AppendReply) -> None:
         """Index the entries of an append behind it, where its conversation recalls."""
-        if self.mode(reply.settings) == "off":
+        mode = self.mode(reply.settings)
+        if mode == "off":
             return
         fresh = [
             (step.seq, entry.body) for entry, step in zip(entries, reply.entries, strict=True) if not step.duplicate
@@ -79,7 +89,9 @@ class Indexer:
             self.notice(tenant, conversation, reply.settings)
         elif fresh:
             self._waiting_bytes += size
-            waiting = Waiting(fresh[0][0], [body for _, body in fresh], Standing(life_of(reply.etag), reply.edited))
+            standing = Standing(life_of(reply.etag), reply.edited)
+            semantic = mode == "semantic" and self._embedder is not None
+            waiting = Waiting(fresh[0][0], [body for _, body in fresh], standing, semantic)
             self._waiting[tenant, conversation].append(waiting)
             self._begin("appended", self._write_waiting())
 
@@ -119,7 +131,7 @@ class Indexer:
                     *(self._write(place, waiting[place]) for place in step), return_exceptions=True
                 )
                 for place, written in zip(step, done, strict=True):
-                    if written is not True:
+                    if written is not True or waiting[place][-1].semantic:
                         self._catch_up(place)
 
     async def _write(self, place: Place, parts: list[Waiting]) -> bool:
@@ -140,10 +152,12 @@ class Indexer:
             await asyncio.sleep(self._pause_seconds * 2**attempt)
             try:
                 async with self._slots:
-                    if await self._words(tenant, conversation):
+                    if await self._words(tenant, conversation) and await self._vectors(tenant, conversation):
                         return
             except HistoryEdited:
                 continue
+            except NotEmbedded:
+                await asyncio.sleep(self._embedder.rests_seconds if self._embedder else 0)
             except NotFound:
                 return
             except Problem as problem:
@@ -162,6 +176,27 @@ class Indexer:
             if written is None:
                 return False
             length = written
+        return True
+
+    async def _vectors(self, tenant: str, conversation: str) -> bool:
+        """Write vectors up to the newest message, where they are wanted; otherwise as ``_words``.
+
+        Raises HistoryEdited, NotEmbedded.
+        """
+        place, embedder = (tenant, conversation), self._embedder
+        state = await self._reader.get(*place)
+        if embedder is None or self.mode(state.settings) != "semantic":
+            return True
+        progress = await self._index.progress(*place)
+        length = progress.vectors if progress.model == embedder.model else 0
+        while length < state.length:
+            records = await self._reader.records(*place, length + 1, min(state.length, length + BATCH), state=state)
+            vectors = await embedder.embed(await self._index.texts(*place, length + 1, records, state=state))
+            standing, model = Standing.of(state), embedder.model
+            written = await self._index.write(*place, "vectors", length, vectors, standing=standing, model=model)
+            if written is None:
+                return False
+            length = written[0]
         return True
 
     async def _step(self, tenant: str, conversation: str, length: int, last: int, state: State) -> int | None:

@@ -49,6 +49,11 @@ class Metrics:
         """Seconds of all calls, and their number."""
         self.batch = histogram("sash_store_batch_commands", "Commands that left in one write.", _SIZES)
         self.reconnects = counter("sash_store_reconnects_total", "Connections lost or not had.")
+        self.embedding_seconds = histogram(
+            "sash_embedding_duration_seconds", "Requests to the embeddings endpoint.", SECONDS
+        )
+        self.embedding_failures = counter("sash_embedding_failures_total", "Requests to it that failed.")
+        self.embedded_texts = counter("sash_embedded_texts_total", "Texts that became vectors.")
         self.flush_failures = counter(
             "sash_statistics_failures_total", "Statistics not added to the store's; they are kept for the next time."
         )
@@ -93,6 +98,13 @@ class Metrics:
     def sent(self, commands: int) -> None:
         """So many commands left in one write."""
         self.batch.observe(commands)
+
+    def embedded(self, texts: int, seconds: float) -> None:
+        """The embeddings endpoint was asked, and gave so many vectors; none when it failed."""
+        self.embedding_seconds.observe(seconds)
+        self.embedded_texts.inc(texts)
+        if not texts:
+            self.embedding_failures.inc()
 
     def reconnected(self) -> None:
         """A connection to the store was lost, or not had."""

@@ -31,7 +31,7 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
         documents_trimmed_tokens=trimmed,
         truncated=head.grounding.truncated,
         stop_reason=head.stop_reason,
-        stable=made.query.stable,
+        stable=bool(made.query.stable),
     )
     label = metrics.windows.count(facts, seconds)
     if metrics.spans is not None:

@@ -32,7 +32,15 @@ _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 _DAY_MS = 24 * _HOUR_MS
 _KEPT_MS = (2 * _HOUR_MS, 26 * _HOUR_MS, 400 * _DAY_MS)
-_ADDED = ("sash_request", "sash_refused", "sash_window", "sash_document", "sash_prediction", "sash_billed")
+_ADDED = (
+    "sash_request",
+    "sash_refused",
+    "sash_window",
+    "sash_document",
+    "sash_prediction",
+    "sash_billed",
+    "sash_prompt",
+)
 _READ_SECONDS = 1.0
 """How long an answer is given again: a wall of dashboards costs the store one read a second from each worker."""
 

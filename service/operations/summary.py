@@ -1,7 +1,7 @@
 """From sums by series to what people ask of them: the body of ``GET /stats``, declared once."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,10 +14,11 @@ from service.operations.window_metrics import FILL, TOKENS, TWENTIETHS_FROM
 
 
 class Prices(msgspec.Struct, frozen=True):
-    """Dollars a million input tokens, and as many from the prompt cache; null where nobody published them."""
+    """Dollars a million input tokens, and as many from and to the prompt cache; null where nobody published them."""
 
     input: float | None = None
     cached_input: float | None = None
+    cache_write: float | None = None
 
 
 class Quantiles(msgspec.Struct, frozen=True):
@@ -82,6 +83,21 @@ class SavedStats(msgspec.Struct, frozen=True):
     prompt_cache_usd: float | None
 
 
+class CacheStats(msgspec.Struct, frozen=True):
+    """What providers' prompt caches did, from reported usage with ``cached_tokens`` or ``cache_write_tokens``.
+
+    ``hit_share`` is read tokens as a part of billed ones. At list prices ``saved_usd`` is what reading cost less, and
+    ``lost_usd`` what writing cost more, than uncached input.
+    """
+
+    billed_tokens: int
+    read_tokens: int
+    written_tokens: int
+    hit_share: float | None
+    saved_usd: float | None
+    lost_usd: float | None
+
+
 class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
     """Windows served. Tokens are the model's own; those dropped, saved and trimmed are the encoding's."""
 
@@ -100,6 +116,7 @@ class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
     stable: ReuseStats
     sliding: ReuseStats
     prediction: PredictionStats
+    cache: CacheStats
     saved: SavedStats
 
 
@@ -185,7 +202,17 @@ def summarise(
         since=moment(since_ms),
         seconds=max(1, (at_ms - since_ms) // 1000),
         requests=_requests(series),
-        all=WindowStats(**{**_windows(series, None, Prices()), "saved": _sum_saved(models)}),
+        all=WindowStats(
+            **{
+                **_windows(series, None, Prices()),
+                "saved": _sum_saved(models),
+                "cache": msgspec.structs.replace(
+                    _cache(series, None, Prices()),
+                    saved_usd=_sum_usd(each.cache.saved_usd for each in models),
+                    lost_usd=_sum_usd(each.cache.lost_usd for each in models),
+                ),
+            }
+        ),
         models=sorted(models, key=lambda each: -each.windows),
         tenants=_tenants(series),
         timeline=[_moment(start, each) for start, each in sorted(slices.items())],
@@ -218,6 +245,7 @@ def _windows(series: Series, model: str | None, price: Prices) -> dict[str, Any]
         "stable": stable,
         "sliding": _reuse(series, model, "sliding"),
         "prediction": _prediction(series, model),
+        "cache": _cache(series, model, price),
         "saved": _saved(saved_tokens, stable.reused_tokens, price),
     }
 
@@ -258,6 +286,31 @@ def _prediction(series: Series, model: str | None) -> PredictionStats:
     )
 
 
+def _cache(series: Series, model: str | None, price: Prices) -> CacheStats:
+    read, written, neither = (
+        series.sum("sash_prompt_cache_tokens_total", model, part) for part in ("read", "written", "neither")
+    )
+    billed = read + written + neither
+    saved = lost = None
+    if price.input is not None:
+        saved = read * (price.input - (price.cached_input if price.cached_input is not None else price.input)) / 1e6
+        lost = written * ((price.cache_write or price.input) - price.input) / 1e6
+    return CacheStats(
+        billed_tokens=billed,
+        read_tokens=read,
+        written_tokens=written,
+        hit_share=round(read / billed, 4) if billed else None,
+        saved_usd=None if saved is None else round(saved, 6),
+        lost_usd=None if lost is None else round(lost, 6),
+    )
+
+
+def _sum_usd(dollars: Iterable[float | None]) -> float | None:
+    """What is known of it; null when no model has a price."""
+    known = [each for each in dollars if each is not None]
+    return round(sum(known), 6) if known else None
+
+
 def _saved(documents_tokens: int, cached_tokens: int, price: Prices) -> SavedStats:
     if price.input is None:
         return SavedStats(None, None)
@@ -269,10 +322,9 @@ def _saved(documents_tokens: int, cached_tokens: int, price: Prices) -> SavedSta
 
 
 def _sum_saved(models: list[ModelStats]) -> SavedStats:
-    """What is known of it; null when no model has a price."""
-    documents = [each.saved.documents_usd for each in models if each.saved.documents_usd is not None]
-    cache = [each.saved.prompt_cache_usd for each in models if each.saved.prompt_cache_usd is not None]
-    return SavedStats(round(sum(documents), 6) if documents else None, round(sum(cache), 6) if cache else None)
+    return SavedStats(
+        _sum_usd(each.saved.documents_usd for each in models), _sum_usd(each.saved.prompt_cache_usd for each in models)
+    )
 
 
 _TENANTS_SHOWN = 20

@@ -87,6 +87,11 @@ class WindowMetrics:
             "sash_prediction_error_tokens_total", "Tokens that predictions were off by.", "model", "outcome"
         )
         self.billed_tokens = counter("sash_billed_tokens_total", "Tokens that were reported as billed.", "model")
+        self.cache_tokens = counter(
+            "sash_prompt_cache_tokens_total",
+            "Tokens that were reported as billed, with what the provider's prompt cache did: read, written or neither.",
+            *("model", "part"),
+        )
         self.ratio = histogram("sash_prediction_ratio", "Predicted divided by billed tokens.", RATIO, "model")
 
     def know(self, models: Iterable[str]) -> None:
@@ -161,3 +166,9 @@ class WindowMetrics:
         self.predictions(label, outcome).inc()
         if predicted != billed:
             self.error_tokens(label, outcome).inc(abs(predicted - billed))
+
+    def record_cache(self, model: str, *, billed: int, read: int, written: int) -> None:
+        """A provider read and wrote so many of ``billed`` tokens in its prompt cache."""
+        label = self.label(model)
+        for part, tokens in (("read", read), ("written", written), ("neither", billed - read - written)):
+            self.cache_tokens(label, part).inc(tokens)

@@ -117,6 +117,13 @@ class Index:
             words += await self.words(tenant, conversation, first_seq + len(words), newest, state=state)
         return found
 
+    async def texts(
+        self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
+    ) -> list[str]:
+        """What is said in messages from ``first_seq`` on. Raises HistoryEdited."""
+        bodies = await self._reader.bodies(tenant, conversation, [(first_seq, records)], state=state)
+        return [said_in(msgspec.json.decode(body)) for body in bodies]
+
     async def words(
         self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
     ) -> list[bytes]:

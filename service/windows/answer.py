@@ -1,14 +1,17 @@
 """A window as JSON: its figures encoded, the stored bodies spliced in behind them."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
+from service.core.caching import Caching
 from service.core.costs import record_cost
 from service.core.counting import is_estimate
 from service.core.documents import Documents
+from service.core.expected import Expected
+from service.core.hints import Places, hinted
 from service.core.models import Model
 from service.core.native.costs import Beside
 from service.core.parameters import WindowQuery
@@ -106,11 +109,21 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary_used: bool
     note: Annotated[int, Meta(description="How many messages the note speaks for; 0 without one.")]
     trimmed: Trimmed | None = None
+    cache: Expected | None = None
     correction: Annotated[
         float | None, Meta(description="The factor by which estimates were corrected from bills.")
     ] = None
     recalled: WindowRecalled | None = None
     explain: list[Any] | None = None
+
+
+class Hints(NamedTuple):
+    """What ``cache=auto`` adds: by which rules, where, under which key, and what is expected of it."""
+
+    rules: Caching | None
+    places: Places
+    key: str
+    expected: Expected
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -137,6 +150,7 @@ def make(
     bodies: Bodies,
     documents: Documents,
     identity: tuple[str | None, int | None] = (None, None),
+    hints: Hints | None = None,
 ) -> Made:
     """The window's JSON; ``identity`` is the conversation's id and version, if it has them. Raises FormatCannotCarry."""
     model, trimmed = limits.model, None
@@ -163,6 +177,7 @@ def make(
         grounding=_documents_of(window, history, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
         trimmed=trimmed,
+        cache=hints.expected if hints else None,
         correction=model.correction,
         summary_used=window.summary is not None,
         note=window.note,
@@ -172,12 +187,32 @@ def make(
     before, after = _encode(head)[:-1] + b',"request":', b"}"
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
-    if query.format == "openai":
+    if hints is not None:
+        body = before + _hinted(query.format, parts, window, bodies, grounding, model, hints) + after
+    elif query.format == "openai":
         beside = _beside(window, history)
         body = render_openai(parts, window, bodies, grounding, beside, before=before, after=after)
     else:
         body = before + render_other(query.format, parts, window, bodies, grounding) + after
     return Made(body, query, limits, parts, history, window, head)
+
+
+def _hinted(
+    form: str,
+    parts: FixedParts,
+    window: Window,
+    bodies: Bodies,
+    grounding: Mapping[int, StoredGrounding],
+    model: Model,
+    hints: Hints,
+) -> bytes:
+    """``request`` with hints for the prompt cache: it is decoded, because they stand inside messages."""
+    if form == "openai":
+        plain = render_openai(parts, window, bodies, grounding)
+    else:
+        plain = render_other(form, parts, window, bodies, grounding)
+    request = msgspec.json.decode(plain)
+    return _encode(hinted(form, model.provider, request, hints.rules, hints.places, hints.key))
 
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:

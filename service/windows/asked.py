@@ -23,3 +23,5 @@ class Asked(msgspec.Struct, frozen=True):
     recollection: Recollection | None = None
     draft: bool = False
     """Whether only the law's decision is asked for."""
+    cache_key: str = ""
+    """The conversation's ``prompt_cache_key``, where hints for the prompt cache are asked for."""

@@ -20,7 +20,7 @@ import msgspec
 
 from service.core.counting import ROLES, measure, message_tokens
 from service.core.models import Model
-from service.core.ranking import best, scores_of_words
+from service.core.ranking import best, fused, scores_of_matches, scores_of_vectors, scores_of_words
 from service.core.recall import Candidate, Recollection, Searched, candidates, choose, explained
 from service.core.records import DIGEST_BYTES, RECORD_BYTES, Records
 from service.core.transcript import transcript
@@ -38,6 +38,7 @@ class Old(NamedTuple):
     first_seq: int
     records: Records
     words: Sequence[bytes]
+    vectors: Sequence[bytes] = ()
 
     @property
     def searched(self) -> Searched:
@@ -55,15 +56,33 @@ class Old(NamedTuple):
         return self.records.packed[end - DIGEST_BYTES : end]
 
 
+class Question(NamedTuple):
+    """The numbers of each of its words, and its vector, if it has one."""
+
+    words: Sequence[Sequence[int]]
+    vector: bytes = b""
+
+
+def found(old: Old, question: Question, most: int) -> list[tuple[int, float]]:
+    """Places and scores of messages that bear on a text, the best first."""
+    scores = scores_of_matches(old.words, question.words)
+    if question.vector:
+        scores = fused(scores, scores_of_vectors(old.vectors, question.vector, len(scores)))
+    return best(scores, most)
+
+
 def shortlist(
-    old: Old, question: Sequence[Sequence[int]], window: Window, room: int, column: int, *, user_first: bool
+    old: Old, question: Question, window: Window, room: int, column: int, *, user_first: bool
 ) -> list[Candidate]:
     """What may come back, the best first: about three times as much as the room, so that something else may fit.
 
-    ``question`` are the numbers of each of its words, ``user_first`` asks that a user's message leads.
+    ``user_first`` asks that a user's message leads.
     """
     tokens = old.records.tokens(column)
-    ranked = best(scores_of_words(old.words, question), max(_FEWEST, room // _USUAL_COST))
+    scores = scores_of_words(old.words, question.words)
+    if question.vector:
+        scores = fused(scores, scores_of_vectors(old.vectors, question.vector, len(scores)))
+    ranked = best(scores, max(_FEWEST, room // _USUAL_COST))
     wanted, total = [], 0
     for candidate in candidates(ranked, old.records, old.first_seq, frozenset(window.seqs)):
         cost = sum(tokens[seq - old.first_seq] + _USUAL_COST for seq in candidate.seqs)

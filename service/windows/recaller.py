@@ -2,15 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from service.core.costs import column_of, record_cost
 from service.core.counting import reasoning_tokens
-from service.core.ranking import best_matches
 from service.core.recall import Recollection, Searched, bound
 from service.core.records import Record, Records
 from service.core.runs import runs
@@ -22,7 +21,7 @@ from service.store.indexing import Index
 from service.store.reading import Reader
 from service.store.replies import HistoryEdited, State
 from service.windows.asked import Asked
-from service.windows.recall import NOTHING, Old, chosen, in_block, in_places, last_left_out, shortlist
+from service.windows.recall import NOTHING, Old, Question, chosen, found, in_block, in_places, last_left_out, shortlist
 from service.windows.tail import GrowingTail
 
 T = TypeVar("T")
@@ -32,26 +31,34 @@ _IN_PLACE = 2000
 """Messages that are ranked in a millisecond: more are worth a thread."""
 
 
+class Embeddings(NamedTuple):
+    """The model of vectors, and what makes the vector of a text, or nothing where that takes too long or fails."""
+
+    model: str
+    vector_of: Callable[[str], Awaitable[bytes]]
+
+
 class Recaller:
     """Finds older messages of stored conversations; ``default`` is how those do that say nothing of it."""
 
-    def __init__(self, reader: Reader, index: Index, *, default: str = "off") -> None:
+    def __init__(
+        self, reader: Reader, index: Index, *, default: str = "off", embeddings: Embeddings | None = None
+    ) -> None:
         self._reader = reader
         self._index = index
         self._default = default
+        self._embeddings = embeddings
 
     async def recollect(self, tenant: str, asked: Asked, read: GrowingTail, draft: Window) -> Recollection:
         """What comes back of the messages that the draft leaves out, in the tokens that it leaves. Raises HistoryEdited."""
         query, model, state = asked.query, asked.limits.model, read.state
         room = min(query.recall_max_tokens, asked.limits.budget - draft.tokens["total"])
-        if (asked.recall or self._default) == "off" or room <= 0:
+        mode = asked.recall or self._default
+        if mode == "off" or room <= 0:
             return NOTHING
         text = query.recall_query if query.recall_query is not None else await self._question(read)
         place = tenant, asked.conversation
-        question = await self._index.numbers(*place, text)
-        first_seq = bound(state.length)
-        found = await self._index.read(*place, first_seq, last_left_out(draft.seqs, state.length), state=state)
-        old = Old(first_seq, found.records, found.words)
+        old, question = await self._read(*place, text, mode, last_left_out(draft.seqs, state.length), state)
         list_them = partial(shortlist, old, question, draft, room, column_of(model), user_first=query.start == "user")
         wanted = await self._in_thread_if_many(old, list_them)
         records = await self._records(tenant, asked, read, old, sorted({seq for each in wanted for seq in each.seqs}))
@@ -69,6 +76,17 @@ class Recaller:
         template, before = asked.parts.recall_template, state.question or state.length
         return await asyncio.to_thread(in_block, taken, old, costs, by_seq, template, model, room, before)
 
+    async def _read(
+        self, tenant: str, conversation: str, text: str, mode: str, last_seq: int, state: State
+    ) -> tuple[Old, Question]:
+        """The messages up to ``last_seq`` that recall looks at, and what it looks for. Raises HistoryEdited."""
+        first, by_vectors = bound(state.length), self._embeddings if mode == "semantic" else None
+        words = await self._index.numbers(tenant, conversation, text)
+        vector = await by_vectors.vector_of(text) if by_vectors and text else b""
+        model = by_vectors.model if by_vectors and vector else ""
+        found = await self._index.read(tenant, conversation, first, last_seq, state=state, model=model)
+        return Old(first, found.records, found.words, found.vectors), Question(words, vector)
+
     async def search(
         self, tenant: str, conversation: str, text: str, limit: int
     ) -> tuple[list[tuple[int, float]], Searched, State]:
@@ -78,15 +96,13 @@ class Recaller:
         """
         for _ in range(_ATTEMPTS):
             state = await self._reader.get(tenant, conversation)
-            if (recall_of(state.settings) or self._default) == "off":
+            mode = recall_of(state.settings) or self._default
+            if mode == "off":
                 raise RecallIsOff('Recall is off for this conversation: PATCH it with {"recall": "lexical"} first.')
             with contextlib.suppress(HistoryEdited):
-                question = await self._index.numbers(tenant, conversation, text)
-                first = bound(state.length)
-                found = await self._index.read(tenant, conversation, first, state.length, state=state)
-                old = Old(first, found.records, found.words)
-                places = await self._in_thread_if_many(old, partial(best_matches, old.words, question, limit))
-                return [(first + place, score) for place, score in places], old.searched, state
+                old, question = await self._read(tenant, conversation, text, mode, state.length, state)
+                places = await self._in_thread_if_many(old, partial(found, old, question, limit))
+                return [(old.first_seq + place, score) for place, score in places], old.searched, state
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
     async def _in_thread_if_many(self, old: Old, ranking: Callable[[], T]) -> T:
@@ -106,9 +122,9 @@ class Recaller:
         """Whole records of ``seqs``, ascending: those whose cost is in their details are read. Raises HistoryEdited."""
         if not read.state.rich:
             return {seq: old.records[seq - old.first_seq] for seq in seqs}
-        found: dict[int, Record] = {}
+        whole: dict[int, Record] = {}
         stretches = list(runs(seqs))
         each = await self._reader.stretches(tenant, asked.conversation, stretches, state=read.state)
         for (first, last), records in zip(stretches, each, strict=True):
-            found |= zip(range(first, last + 1), records, strict=True)
-        return found
+            whole |= zip(range(first, last + 1), records, strict=True)
+        return whole

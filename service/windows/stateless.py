@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from service.core.caching import settled
 from service.core.costs import column_of, record_cost, reference_costs
 from service.core.documents import Documents
 from service.core.messages import calls_of, parallel_flags
@@ -23,7 +24,18 @@ from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
 from service.windows.answer import Made, make
 from service.windows.budgets import Limits, limits_of
-from service.windows.recall import NOTHING, Old, chosen, in_block, in_places, last_left_out, recollected, shortlist
+from service.windows.hints import hints_of
+from service.windows.recall import (
+    NOTHING,
+    Old,
+    Question,
+    chosen,
+    in_block,
+    in_places,
+    last_left_out,
+    recollected,
+    shortlist,
+)
 from service.windows.request import WindowRequest
 from service.windows.stored import build, documents_of, messages_path
 
@@ -56,9 +68,12 @@ def window_of_request(wanted: WindowRequest, models: Mapping[str, Model]) -> tup
     kept = _once(entries, flags)
     history = _history(kept, column_of(limits.model))
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
-    documents = documents_of(wanted, parts, history, bodies, _grounding(wanted, kept, history))
-    window = _window(history, limits, parts, wanted, documents, bodies)
-    return make(wanted, limits, parts, history, window, bodies, documents), counting_seconds
+    query = settled(wanted, limits.model, limits.budget)
+    documents = documents_of(query, parts, history, bodies, _grounding(wanted, kept, history))
+    window = _window(history, limits, parts, query, documents, bodies)
+    aside = query.recall_max_tokens if query.stable and window.dropped["messages"] else 0
+    hints = hints_of(query, limits, parts, history, window, documents, aside=aside)
+    return make(query, limits, parts, history, window, bodies, documents, hints=hints), counting_seconds
 
 
 def _window(
@@ -97,7 +112,7 @@ def _recollection(
     query = wanted.recall_query
     if query is None:
         query = said_in(msgspec.json.decode(bodies.body(history.question))) if history.question else ""
-    question = [(plain_number(word.encode()),) for word in dict.fromkeys(words_of(query))]
+    question = Question([(plain_number(word.encode()),) for word in dict.fromkeys(words_of(query))])
     listed = shortlist(old, question, draft, room, history.column, user_first=wanted.start == "user")
     costs = {seq: record_cost(history.record(seq), model) for each in listed for seq in each.seqs}
     taken = chosen(listed, old, draft, room, costs)

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from service.core.caching import settled
 from service.core.costs import column_of
 from service.core.documents import Documents, Source
+from service.core.hints import cache_key
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.records import StoredGrounding
@@ -26,6 +28,7 @@ from service.store.usage import Calibrations
 from service.windows.answer import Made, make
 from service.windows.asked import Asked
 from service.windows.budgets import Limits, limits_of
+from service.windows.hints import hints_of
 from service.windows.recall import NOTHING, recollected
 from service.windows.recaller import Recaller
 from service.windows.tail import GrowingTail
@@ -112,7 +115,9 @@ class Windows:
             if not limits.model.exact:
                 models = await self._calibrations.correct(tenant, self.models, limits.model.id)
                 limits = limits_of(query, settings, models)
-            asked = Asked(conversation, query, limits, parts, tail.state.version, settings.recall)
+            wanted = settled(query, limits.model, limits.budget)
+            key = cache_key(tenant, conversation, tail.state.life) if query.cache == "auto" else ""
+            asked = Asked(conversation, wanted, limits, parts, tail.state.version, settings.recall, cache_key=key)
             try:
                 return await self._make(tenant, asked, tail), tail.state
             except HistoryEdited:
@@ -154,7 +159,8 @@ class Windows:
     async def _decided(self, asked: Asked, read: GrowingTail) -> Made | Window:
         """The window, made; of a draft the law's decision. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
         while True:
-            await read.measure_stale()
+            if read.is_stale:
+                await read.measure_stale()
             grounding = await read.grounding(asked.query.grounding) if read.state.grounding_messages else {}
             if grounding:
                 await read.read_bodies(sorted(grounding))
@@ -194,7 +200,10 @@ def make_if_read(
     if not bodies.have(window.seqs):
         return window
     identity = (asked.conversation, asked.version)
-    return make(asked.query, asked.limits, asked.parts, history, window, bodies, documents, identity)
+    hints = hints_of(
+        asked.query, asked.limits, asked.parts, history, window, documents, key=asked.cache_key, aside=asked.aside
+    )
+    return make(asked.query, asked.limits, asked.parts, history, window, bodies, documents, identity, hints)
 
 
 def messages_path(conversation: str | None) -> str:

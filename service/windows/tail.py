@@ -86,6 +86,14 @@ class GrowingTail:
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
         return await self._reader.bodies(self._tenant, self._id, stretches, state=self.state)
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether older rules measured some of the messages that were read."""
+        apart = (
+            any(message.record.generation < GENERATION for message in self.outside.values()) if self.outside else False
+        )
+        return apart or self.records.is_stale
+
     async def measure_stale(self) -> None:
         """Measure anew the messages that older rules measured, so that nothing is sent uncounted.
 
@@ -93,8 +101,6 @@ class GrowingTail:
         """
         stale = [self.first_seq + index for index in self.records.stale()]
         apart = [seq for seq, message in self.outside.items() if message.record.generation < GENERATION]
-        if not (stale or apart):
-            return
         bodies = await self._read([*self._stretches(sorted([*stale, *apart]))])
         read = dict(zip(sorted([*stale, *apart]), bodies, strict=True))
         fresh = await asyncio.to_thread(self._measured, read)

@@ -1,23 +1,23 @@
-"""What a stable cut saves: ``python -m tests.bench.stable_cut [DIRECTORY]`` prints the table.
+"""What a stable cut saves: ``python -m tests.bench.stable_cut [DIRECTORY]`` prints both tables.
 
 The conversations are those of the data set (``tests/recordings.py``) or of DIRECTORY/*.jsonl: one a line, in the append
 format. A *turn* is what a chat asks for: one window at every user message, the newest message then, with its documents. A
 conversation is *long* when its messages alone cost more than the budget, and only its turns from the first that leaves
 something out are counted: before, every way is the same. *Reuse* is the part of a window's tokens that are, byte for
-byte, the beginning of the request before: what a provider's prompt cache can serve. *Fill* is a window's tokens as a part
-of the budget. *Cost* is what a turn's input costs, in budgets, when a cached token costs a tenth.
+byte, the beginning of the request before. *Fill* is a window's tokens as a part of the budget. *Cost* is what a turn's input
+costs, in budgets of uncached tokens: what a simulator of the provider's rules (``tests/bench/caches.py``) says is read and
+written, at genai-prices' prices, with the hints of ``cache=auto`` and a pause between turns.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
+from service.core.caching import Caching, caching_of
 from service.core.counting import message_tokens, reference_tokens
 from service.core.documents import Documents, Source
 from service.core.grounding import splice
@@ -27,21 +27,36 @@ from service.core.models import Model, find_model
 from service.core.parameters import WindowQuery
 from service.core.records import Flags, Record, Records
 from service.core.settings import ConversationSettings, FixedParts, fixed_parts
-from service.core.units import USER
+from service.core.units import TOOL, USER
 from service.core.view import History
 from service.core.window import Window, build_window
 from service.store.entries import prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
+from tests.bench.caches import Block, PromptCache
 from tests.recordings import DATA, NO_DATA
 
-CACHED_PRICE = 0.1
-
+MODELS = (
+    "gpt-4o-mini",
+    "gpt-5.2",
+    "gpt-5.6-sol",
+    "gpt-6.1-sol",
+    "claude-haiku-4-5",
+    "claude-sonnet-5",
+    "claude-opus-5-5",
+    "gemini-2.5-flash",
+    "gemini-3.8-flash",
+    "gemini-4-argon",
+    "deepseek-v4-flash",
+    "grok-4.7",
+    "mistral-large-4",
+)
+"""A model of each vendor and of each of its rules."""
 WAYS: dict[str, WindowQuery] = {
-    "naive tail": WindowQuery(),
-    "stable, step 0.1": WindowQuery(stable=True, stable_step=0.1),
-    "stable, step 0.25": WindowQuery(stable=True, stable_step=0.25),
-    "stable, step 0.5": WindowQuery(stable=True, stable_step=0.5),
+    "sliding": WindowQuery(),
+    "step 0.1": WindowQuery(stable=True, stable_step=0.1),
+    "step 0.25": WindowQuery(stable=True, stable_step=0.25),
+    "step 0.5": WindowQuery(stable=True, stable_step=0.5),
 }
 
 
@@ -55,14 +70,14 @@ class Conversation(msgspec.Struct):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """One request: each of its parts as bytes with its tokens, in order, and whether history was left out."""
+    """One request: each of its parts as a block, in order, with the marks that hints make; whether history was left out."""
 
-    parts: list[tuple[bytes, int]]
+    parts: list[Block]
     cut: bool
 
     @property
     def tokens(self) -> int:
-        return sum(tokens for _, tokens in self.parts)
+        return sum(part.tokens for part in self.parts)
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -71,7 +86,6 @@ class Figures(msgspec.Struct, frozen=True):
     turns: int
     reuse: float
     fill: float
-    cost: float
     moves: int
 
 
@@ -105,7 +119,7 @@ def turns_of(conversation: Conversation, model: Model, budget: int, options: Win
             documents=Documents(_sources(new[length - 1], record, length), fixed.template),
         )
         assert isinstance(window, Window)
-        turns.append(_turn(fixed, window, model, records, new))
+        turns.append(_turn(fixed, window, model, records, new, stable=options.stable))
     return turns
 
 
@@ -116,47 +130,68 @@ def _sources(asked: NewEntry, record: Record, seq: int) -> dict[int, Source]:
     return {seq: Source(stored, asked.body[stored.start : stored.end], record)}
 
 
-def _turn(fixed: FixedParts, window: Window, model: Model, records: list[Record], new: list[NewEntry]) -> Turn:
-    """The request in the order in which a provider caches it: definitions, fixed messages, then history."""
-    tokens = window.tokens
-    parts = [(fixed.tools, tokens["priming"] + tokens["tools"]), (b"".join(fixed.system), tokens["system"])]
-    for seq in window.seqs:
+def _turn(
+    fixed: FixedParts, window: Window, model: Model, records: list[Record], new: list[NewEntry], *, stable: bool
+) -> Turn:
+    """The request in the order in which a provider caches it: definitions, fixed messages, then history.
+
+    Marked are definitions and system text, and where history begins where it began before: the message before the newest
+    question, and the question where it has no documents, which go with the next turn.
+    """
+    tokens, cut = window.tokens, window.dropped["messages"] > 0
+    parts = [
+        Block(fixed.tools, tokens["priming"] + tokens["tools"], marked=bool(fixed.tools)),
+        Block(b"".join(fixed.system), tokens["system"], marked=bool(fixed.system), turn=bool(fixed.system)),
+    ]
+    for place, seq in enumerate(window.seqs, 1):
         record, body = records[seq - 1], new[seq - 1].body
         cost = message_tokens(record.measure, model, parallel=record.parallel)
         if sent := window.grounding.get(seq):
             stored = decode_grounding(new[seq - 1].grounding)
             body = splice(body, stored.start, stored.end, sent.before, sent.after)
             cost += tokens["grounding"]
-        parts.append((body, cost))
-    turn = Turn(parts, cut=window.dropped["messages"] > 0)
+        anchor = place == len(window.seqs) - 1 or (place == len(window.seqs) and not sent)
+        marked = anchor and (stable or not cut)
+        parts.append(Block(body, cost, marked=marked, turn=record.measure.role in (USER, TOOL)))
+    turn = Turn(parts, cut=cut)
     assert turn.tokens == tokens["total"]
     return turn
 
 
 def figures(all_turns: Sequence[Sequence[Turn]], budget: int) -> Figures:
     """Means over the turns from the first of each conversation that leaves something out."""
-    reuse, fill, cost, moves = [], [], [], 0
+    reuse, fill, moves = [], [], 0
     for turns in all_turns:
         for before, after in pairwise(turns):
             if not after.cut:
                 continue
-            cached = _common_tokens(before, after)
-            reuse.append(cached / after.tokens)
+            reuse.append(_common_tokens(before, after) / after.tokens)
             fill.append(after.tokens / budget)
-            cost.append((after.tokens - cached + CACHED_PRICE * cached) / budget)
-            moves += before.parts[2][0] != after.parts[2][0]
+            moves += before.parts[2].identity != after.parts[2].identity
     count = max(1, len(reuse))
-    return Figures(count, sum(reuse) / count, sum(fill) / count, sum(cost) / count, moves)
+    return Figures(count, sum(reuse) / count, sum(fill) / count, moves)
 
 
 def _common_tokens(before: Turn, after: Turn) -> int:
     """Tokens of the messages at the beginning of ``after`` that are the beginning of ``before`` too."""
     tokens = 0
-    for (old, _), (new, cost) in zip(before.parts, after.parts, strict=False):
-        if old != new:
+    for old, new in zip(before.parts, after.parts, strict=False):
+        if old.identity != new.identity:
             break
-        tokens += cost
+        tokens += new.tokens
     return tokens
+
+
+def cost_of_a_turn(all_turns: Sequence[Sequence[Turn]], rules: Caching, budget: int, pause_seconds: float) -> float:
+    """Mean cost of the turns that leave something out, in budgets of uncached tokens."""
+    costs = []
+    for turns in all_turns:
+        cache = PromptCache(rules)
+        for number, turn in enumerate(turns):
+            billed = cache.send(turn.parts, number * pause_seconds)
+            if turn.cut:
+                costs.append(billed.cost(rules) / budget)
+    return sum(costs) / max(1, len(costs))
 
 
 def longer_than(conversation: Conversation, model: Model, budget: int) -> bool:
@@ -167,27 +202,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what a stable cut saves.")
     parser.add_argument("directory", nargs="?", type=Path, default=DATA)
     parser.add_argument("--budget", type=int, default=8000)
-    parser.add_argument("--model", default="gpt-4o-mini")
+    parser.add_argument("--model", default="gpt-4o-mini", help="The model that counts.")
+    parser.add_argument("--pause", type=float, default=60, help="Seconds between turns.")
     wanted = parser.parse_args()
     model = find_model(wanted.model)
     files = {path.stem: list(read(path)) for path in sorted(wanted.directory.glob("sgd_*.jsonl"))}
     if not files:
         parser.exit(1, f"{NO_DATA}\n")
-    table = Table(title=f"{wanted.model}, {wanted.budget:,} tokens, conversations longer than that")
-    for column in ("conversations", "way", "turns", "reuse", "fill", "cost a turn", "cut moves"):
-        table.add_column(column, justify="left" if column in ("conversations", "way") else "right")
-    for name, options in WAYS.items():
-        turns: dict[str, list[list[Turn]]] = {}
-        for stem, conversations in files.items():
-            long = [c for c in conversations if longer_than(c, model, wanted.budget)]
-            turns[f"{stem} ({len(long)})"] = [turns_of(c, model, wanted.budget, options) for c in long]
-        together = list(chain.from_iterable(turns.values()))
-        for group, found in (*turns.items(), (f"all ({len(together)})", together)):
-            row = figures(found, wanted.budget)
-            shares = (f"{row.reuse:.1%}", f"{row.fill:.1%}", f"{row.cost:.3f}")
-            table.add_row(group, name, f"{row.turns:,}", *shares, f"{row.moves:,}")
-        table.add_section()
-    Console(width=110).print(table)
+    long = {stem: [c for c in found if longer_than(c, model, wanted.budget)] for stem, found in files.items()}
+    turns = {
+        way: {stem: [turns_of(c, model, wanted.budget, options) for c in found] for stem, found in long.items()}
+        for way, options in WAYS.items()
+    }
+    print_reuse(turns, wanted.budget)
+    print_costs(turns, wanted.budget, wanted.pause)
+
+
+def print_reuse(turns: Mapping[str, Mapping[str, list[list[Turn]]]], budget: int) -> None:
+    """What a window keeps of the one before, in the form of the page."""
+    print("| conversations | way | turns | reuse | fill | cut moves |\n| --- | --- | ---: | ---: | ---: | ---: |")
+    for way, groups in turns.items():
+        together = list(chain.from_iterable(groups.values()))
+        for group, found in (*groups.items(), ("all", together)):
+            row = figures(found, budget)
+            print(
+                f"| {group} ({len(found)}) | {way} | {row.turns:,} | {row.reuse:.1%} | {row.fill:.1%} | {row.moves:,} |"
+            )
+
+
+def print_costs(turns: Mapping[str, Mapping[str, list[list[Turn]]]], budget: int, pause_seconds: float) -> None:
+    """What a turn costs with each model's prices, minimum length and lifetime; the cheapest is bold."""
+    print(
+        f"\n| model | read | write | from | {' | '.join(turns)} |\n| --- | ---: | ---: | ---: |{' ---: |' * len(turns)}"
+    )
+    for name in MODELS:
+        rules = caching_of(find_model(name))
+        assert rules is not None
+        costs = [
+            cost_of_a_turn(list(chain(*groups.values())), rules, budget, pause_seconds) for groups in turns.values()
+        ]
+        cells = [f"**{cost:.3f}**" if cost == min(costs) else f"{cost:.3f}" for cost in costs]
+        prices = f"{rules.read_price:.3g} | {rules.write_price:.3g} | {rules.minimum_tokens:,}"
+        print(f"| {name} | {prices} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

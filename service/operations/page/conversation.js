@@ -1,4 +1,4 @@
-const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.25", grounding: "latest" };
+const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.5", grounding: "latest" };
 const found = { window: null, asked: "", selected: null, held: false, top: 128000 };
 const MOST_SHOWN = 600;
 const LEAST_TOKENS = 64;

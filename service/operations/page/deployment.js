@@ -165,12 +165,13 @@ function leftOutCard(figures) {
 }
 
 function savedCard(figures) {
-  const { saved, stable, sliding } = figures;
+  const { saved, stable, sliding, cache } = figures;
   const known = [saved.documents_usd, saved.prompt_cache_usd].filter((value) => value !== null);
   return card("", "What was saved", h("p", { class: "lead" }, known.length ? say.dollars(known.reduce((a, b) => a + b, 0)) : NONE), h("p", { class: "small" }, "at list prices of input tokens"),
     pairs(["Documents not sent again"], ["tokens", say.short(figures.grounding_tokens_saved)], ["worth", say.dollars(saved.documents_usd)],
       ["Prompt cache, stable cuts"], ["tokens it can serve", say.short(stable.reused_tokens)], ["worth up to", say.dollars(saved.prompt_cache_usd)],
-      ["of a window, stable", say.share(stable.share)], ["of a window, sliding", say.share(sliding.share)]));
+      ["of a window, stable", say.share(stable.share)], ["of a window, sliding", say.share(sliding.share)],
+      ["Prompt cache, as reported"], ["read, of what was billed", say.share(cache.hit_share)], ["saved by reading", say.dollars(cache.saved_usd)], ["lost to writing", say.dollars(cache.lost_usd)]));
 }
 
 function predictionCard(figures) {
@@ -183,12 +184,13 @@ function predictionCard(figures) {
 }
 
 function modelsCard(range) {
-  const heads = ["Model", "Windows", "Tokens, p95", "Fill, p95", "Left out", "Did not fit", "Stable reuse", "Saved", "Off by"];
+  const heads = ["Model", "Windows", "Tokens, p95", "Fill, p95", "Left out", "Did not fit", "Stable reuse", "Saved", "Cache read", "Saved by it", "Lost to writes", "Off by"];
   const row = (each) => {
     const total = each.kept_messages + each.dropped_messages;
     const saved = [each.saved.documents_usd, each.saved.prompt_cache_usd].filter((value) => value !== null);
     return [each.model, say.whole(each.windows), say.short(each.tokens.p95), say.share(each.fill.p95), total ? say.share(each.dropped_messages / total) : NONE,
       each.does_not_fit ? h("span", { class: "warn" }, say.whole(each.does_not_fit)) : "0", say.share(each.stable.share), saved.length ? say.dollars(saved.reduce((a, b) => a + b, 0)) : NONE,
+      say.share(each.cache.hit_share), each.cache.billed_tokens ? say.dollars(each.cache.saved_usd) : NONE, each.cache.billed_tokens ? say.dollars(each.cache.lost_usd) : NONE,
       each.prediction.reports ? say.share(each.prediction.mean_error_share) : NONE];
   };
   return range.models.length ? table("two-thirds", "By model", heads, range.models.map(row)) : null;

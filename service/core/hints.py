@@ -1,0 +1,144 @@
+"""Hints for a provider's prompt cache, put into a request at places that stay: what the next request begins with too.
+
+Such places are the end of the definitions, the end of the system text, and two among the messages:
+
+- the message before the newest question, whose documents go with the next turn;
+- the newest message, where it is no question with documents.
+
+The two are no places when history was left out without a stable cut: the next window begins elsewhere. A client's own marks
+stay as they are, and a request has four at most. Rules and sources are in ``core/caching.py``; no hint is billed.
+"""
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from service.core.caching import BREAKPOINTS, Caching
+
+_CONTROL = {"type": "ephemeral"}
+_BREAKPOINT = {"mode": "explicit"}
+_UNMARKED = {"thinking", "redacted_thinking"}
+"""Blocks of Claude's that take no mark: a 400."""
+_KEY_BYTES = 16
+_READ_ALIKE = {"user", "tool", "system", "developer"}
+
+Block = dict[str, Any]
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Which of the two places among the messages stay."""
+
+    before_question: bool
+    newest: bool
+    recalled: bool = False
+    """Whether a block of recalled messages stands before the newest question: it goes with the next turn."""
+
+
+def cache_key(tenant: str, conversation: str, life: str) -> str:
+    """A conversation's ``prompt_cache_key``: a digest keyed by its random life, so that no id leaves the service in it."""
+    named = f"{tenant}/{conversation}".encode()
+    return blake2b(named, key=life.encode()[:64], digest_size=_KEY_BYTES).hexdigest()
+
+
+def hinted(form: str, provider: str, request: Block, rules: Caching | None, places: Places, key: str) -> Block:
+    """The request with the hints that its form and its model take; as it was where they take none."""
+    match form, rules and rules.kind:
+        case "anthropic", "cache_control":
+            return _with_cache_control(request, places)
+        case (("openai" | "responses"), "breakpoints") if provider == "openai":
+            member = "messages" if form == "openai" else "input"
+            marked = {**request, member: _with_breakpoint(request[member], form, places)}
+            return {**marked, "prompt_cache_key": key} if key else marked
+        case (("openai" | "responses"), "implicit") if provider == "openai" and key:
+            return {**request, "prompt_cache_key": key}
+        case _:
+            return request
+
+
+def _with_cache_control(request: Block, places: Places) -> Block:
+    """Claude's: marks on the last block before each place."""
+    request = msgspec.json.decode(msgspec.json.encode(request))
+    if isinstance(request.get("system"), str):
+        request["system"] = [{"type": "text", "text": request["system"]}]
+    blocks = list(_blocks(request))
+    own = [index for index, block in enumerate(blocks) if "cache_control" in block]
+    # A mark that lives an hour must come before those of five minutes, which ours are.
+    first = max((index + 1 for index in own if blocks[index]["cache_control"].get("ttl") == "1h"), default=0)
+    tools, system = len(request.get("tools") or ()), len(request.get("system") or ())
+    said = _said_before_question(request["messages"]) + tools + system
+    wanted = [len(blocks)] if places.newest else []
+    wanted += [said] if places.before_question and said > tools + system else []
+    wanted += [end for end in (tools + system, tools) if end]
+    ends = [_markable(blocks, end) for end in wanted]
+    free = [end for end in dict.fromkeys(ends) if end > first and "cache_control" not in blocks[end - 1]]
+    for end in free[: max(0, BREAKPOINTS - len(own))]:
+        blocks[end - 1]["cache_control"] = dict(_CONTROL)
+    return request
+
+
+def _blocks(request: Block) -> Iterator[Block]:
+    """Tools, system text and messages, in the order in which they are cached."""
+    yield from request.get("tools") or ()
+    yield from request.get("system") or ()
+    for message in request["messages"]:
+        yield from message["content"]
+
+
+def _said_before_question(messages: list[Block]) -> int:
+    """How many blocks come before the newest turn in which the user says more than results; 0 for none."""
+    count: int = sum(len(message["content"]) for message in messages)
+    for message in reversed(messages):
+        count -= len(message["content"])
+        results: list[bool] = [block["type"] == "tool_result" for block in message["content"]]
+        if message["role"] == "user" and not all(results):
+            return count + results.count(True)
+    return 0
+
+
+def _markable(blocks: list[Block], end: int) -> int:
+    """The last place up to ``end`` behind a block that takes a mark."""
+    while end and blocks[end - 1].get("type") in _UNMARKED:
+        end -= 1
+    return end
+
+
+def _with_breakpoint(messages: list[Block], form: str, places: Places) -> list[Block]:
+    """GPT-5.6's and later: marks at the end of the leading instructions and before the newest question.
+
+    The newest message has the implicit one. What the model said takes no mark, so the last message before it does.
+    """
+    own = sum("prompt_cache_breakpoint" in part for message in messages for part in _parts(message))
+    question = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    question -= places.recalled
+    leading = next(
+        (i for i, each in enumerate(messages) if each.get("role") not in ("system", "developer")), len(messages)
+    )
+    wanted = [question] if places.before_question else []
+    ends = [_last_markable(messages[:end], form) for end in (*wanted, leading)]
+    marked = list(messages)
+    for index in list(dict.fromkeys(end for end in ends if end is not None))[: max(0, BREAKPOINTS - 1 - own)]:
+        *rest, last = _as_parts(marked[index], form)
+        if "prompt_cache_breakpoint" not in last:
+            marked[index] = {**marked[index], "content": [*rest, {**last, "prompt_cache_breakpoint": _BREAKPOINT}]}
+    return marked
+
+
+def _last_markable(messages: list[Block], form: str) -> int | None:
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.get("role") in _READ_ALIKE and _as_parts(message, form) and _as_parts(message, form)[-1].get("text"):
+            return index
+    return None
+
+
+def _parts(message: Block) -> list[Block]:
+    content = message.get("content")
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
+def _as_parts(message: Block, form: str) -> list[Block]:
+    content = message.get("content")
+    kind = "text" if form == "openai" else "input_text"
+    return [{"type": kind, "text": content}] if isinstance(content, str) else _parts(message)

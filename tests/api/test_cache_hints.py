@@ -1,0 +1,77 @@
+"""Hints for the provider's prompt cache, and reports of what it did, over HTTP."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, assistant, problem, user
+
+CLAUDE, GPT, OLD = "claude-sonnet-5", "gpt-5.2", "gpt-4"
+
+
+async def window(client: httpx.AsyncClient, conversation: str, **query: Any) -> dict[str, Any]:
+    answer = await client.get(f"/conversations/{conversation}/window", params={"cache": "auto", **query})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_a_conversation_keeps_its_key(client: httpx.AsyncClient, conversation: str) -> None:
+    """It is beside the messages, the same turn after turn, another for each life, and names nobody."""
+    await append(client, conversation, user("Hello"))
+    first = (await window(client, conversation, model=GPT))["request"]
+    await append(client, conversation, assistant("Hi."), user("And now?"))
+    again = (await window(client, conversation, model=GPT, format="responses"))["request"]
+    assert first.keys() == {"messages", "prompt_cache_key"}
+    assert first["prompt_cache_key"] == again["prompt_cache_key"]
+    assert conversation not in first["prompt_cache_key"]
+    await client.delete(f"/conversations/{conversation}")
+    await append(client, conversation, user("Hello"))
+    assert (await window(client, conversation, model=GPT))["request"]["prompt_cache_key"] != first["prompt_cache_key"]
+
+
+async def test_an_append_answers_with_hints_too(client: httpx.AsyncClient, conversation: str) -> None:
+    """The window of an append is the window that is read."""
+    query = {"model": CLAUDE, "format": "anthropic", "cache": "auto", "stable": "auto"}
+    made = await append(client, conversation, user("Hello " * 2000), **query)
+    assert made["window"]["request"]["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert made["window"] == await window(client, conversation, **query)
+
+
+async def test_a_second_turn_is_expected_to_be_read(client: httpx.AsyncClient, conversation: str) -> None:
+    """What the first request had is read, what came since is written; both are part of the window."""
+    query = {"model": CLAUDE, "format": "anthropic"}
+    await append(client, conversation, user("Hello " * 2000))
+    first = await window(client, conversation, **query)
+    assert first["cache"] == {"expected_read_tokens": 0, "expected_write_tokens": first["tokens"]["total"]}
+    await append(client, conversation, assistant("Hi."), user("And now?"))
+    second = await window(client, conversation, **query)
+    assert second["cache"]["expected_read_tokens"] == first["tokens"]["total"]
+    assert sum(second["cache"].values()) == second["tokens"]["total"]
+
+
+async def test_a_model_without_a_cache_gets_no_hint(client: httpx.AsyncClient, conversation: str) -> None:
+    """Nor is anything expected of it; without being asked for, hints are not sent."""
+    await append(client, conversation, user("Hello"))
+    old = await window(client, conversation, model=OLD)
+    assert (old["request"].keys(), old["cache"]) == (
+        {"messages"},
+        {"expected_read_tokens": 0, "expected_write_tokens": 0},
+    )
+    plain = await window(client, conversation, model=CLAUDE, format="anthropic", cache="none")
+    assert "cache_control" not in json.dumps(plain["request"])
+    assert "cache" not in plain
+
+
+async def test_a_report_says_what_the_cache_did(client: httpx.AsyncClient, conversation: str) -> None:
+    """Read and written tokens are part of what was billed."""
+    await append(client, conversation, user("Hello"))
+    report = {"model": GPT, "window_tokens": 812, "input_tokens": 812, "cached_tokens": 640, "cache_write_tokens": 100}
+    assert (await client.post(f"/conversations/{conversation}/usage", json=report)).status_code == 200
+    refused = await client.post(f"/conversations/{conversation}/usage", json={**report, "input_tokens": 72})
+    assert problem(refused, 422, "unprocessable")["errors"][0]["pointer"] == "#/cached_tokens"
+    stats = (await client.get("/stats")).json()["start"]
+    (model,) = [each for each in stats["models"] if each["model"] == GPT]
+    assert model["cache"]["hit_share"] == pytest.approx(640 / 812, abs=0.001)
+    assert model["cache"]["saved_usd"] > 0

@@ -1,0 +1,126 @@
+"""A provider's prompt cache by its written rules (``service/core/caching.py``), to check claims about hits and costs.
+
+A request is a list of blocks: the identity of its bytes, its tokens, and whether the client marks its end. The cache says
+what is read and what is written. It never reads more than the rules allow: a block that differs is not matched in part.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from service.core.caching import BREAKPOINTS, LOOKBACK_BLOCKS, Caching
+
+_MATCHED_BREAKPOINTS = 80
+
+
+class Block(NamedTuple):
+    """A part of a request that is cached whole. ``turn`` is whether it ends a user or tool message."""
+
+    identity: bytes
+    tokens: int
+    marked: bool = False
+    turn: bool = False
+
+
+class Billed(NamedTuple):
+    """Input tokens by price: read from the cache, written to it, and neither."""
+
+    read: int
+    written: int
+    uncached: int
+
+    def cost(self, rules: Caching) -> float:
+        """In prices of one uncached token."""
+        return self.read * rules.read_price + self.written * rules.write_price + self.uncached
+
+
+class PromptCache:
+    """The cache of one provider for one client, whose requests always come to the same machine."""
+
+    def __init__(self, rules: Caching) -> None:
+        self._rules = rules
+        self._used: dict[int, float] = {}
+        """When each prefix was last used, in seconds, by what it holds."""
+
+    def send(self, blocks: Sequence[Block], at_seconds: float) -> Billed:
+        """What a request is billed. Raises ValueError for one that the provider answers with 400."""
+        rules, count = self._rules, len(blocks)
+        marks = [end for end, block in enumerate(blocks, 1) if block.marked]
+        if len(marks) > BREAKPOINTS:
+            raise ValueError(f"{len(marks)} breakpoints, and {BREAKPOINTS} are allowed")
+        match rules.kind:
+            case "implicit":
+                looked, ends = range(1, count + 1), range(1, count + 1)
+            case "cache_control":
+                looked, ends = (
+                    [place for end in marks for place in range(max(1, end - LOOKBACK_BLOCKS + 1), end + 1)],
+                    marks,
+                )
+            case "breakpoints":
+                turns = [end for end, block in enumerate(blocks, 1) if block.turn]
+                looked, ends = sorted({*marks, *turns})[-_MATCHED_BREAKPOINTS:], sorted({*marks[-3:], *turns[-1:]})
+        return self._bill(blocks, looked, ends, at_seconds)
+
+    def _bill(self, blocks: Sequence[Block], looked: Sequence[int], ends: Sequence[int], at_seconds: float) -> Billed:
+        """Read the longest entry at a place that is looked at; write what lies between it and the last end."""
+        rules = self._rules
+        tokens = [0, *accumulate(block.tokens for block in blocks)]
+        prefixes = list(
+            accumulate((block.identity for block in blocks), lambda known, more: hash((known, more)), initial=0)
+        )
+        alive = {known for known, used in self._used.items() if at_seconds - used <= rules.lifetime_seconds}
+        found = max((place for place in looked if prefixes[place] in alive), default=0)
+        read = tokens[found] // rules.step_tokens * rules.step_tokens
+        read = read if read >= rules.minimum_tokens else 0
+        long_enough = [end for end in ends if tokens[end] >= rules.minimum_tokens]
+        self._used = {known: used for known, used in self._used.items() if known in alive}
+        self._used |= dict.fromkeys(
+            (prefixes[place] for place in [*long_enough, *([found] if read else [])]), at_seconds
+        )
+        written = 0 if rules.kind == "implicit" else max(0, tokens[max(long_enough, default=0)] - read)
+        return Billed(read, written, tokens[-1] - read - written)
+
+
+_HINTS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+
+
+def blocks_of(request: Mapping[str, Any], form: str, count: Callable[[str], int]) -> list[Block]:
+    """The blocks of a request in a provider's form, in the order in which it is cached; ``count`` counts a text."""
+    pieces: list[tuple[Any, bool]] = [(tool, False) for tool in request.get("tools") or ()]
+    if form == "anthropic":
+        system = request.get("system") or []
+        pieces += [(block, False) for block in (system if isinstance(system, list) else [system])]
+        pieces += [
+            ({"role": message["role"], **block}, False)
+            for message in request["messages"]
+            for block in message["content"]
+        ]
+    elif form == "gemini":
+        pieces += [(request.get("config", request), False)] + [(content, False) for content in request["contents"]]
+    else:
+        pieces += [(request["instructions"], True)] if request.get("instructions") else []
+        messages = request["messages"] if form == "openai" else request["input"]
+        pieces += [(each, each.get("role") in _TURNS or each.get("type") == _OUTPUT) for each in messages]
+    return [
+        Block(plain := _plain(piece).encode(), count(plain.decode()), marked=_is_marked(piece), turn=turn)
+        for piece, turn in pieces
+    ]
+
+
+_TURNS = frozenset({"user", "tool", "system", "developer"})
+_OUTPUT = "function_call_output"
+
+
+def _plain(value: Any) -> str:
+    """A piece's text without hints: a string and a list of one text are the same to a provider."""
+    if isinstance(value, list):
+        return "".join(map(_plain, value))
+    if isinstance(value, dict):
+        return "".join(_plain(each) for name, each in value.items() if name not in _HINTS and name != "type")
+    return value if isinstance(value, str) else str(value)
+
+
+def _is_marked(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_is_marked, value))
+    return isinstance(value, dict) and (not _HINTS.isdisjoint(value) or _is_marked(value.get("content")))

@@ -1,0 +1,318 @@
+"""Prompt caches: the rules of each model, where hints stand, and what they are expected to do."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+from pydantic import TypeAdapter
+
+from service.core.caching import Caching, caching_of, settled
+from service.core.hints import Places, cache_key, hinted
+from service.core.models import find_model
+from service.core.parameters import WindowQuery
+from service.core.text import count_text
+from service.windows.request import WindowRequest
+from service.windows.stateless import window_of_request
+from tests.bench.caches import Block, PromptCache, blocks_of
+
+MARK = {"type": "ephemeral"}
+EVERYWHERE = Places(before_question=True, newest=True)
+CLAUDE = caching_of(find_model("claude-sonnet-5"))
+TYPES = {
+    "anthropic": TypeAdapter(MessageCreateParamsNonStreaming),
+    "openai": TypeAdapter(CompletionCreateParamsNonStreaming),
+    "responses": TypeAdapter(ResponseCreateParamsNonStreaming),
+}
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "description": "Looks. " * 40, "parameters": {"type": "object", "properties": {}}},
+}
+
+
+FORMS = [("claude-sonnet-5", "anthropic"), ("gpt-6.1-sol", "openai"), ("gpt-6.1-sol", "responses")]
+
+
+# ---- rules
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "minimum", "read", "write"),
+    [
+        ("gpt-4o-mini", "implicit", 1024, 0.5, 1.0),
+        ("gpt-5.2", "implicit", 1024, 0.1, 1.0),
+        ("gpt-5.6-sol", "breakpoints", 1024, 0.1, 1.25),
+        ("gpt-6.1-sol", "breakpoints", 1024, 0.05, 1.25),
+        ("claude-sonnet-5", "cache_control", 1024, 0.1, 1.25),
+        ("anthropic/claude-opus-5-5", "cache_control", 512, 0.05, 1.25),
+        ("claude-opus-4-7", "cache_control", 2048, 0.1, 1.25),
+        ("claude-haiku-4-5", "cache_control", 4096, 0.1, 1.25),
+        ("gemini-2.5-flash", "implicit", 2048, 0.1, 1.0),
+        ("gemini-3.8-flash", "implicit", 4096, 0.1, 1.0),
+    ],
+)
+def test_each_model_has_its_providers_rules(name: str, kind: str, minimum: int, read: float, write: float) -> None:
+    """Minimum and kind are as the providers' documents say, prices as genai-prices lists them."""
+    rules = caching_of(find_model(name))
+    assert rules is not None
+    assert (rules.kind, rules.minimum_tokens) == (kind, minimum)
+    assert (rules.read_price, rules.write_price) == (pytest.approx(read), pytest.approx(write))
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-4", "gpt-3.5-turbo", "gpt-4o-2024-05-13", "claude-2", "claude-3-sonnet", "gpt-5-pro"]
+)
+def test_a_model_without_a_documented_cache_has_none(name: str) -> None:
+    """It gets no hints, and no stable cut from ``stable=auto``."""
+    model = find_model(name)
+    assert caching_of(model) is None
+    assert settled(WindowQuery(stable="auto"), model, 8000).stable is False
+
+
+def test_a_step_is_chosen_by_the_models_rules() -> None:
+    """Half a budget is cheapest, unless what it leaves would be below the least that the provider caches."""
+    claude, gemini = find_model("claude-sonnet-5"), find_model("gemini-3.8-flash")
+    assert settled(WindowQuery(stable="auto"), claude, 8000).stable_step == 0.5
+    assert settled(WindowQuery(stable="auto"), gemini, 5000).stable_step < 0.5
+    assert settled(WindowQuery(stable=True, stable_step=0.1), claude, 8000).stable_step == 0.1
+
+
+# ---- hints
+
+
+def request_of(*texts: str, tools: int = 1, system: Any = "Be brief.") -> dict[str, Any]:
+    """A request of Claude's, user and assistant in turn."""
+    roles = ("user", "assistant")
+    messages = [{"role": roles[i % 2], "content": [{"type": "text", "text": text}]} for i, text in enumerate(texts)]
+    return {
+        "tools": [{"name": f"t{i}", "input_schema": {}} for i in range(tools)],
+        "system": system,
+        "messages": messages,
+    }
+
+
+def marks(request: dict[str, Any]) -> list[bool]:
+    """Which blocks are marked, in the order in which they are cached."""
+    blocks = [
+        *request["tools"],
+        *request["system"],
+        *(block for each in request["messages"] for block in each["content"]),
+    ]
+    return ["cache_control" in block for block in blocks]
+
+
+def test_marks_stand_at_the_places_that_stay() -> None:
+    """Definitions, system text, the message before the question, and the question."""
+    request = request_of("q1", "a1", "q2", tools=2)
+    hinted_request = hinted("anthropic", "anthropic", request, CLAUDE, EVERYWHERE, "")
+    assert marks(hinted_request) == [False, True, True, False, True, True]
+    assert marks(
+        hinted("anthropic", "anthropic", request, CLAUDE, Places(before_question=False, newest=False), "")
+    ) == [
+        False,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert "cache_control" not in json.dumps(request)
+
+
+def test_a_clients_own_marks_stay_and_count() -> None:
+    """Never more than four, and never another lifetime before a mark that lives an hour."""
+    request = request_of("q1", "a1", "q2", "a2", "q3", tools=1, system=[{"type": "text", "text": "Be brief."}])
+    for message in request["messages"][:3]:
+        message["content"][0]["cache_control"] = MARK
+    assert marks(hinted("anthropic", "anthropic", request, CLAUDE, EVERYWHERE, "")).count(True) == 4
+    request = request_of("q1", "a1", "q2", "a2", "q3", system=[{"type": "text", "text": "Be brief."}])
+    hour = {"type": "ephemeral", "ttl": "1h"}
+    request["messages"][1]["content"][0]["cache_control"] = hour
+    sent = hinted("anthropic", "anthropic", request, CLAUDE, EVERYWHERE, "")
+    assert marks(sent) == [False, False, False, True, False, True, True]
+    assert sent["messages"][1]["content"][0]["cache_control"] == hour
+
+
+def test_thoughts_are_not_marked() -> None:
+    """The block before them is."""
+    request = request_of("q1", "a1", "q2")
+    request["messages"][1]["content"].append({"type": "thinking", "thinking": "hm", "signature": "x"})
+    sent = hinted("anthropic", "anthropic", request, CLAUDE, Places(before_question=True, newest=False), "")
+    assert marks(sent) == [True, True, False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("gpt-4", "openai"), ("gpt-4o-mini", "anthropic"), ("claude-2", "anthropic"), ("claude-sonnet-5", "openai"),
+     ("gemini-3.8-flash", "gemini"), ("mistral-large-4", "openai")],
+)  # fmt: skip
+def test_nothing_is_sent_that_would_not_be_taken(name: str, form: str) -> None:
+    """A model of another provider, or without a cache, gets the request as it was."""
+    model, request = find_model(name), {"messages": [{"role": "user", "content": "Hi"}], "contents": []}
+    assert hinted(form, model.provider, request, caching_of(model), EVERYWHERE, "key") == request
+
+
+def test_breakpoints_stand_where_newer_models_take_them() -> None:
+    """At the end of the instructions and before the newest question, on what a user or tool said; with the key beside."""
+    model = find_model("gpt-6.1-sol")
+    said = [("system", "Be brief."), ("user", "q1"), ("assistant", "a1"), ("user", "q2")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    sent = hinted("openai", "openai", {"messages": messages}, caching_of(model), EVERYWHERE, "key")
+    point = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+    assert sent["messages"] == [
+        {"role": "system", "content": [{"type": "text", "text": "Be brief.", **point}]},
+        {"role": "user", "content": [{"type": "text", "text": "q1", **point}]},
+        messages[2],
+        messages[3],
+    ]
+    assert sent["prompt_cache_key"] == "key"
+
+
+def test_a_key_names_nobody_and_is_the_same_each_time() -> None:
+    """It differs by tenant, conversation and life, and none of them is in it."""
+    key = cache_key("acme", "ann", "life-1")
+    assert key == cache_key("acme", "ann", "life-1")
+    others = cache_key("acme", "bob", "life-1"), cache_key("other", "ann", "life-1"), cache_key("acme", "ann", "life-2")
+    assert len({key, *others}) == 4
+    assert "acme" not in key
+    assert len(key) <= 64
+
+
+# ---- what is expected, against a simulator of the rules
+
+
+def talk(*, documents: bool, turns: int = 40) -> list[dict[str, Any]]:
+    """Entries of a conversation in which every third question is answered with the help of tools."""
+    entries: list[dict[str, Any]] = []
+    for turn in range(turns):
+        question: dict[str, Any] = {"message": {"role": "user", "content": f"Question {turn}? " + "about it " * 20}}
+        if documents:
+            question["grounding"] = {"documents": [{"id": f"d-{turn}", "text": f"Document {turn}. " * 40}]}
+        entries.append(question)
+        if turn % 3 == 0:
+            calls = [f"call-{turn}-{number}" for number in range(2)]
+            function = {"name": "look", "arguments": "{}"}
+            made = [{"id": call, "type": "function", "function": function} for call in calls]
+            entries.append({"message": {"role": "assistant", "content": None, "tool_calls": made}})
+            entries += [
+                {"message": {"role": "tool", "tool_call_id": call, "content": f"found {call} " * 20}} for call in calls
+            ]
+        entries.append({"message": {"role": "assistant", "content": f"Answer {turn}. " + "and so on " * 30}})
+    return entries
+
+
+def windows(model: str, form: str, *, documents: bool = False, **more: Any) -> Iterator[dict[str, Any]]:
+    """The window of every request of such a conversation: after a question, and after all results of a tool group."""
+    entries = talk(documents=documents)
+    settings = {
+        "system": "You know the programme. " * 150,
+        "tools": [TOOL],
+        "model": model,
+        "max_tokens": 6000,
+        "reserve": 0,
+    }
+    for length, following in enumerate(entries[1:], 1):
+        if following["message"]["role"] == "assistant":
+            body = {**settings, "messages": entries[:length], "format": form, "cache": "auto", **more}
+            made, _ = window_of_request(msgspec.convert(body, WindowRequest), {})
+            yield json.loads(made.body)
+
+
+def in_our_tokens(blocks: list[Block], tokens: dict[str, int], leading: int) -> list[Block]:
+    """Blocks that cost in all what the window says: the ``leading`` ones are definitions and system text."""
+    fixed = tokens["priming"] + tokens["tools"] + tokens["system"]
+    scaled = []
+    for part, cost in ((blocks[:leading], fixed), (blocks[leading:], tokens["total"] - fixed)):
+        scale = cost / max(1, sum(block.tokens for block in part))
+        scaled += [block._replace(tokens=round(block.tokens * scale)) for block in part]
+    return scaled
+
+
+@pytest.mark.parametrize("documents", [False, True])
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize(
+    ("model", "form"),
+    [
+        ("claude-sonnet-5", "anthropic"),
+        ("gpt-6.1-sol", "openai"),
+        ("gpt-5.2", "openai"),
+        ("gemini-3.8-flash", "gemini"),
+    ],
+)
+def test_what_is_expected_is_what_the_rules_give(model: str, form: str, *, stable: bool, documents: bool) -> None:
+    """Over a long conversation the simulated provider reads and writes what windows say, give or take a few per cent."""
+    found = find_model(model)
+    rules = caching_of(found)
+    assert rules is not None
+    cache, billed, expected, total = PromptCache(rules), [0, 0], [0, 0], 0
+    for number, window in enumerate(windows(model, form, stable=stable, documents=documents)):
+        counted = blocks_of(window["request"], form, lambda text: count_text(text, found.encoding))
+        bill = cache.send(in_our_tokens(counted, window["tokens"], 1 if form == "gemini" else 2), number * 10)
+        said = window["cache"]
+        billed = [billed[0] + bill.read, billed[1] + bill.written]
+        expected = [expected[0] + said["expected_read_tokens"], expected[1] + said["expected_write_tokens"]]
+        total += window["tokens"]["total"]
+        assert said["expected_read_tokens"] + said["expected_write_tokens"] <= window["tokens"]["total"]
+    shares = [each / total for each in expected]
+    if stable or not documents:
+        assert shares == pytest.approx([each / total for each in billed], abs=0.04)
+    else:  # what the question before lost of its documents is not known: the window before may have begun elsewhere
+        assert shares[0] <= billed[0] / total + 0.04
+
+
+@pytest.mark.parametrize(("model", "form"), FORMS)
+def test_hints_change_nothing_but_hints(model: str, form: str) -> None:
+    """Without them the request is the one that ``cache=none`` gives, it costs the same, and the SDK's types take it."""
+    pairs = zip(windows(model, form, stable=True), windows(model, form, stable=True, cache="none"), strict=True)
+    for window, plain in list(pairs)[::7]:
+        assert window["tokens"] == plain["tokens"]
+        assert [block.identity for block in blocks_of(window["request"], form, len)] == [
+            block.identity for block in blocks_of(plain["request"], form, len)
+        ]
+        TYPES[form].validate_python({"model": model, "max_tokens": 1, **window["request"]})
+        assert "cache" not in plain
+
+
+# ---- the simulator itself
+
+
+def rules_of(kind: Any, minimum: int = 10, **more: Any) -> Caching:
+    return Caching(kind=kind, minimum_tokens=minimum, lifetime_seconds=300, read_price=0.1, write_price=1.25, **more)
+
+
+def test_the_simulator_reads_no_more_than_an_entry() -> None:
+    """Marks make entries; a block that differs ends what is read; an entry that nobody used in time is gone."""
+    cache = PromptCache(rules_of("cache_control"))
+    system, first, second = Block(b"s", 20, marked=True), Block(b"a", 5, marked=True), Block(b"b", 7, marked=True)
+    assert cache.send([system, first], 0) == (0, 25, 0)
+    assert cache.send([system, first, second], 100) == (25, 7, 0)
+    assert cache.send([system, second], 200) == (20, 7, 0)
+    assert cache.send([system, first], 399) == (25, 0, 0)
+    assert cache.send([system, first], 1000) == (0, 25, 0)
+    with pytest.raises(ValueError, match="5 breakpoints"):
+        cache.send([system] * 5, 0)
+
+
+def test_the_simulator_looks_back_over_twenty_blocks() -> None:
+    """An entry further behind a mark is not found."""
+    cache = PromptCache(rules_of("cache_control"))
+    blocks = [Block(bytes([number]), 10) for number in range(25)]
+    cache.send([*blocks[:4], Block(b"m", 10, marked=True)], 0)
+    after = [*blocks[:4], Block(b"m", 10)]
+    assert cache.send([*after, *blocks[4:22], Block(b"n", 10, marked=True)], 1).read == 50
+    cache = PromptCache(rules_of("cache_control"))
+    cache.send([*blocks[:4], Block(b"m", 10, marked=True)], 0)
+    assert cache.send([*after, *blocks[4:24], Block(b"n", 10, marked=True)], 1).read == 0
+
+
+def test_the_simulator_reads_whole_steps_above_the_minimum() -> None:
+    """An implicit cache reads the longest common beginning in steps, and nothing below its minimum."""
+    cache = PromptCache(rules_of("implicit", minimum=128, step_tokens=64))
+    blocks = [Block(b"a", 100), Block(b"b", 100)]
+    assert cache.send(blocks, 0) == (0, 0, 200)
+    assert cache.send(blocks, 1) == (192, 0, 8)
+    assert cache.send([blocks[0], Block(b"c", 100)], 2) == (0, 0, 200)

@@ -1,0 +1,175 @@
+"""Semantic recall, with a real model behind a real endpoint on this machine."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+import redis
+from conftest import http, lifespan
+from recall.embeddings import MODEL, Endpoint, serving
+from structlog.testing import capture_logs
+
+from service.app import create_app
+from service.operations.embedder import Embedder, NotEmbedded, quantized
+from service.operations.metrics import Metrics
+from service.settings import Settings
+from service.store.embedded import EmbeddedStore
+
+SECRET = "4711-secret"
+TALK = [
+    {"message": {"role": role, "content": text}}
+    for pair in (
+        ("our puppy chewed the sofa again", "young dogs do that"),
+        ("the train to Oslo was late", "that is a pity"),
+        ("I bake bread on Sundays", "with rye, I hope"),
+        *((f"number {n} please", f"here is number {n}") for n in range(40)),
+    )
+    for role, text in zip(("user", "assistant"), pair, strict=True)
+]
+WINDOW = "model=gpt-4o-mini&reserve=0&max_tokens=250&recall_max_tokens=60"
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[Endpoint]:
+    """An endpoint that answers."""
+    async with serving() as endpoint:
+        yield endpoint
+
+
+@asynccontextmanager
+async def client_of(
+    store: EmbeddedStore, endpoint: Endpoint, model: str = MODEL, **more: Any
+) -> AsyncIterator[httpx.AsyncClient]:
+    """The application with semantic recall."""
+    settings = Settings(
+        redis_url=store.url,
+        durability="fast",
+        embeddings_url=endpoint.url,
+        embeddings_model=model,
+        embeddings_key=SECRET,
+        **more,
+    )
+    async with lifespan(create_app(settings)) as app, http(app) as client:
+        yield client
+
+
+async def talked(client: httpx.AsyncClient, conversation: str) -> None:
+    await client.post("/conversations", json={"id": conversation, "recall": "semantic"})
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": TALK})
+    assert answer.status_code == 201, answer.text
+
+
+async def embedded(client: httpx.AsyncClient, conversation: str) -> None:
+    """Wait until every message has its vector."""
+    for _ in range(300):
+        progress = (await client.get(f"/conversations/{conversation}")).json()["recall_progress"]
+        if progress["vectors"] == progress["messages"] == progress["words"]:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(progress)
+
+
+async def recalled(client: httpx.AsyncClient, conversation: str, question: str) -> list[int]:
+    answer = await client.get(f"/conversations/{conversation}/window?{WINDOW}&recall_query={question}")
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["recalled"]["seqs"])
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_a_message_is_found_by_its_meaning(store: EmbeddedStore, endpoint: Endpoint, conversation: str) -> None:
+    """A question that shares no word with the message brings it back, in windows and by search."""
+    async with client_of(store, endpoint) as client:
+        await talked(client, conversation)
+        await embedded(client, conversation)
+        assert {1, 2} <= set(await recalled(client, conversation, "pet animals damaging furniture"))
+        found = await client.get(f"/conversations/{conversation}/search?query=railway+delays&limit=2")
+        assert 3 in {each["seq"] for each in found.json()["messages"]}
+        assert max(len(asked["input"]) for asked in endpoint.asked) <= 64
+        assert f"authorization: bearer {SECRET}" in endpoint.headers[0]
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_until_there_is_a_vector_words_find_it(
+    store: EmbeddedStore, endpoint: Endpoint, conversation: str
+) -> None:
+    """While the endpoint fails appends and windows go on, and recall goes by words; afterwards all is embedded."""
+    endpoint.status = 500
+    async with client_of(store, endpoint) as client:
+        with capture_logs() as lines:
+            await talked(client, conversation)
+            assert {1, 2} <= set(await recalled(client, conversation, "puppy"))
+            async with asyncio.timeout(10):
+                while "not embedded" not in {line["event"] for line in lines}:  # noqa: ASYNC110 - a log tells nobody
+                    await asyncio.sleep(0.02)
+        assert "puppy" not in str(lines)
+        endpoint.status = 200
+        await embedded(client, conversation)
+        metrics = (await client.get("/metrics")).text
+    assert "sash_embedding_failures_total" in metrics
+    assert "sash_embedded_texts_total" in metrics
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_vectors_of_another_model_are_made_anew(
+    store: EmbeddedStore, endpoint: Endpoint, conversation: str, server: redis.Redis
+) -> None:
+    """Under another model nothing counts as embedded, and all messages are embedded again."""
+    async with client_of(store, endpoint) as client:
+        await talked(client, conversation)
+        await embedded(client, conversation)
+    asked = sum(len(each["input"]) for each in endpoint.asked)
+    async with client_of(store, endpoint, model="another") as client:
+        progress = (await client.get(f"/conversations/{conversation}")).json()["recall_progress"]
+        assert progress["vectors"] == 0
+        await embedded(client, conversation)
+    assert sum(len(each["input"]) for each in endpoint.asked) >= asked + len(TALK)
+    assert server.hget(f"sash:{{default/{conversation}}}:conversation", "embedded") == "another"
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_what_is_taken_back_has_no_vector(store: EmbeddedStore, endpoint: Endpoint, conversation: str) -> None:
+    """Redacted and rewound messages are not found by meaning; lexical recall keeps no vectors."""
+    async with client_of(store, endpoint) as client:
+        await talked(client, conversation)
+        await embedded(client, conversation)
+        await client.delete(f"/conversations/{conversation}/messages/1")
+        await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 40})
+        with redis.Redis.from_url(store.url) as server:
+            vectors = server.lrange(f"sash:{{default/{conversation}}}:vectors", 0, -1)
+            assert (len(vectors), vectors[0], len(vectors[1])) == (40, b"", 256)
+            await client.patch(f"/conversations/{conversation}", json={"recall": "lexical"})
+            assert not server.exists(f"sash:{{default/{conversation}}}:vectors")
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"[]", b'{"data": []}', b'{"data": [{"index": 1, "embedding": [1]}]}', b'{"data": [{"index": 0}]}']
+)
+async def test_an_answer_that_is_none_is_a_failure(answer: bytes) -> None:
+    """Whatever an endpoint says, nothing is stored for it, and it is left alone for a while."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(answer) + answer)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    embedder = Embedder(Metrics(), url=f"http://127.0.0.1:{port}/", model="m", key=None)
+    with pytest.raises(NotEmbedded):
+        await embedder.embed(["text"])
+    assert embedder.rests_seconds > 0
+    assert await embedder.vector_of("text") == b""
+    await embedder.close()
+    server.close()
+
+
+def test_a_vector_becomes_signed_bytes() -> None:
+    """The first 256 numbers, the largest as 127; nothing of a vector without a direction."""
+    assert list(quantized([0.5, -1.0, 0.25])) == [64, 256 - 127, 32]
+    assert len(quantized([1.0] * 1024)) == 256
+    assert quantized([0.0, 0.0]) == b""
+    assert quantized([]) == b""

@@ -1,0 +1,65 @@
+"""An embeddings endpoint on this machine: WordLlama's word vectors, which its wheel carries, behind OpenAI's protocol."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import wordllama
+from wordllama import WordLlama
+
+MODEL = "wordllama-l2-256"
+
+
+@lru_cache(maxsize=1)
+def model() -> Any:
+    """The model, from the wheel alone."""
+    return WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+
+
+def vectors(texts: list[str]) -> list[list[float]]:
+    """A vector of 256 numbers for each text."""
+    return [[float(value) for value in row] for row in model().embed(texts)]
+
+
+class Endpoint:
+    """``POST /v1/embeddings``. It answers ``status`` for as long as that is not 200; ``asked`` are the requests."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.status = 200
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[str] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        try:
+            while head := (await reader.readuntil(b"\r\n\r\n")).decode().lower():
+                length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
+                asked = json.loads(await reader.readexactly(length))
+                self.asked.append(asked)
+                self.headers.append(head)
+                found = await asyncio.to_thread(vectors, asked["input"]) if self.status == 200 else []
+                data = [{"object": "embedding", "index": index, "embedding": each} for index, each in enumerate(found)]
+                body = json.dumps({"object": "list", "data": data, "model": asked["model"]}).encode()
+                writer.write(f"HTTP/1.1 {self.status} X\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[Endpoint]:
+    """An endpoint on a free port."""
+    endpoint = Endpoint()
+    server = await asyncio.start_server(endpoint.serve, "127.0.0.1", 0)
+    endpoint.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/embeddings"
+    try:
+        yield endpoint
+    finally:
+        server.close()
