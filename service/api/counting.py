@@ -7,43 +7,76 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
-from service.api.body import read_body, run_in_thread_if_large
+from service.api.body import query_of, read_body, run_in_thread_if_large
 from service.api.context import context_of, line_of, tenant_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.api.schemas import Count, CountRequest, ModelInfo, ModelList, SchemaFormat
 from service.api.usage import shown
 from service.core.calibration import NO_REPORTS
-from service.core.counting import count_request
+from service.core.counting import RequestCount, count_request, plain_text_tokens
 from service.core.messages import decode_json, encode_message, validate_message
 from service.core.mistakes import invalid
 from service.core.models import Model, find_model, list_models
+from service.core.parameters import LONGEST_NAME, CountFormat
+from service.core.provider_requests import count_provider_request
 from service.core.settings import FunctionDefinition, check_tools
-from service.core.text import count_text
-from service.problems import BadRequest, NotFound, UnknownModel
+from service.problems import BadRequest, NotFound, Pointer, UnknownModel
 from service.windows.budgets import named_model
 
 Req = Request[Any, Any, Any]
 _count = msgspec.json.Decoder(CountRequest)
+_provider_count = msgspec.json.Decoder(dict[str, Any])
 _UNKNOWN_WINDOW = 100_000_000
 
 
+class CountQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Whose request is in the body."""
+
+    format: CountFormat = "openai"
+
+
 @post("/count", operation_id="countTokens", status_code=200)
-@documented("Count tokens", "models", takes=CountRequest, gives=Count, errors=(422,))
+@documented("Count tokens", "models", query=CountQuery, takes=CountRequest, gives=Count, errors=(422,))
 async def count(request: Req) -> Response[bytes]:
-    """Predict a request's ``prompt_tokens``; nothing is stored."""
+    """Predict a request's ``prompt_tokens``; nothing is stored.
+
+    With ``format`` the body is that provider's own request, with ``model`` beside it.
+    """
+    form = query_of(request, CountQuery).format
     body = await read_body(request)
-    wanted = await run_in_thread_if_large(len(body), decode_json, body, _count)
+    wanted = await run_in_thread_if_large(len(body), _decoded, body, form)
+    name = wanted.model if isinstance(wanted, CountRequest) else _model_of(wanted)
     context = context_of(request)
-    models = await context.calibrations.correct(tenant_of(request), context.models, wanted.model)
-    model = named_model(wanted.model, models, "#/model")
+    models = await context.calibrations.correct(tenant_of(request), context.models, name)
+    model = named_model(name, models, "#/model")
     started = time.perf_counter()
-    counted = await run_in_thread_if_large(len(body), count_of, wanted, model)
+    counted = await run_in_thread_if_large(len(body), count_in_format, wanted, model, form)
     context.metrics.counted(time.perf_counter() - started)
     line = line_of(request)
     line["model"] = context.metrics.windows.label(counted.model)
     line["tokens"] = counted.tokens + (counted.text or 0)
     return Response(msgspec.json.encode(counted), media_type=JSON)
+
+
+def _decoded(body: bytes, form: str) -> CountRequest | dict[str, Any]:
+    return decode_json(body, _count) if form == "openai" else decode_json(body, _provider_count)
+
+
+def _model_of(request: dict[str, Any]) -> str:
+    """The name of the model beside a provider's request. Raises BadRequest."""
+    name = request.get("model")
+    if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME:
+        return name
+    detail = f"The model's name, of 1 to {LONGEST_NAME} characters"
+    raise BadRequest(f"{detail}.", errors=[Pointer("#/model", detail)])
+
+
+def count_in_format(wanted: CountRequest | dict[str, Any], model: Model, form: str) -> Count:
+    """The count of a chat request, or of another provider's own. Raises InvalidEntry, BadRequest."""
+    if isinstance(wanted, CountRequest):
+        return count_of(wanted, model)
+    return _shown(count_provider_request(form, wanted, model), text=None)
 
 
 def count_of(wanted: CountRequest, model: Model) -> Count:
@@ -53,7 +86,7 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         encode_message(message)
     check_tools(wanted.tools)
     _check_beside(wanted)
-    text = count_text(wanted.text, model.encoding) if wanted.text is not None else None
+    text = plain_text_tokens(wanted.text, model) if wanted.text is not None else None
     if wanted.messages is None:
         return Count(model.id, model.encoding, model.exact, 0, 0, 0, [], text)
     counted = count_request(
@@ -66,6 +99,10 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         response_format=wanted.response_format,
         prediction=wanted.prediction,
     )
+    return _shown(counted, text)
+
+
+def _shown(counted: RequestCount, text: int | None) -> Count:
     return Count(
         model=counted.model,
         encoding=counted.encoding,
@@ -124,7 +161,9 @@ def _info(model: Model) -> ModelInfo:
         provider=model.provider,
         encoding=model.encoding,
         exact=model.exact,
+        counting=model.counting,
         context_window=model.context_window if known else None,
+        context_window_source=model.context_window_source,
         max_input_tokens=model.max_input_tokens if known else None,
         max_output_tokens=model.max_output_tokens,
         margin=model.margin,

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from service.core.messages import Entry, Grounding, Id, MessageAsSent
+from service.core.models import Counting, WindowSource
 from service.core.parameters import Name
 from service.core.settings import ConversationSettings, SystemPrompt, ToolAsSent, ToolChoice
 from service.core.window import Explained
@@ -197,7 +198,20 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     encoding: str
     exact: bool
+    counting: Annotated[
+        Counting,
+        Meta(
+            description="`exact`: recorded bills agree. `vocabulary`: the vendor's own vocabulary counts text, what stands "
+            "around it is estimated. `estimate`: neither is known."
+        ),
+    ]
     context_window: int | None
+    context_window_source: Annotated[
+        WindowSource,
+        Meta(
+            description="`listed` by the maker, by who sells it or by the operator; `assumed` where nobody states it."
+        ),
+    ]
     max_input_tokens: int | None
     max_output_tokens: int | None
     margin: float

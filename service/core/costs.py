@@ -6,18 +6,28 @@ from operator import add
 
 from service.core.counting import REFERENCE_MODELS, TOOL, message_tokens, reasoning_tokens
 from service.core.models import Model
+from service.core.ratios import RATIOS
 from service.core.records import Record, Records
 
 
 def message_costs(records: Records, model: Model) -> list[int]:
     """What each message costs ``model``, in its tokens, without documents and reasoning."""
-    costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), records.tokens(column_of(model))))
+    texts = records.tokens(column_of(model)) if model.ratios is None else plain_tokens(records, model.ratios)
+    costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
     if model.margin != 1.0:
         margin = model.margin
         costs = [math.ceil(cost * margin) for cost in costs]
-    for index in records.rich():
+    for index in records.rich() if model.ratios is None else records.detailed():
         costs[index] = record_cost(records[index], model)
     return costs
+
+
+def plain_tokens(records: Records, ratios: str) -> list[int]:
+    """Tokens of each message's text in a vocabulary that is not here, as if all were plain Latin text."""
+    a, b = RATIOS[ratios]["latin"]
+    return [
+        math.ceil(a * o200k + b * cl100k) for o200k, cl100k in zip(records.tokens(0), records.tokens(1), strict=True)
+    ]
 
 
 def record_cost(record: Record, model: Model) -> int:
@@ -47,7 +57,7 @@ def reference_costs(records: Records, column: int) -> list[int]:
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     """Whether these messages cost the model what they count in the conversation's totals."""
     alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
-    return alike and model.margin == 1.0 and next(records.rich(), None) is None
+    return alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
 
 
 def column_of(model: Model) -> int:

@@ -21,12 +21,15 @@ from service.core.definitions import (
     format_tokens,
     functions_tokens,
 )
+from service.core.estimates import estimate_text, estimated
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, Rules
 from service.core.images import image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.strings import Pair
-from service.core.text import Encoding
+from service.core.text import Encoding, count_text
+from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost
+from service.core.vendors import VendorRules
 
 __all__ = [
     "LIST_BEGINS",
@@ -73,6 +76,10 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0) -> int:
     ``parallel`` is not 0 for a result whose assistant message made several calls, and has the bits LIST_BEGINS and
     LIST_ENDS for the first and the last of them.
     """
+    if model.ratios is not None:
+        measure = estimated(measure, model.ratios)
+    if isinstance(model.rules, VendorRules):
+        return math.ceil(message_cost(measure, model, model.rules) * model.margin)
     column = 0 if model.encoding == "o200k_base" else 1
     text = measure.cl100k if column else measure.o200k
     extra = measure.extra
@@ -82,7 +89,15 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0) -> int:
         cost = model.rules.role_costs[measure.role] + text
     if extra is not None:
         cost += _extra_tokens(extra, model.rules, column, is_function=measure.role == FUNCTION)
+        cost += beside_tokens(extra, model)
     return cost if model.margin == 1.0 else math.ceil(cost * model.margin)
+
+
+def plain_text_tokens(text: str, model: Model) -> int:
+    """Return the tokens of a text that is no message."""
+    if model.ratios is None:
+        return count_text(text, model.encoding)
+    return math.ceil(estimate_text(text, model.ratios) * model.margin)
 
 
 def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int, place: int) -> int:
@@ -132,6 +147,16 @@ def _extra_tokens(extra: Extra, rules: Rules, column: int, *, is_function: bool)
     return cost - 2 if is_function else cost
 
 
+def beside_tokens(extra: Extra, model: Model) -> int:
+    """Return what a message costs beside its chat form where it is sent as it came, before the model's margin."""
+    beside = extra.beside
+    if beside is None or beside.format != model.format:
+        return 0
+    column = 0 if model.encoding == "o200k_base" else 1
+    images = sum(image_tokens(image, model.rules.images) for image in beside.images)
+    return beside.thoughts_tokens(column) + beside.rest_tokens(column) + images
+
+
 def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
     """Return what an assistant message's calls add, their results' wrapping included.
 
@@ -154,7 +179,7 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> in
     if reasoning is None:
         return 0
     tokens = reasoning.tokens(0 if model.encoding == "o200k_base" else 1, form)
-    return tokens if model.margin == 1.0 else math.ceil(tokens * model.margin)
+    return tokens if model.scale == 1.0 else math.ceil(tokens * model.scale)
 
 
 def is_estimate(measure: Measure, model: Model) -> bool:
@@ -163,6 +188,8 @@ def is_estimate(measure: Measure, model: Model) -> bool:
     if extra is None:
         return False
     if extra.estimated > 0 or any(extra.unpriced):
+        return True
+    if extra.beside is not None and extra.beside.format == model.format and extra.beside.is_estimate:
         return True
     return any(is_guess(image, model.rules.images) for image in extra.images)
 
@@ -213,6 +240,10 @@ def tools_tokens(
     """
     rules = model.rules
     declared = declared_functions(tools, functions)
+    if isinstance(rules, VendorRules):
+        forced = is_forced(tool_choice) or is_forced(function_call)
+        definitions = definitions_cost(declared, model, rules, forced=forced) if declared else 0.0
+        return math.ceil((definitions + format_cost(response_format, model, rules)) * model.margin)
     section = format_tokens(response_format, model)
     if not declared and not section:
         return 0

@@ -11,17 +11,18 @@ from typing import Any
 
 import msgspec
 
+from service.core.estimates import estimate_text
 from service.core.families import Dialect
 from service.core.models import Model
 from service.core.namespace import render_functions
 from service.core.text import Encoding, count_text
 
-_CACHED_COUNTS = 4_096
+CACHED_COUNTS = 4_096
 # What a custom tool's grammar is told with beside its own JSON: one bill.
 _GRAMMAR = 24
 
 
-class _Content:
+class Content:
     """JSON as a cache's key: it is what its digest is, and lets go of its bytes when they are read.
 
     So the caches hold digests and counts, however long the definitions are that somebody sends.
@@ -37,7 +38,7 @@ class _Content:
         return hash(self.digest)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Content) and self.digest == other.digest
+        return isinstance(other, Content) and self.digest == other.digest
 
     def read(self) -> Any:
         content, self._content = self._content, b""
@@ -68,13 +69,24 @@ def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:
-    """Return the tokens of the namespace that declares ``functions``, without what a family adds around it."""
-    declared = max(_rendered_tokens(_Content(functions), dialect, model.encoding) for dialect in model.rules.dialects)
+    """Return the tokens of the namespace that declares ``functions``, without what a family adds around it.
+
+    The chat templates of open models write JSON in its place, some of them with indents of four.
+    """
+    if model.ratios is not None:
+        return _json_tokens(Content(functions), model.ratios)
+    declared = max(_rendered_tokens(Content(functions), dialect, model.encoding) for dialect in model.rules.dialects)
     return declared + _GRAMMAR * sum("grammar" in function for function in functions)
 
 
-@lru_cache(maxsize=_CACHED_COUNTS)
-def _rendered_tokens(content: _Content, dialect: Dialect, encoding: Encoding) -> int:
+@lru_cache(maxsize=CACHED_COUNTS)
+def _json_tokens(content: Content, ratios: str) -> int:
+    tools = [{"type": "function", "function": function} for function in content.read()]
+    return estimate_text("\n".join(json.dumps(tool, ensure_ascii=False, indent=4) for tool in tools), ratios)
+
+
+@lru_cache(maxsize=CACHED_COUNTS)
+def _rendered_tokens(content: Content, dialect: Dialect, encoding: Encoding) -> int:
     return count_text(render_functions(content.read(), dialect), encoding)
 
 
@@ -97,11 +109,11 @@ def format_tokens(response_format: Mapping[str, Any] | None, model: Model) -> in
     """Return the tokens of a response format's own section; only JSON schemas have one (``json_object`` is free)."""
     if not response_format or response_format.get("type") != "json_schema":
         return 0
-    return _format_tokens(_Content(response_format.get("json_schema") or {}), model.encoding)
+    return _format_tokens(Content(response_format.get("json_schema") or {}), model.encoding)
 
 
-@lru_cache(maxsize=_CACHED_COUNTS)
-def _format_tokens(content: _Content, encoding: Encoding) -> int:
+@lru_cache(maxsize=CACHED_COUNTS)
+def _format_tokens(content: Content, encoding: Encoding) -> int:
     return count_text(render_format(content.read()), encoding)
 
 

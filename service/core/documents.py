@@ -4,16 +4,22 @@ Taken in their order, most relevant first: whole ones within a budget of their o
 as the window has room.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
 import msgspec
 
-from service.core.counting import Measure, message_tokens
+from service.core.counting import Extra, Measure, message_tokens
+from service.core.estimates import estimate_factor
 from service.core.grounding import Grounded, Template, added_tokens, content_text, everything, take_whole, trim
+from service.core.measures import both
 from service.core.models import Model
+from service.core.ratios import RATIOS
 from service.core.records import Record, StoredGrounding
+from service.core.scripts import mix_of
+from service.core.text import count_text
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -49,13 +55,21 @@ class Documents(msgspec.Struct, frozen=True):
         texts = [source.grounding.documents[index][1] for index in fresh]
         if not texts:
             return None
-        most = None if self.max_tokens is None else _reference(source.record, max(0, self.max_tokens - spent), model)
-        tokens = _reference(source.record, room, model)
-        chosen = self._fit(source, texts, model, tokens, most, complete=len(texts) == len(keys))
+        factor = None if _adds_up(source.record, texts, model) else max(_factors(texts, model))
+        left = None if self.max_tokens is None else max(0, self.max_tokens - spent)
+        most = None if left is None else _reference(source.record, left, model, factor)
+        tokens = _reference(source.record, room, model, factor)
+        complete = len(texts) == len(keys)
+        chosen = self._fit(source, texts, model, tokens, most, complete=complete)
+        cost = _joined_cost(source, chosen, model) if chosen is not None and factor is not None else None
+        while chosen is not None and cost is not None and cost > room and self.overflow == "trim":
+            tokens = min(tokens, chosen.tokens) - max(1, cost - room)
+            chosen = self._fit(source, texts, model, tokens, most, complete=complete)
+            cost = _joined_cost(source, chosen, model) if chosen is not None else None
         if chosen is None:
             return None
         sent = tuple(keys[index] for index in fresh[: chosen.kept])
-        return msgspec.structs.replace(chosen, given=len(texts), keys=sent)
+        return msgspec.structs.replace(chosen, given=len(texts), keys=sent, cost=cost)
 
     def _fit(
         self, source: Source, texts: Sequence[str], model: Model, tokens: int, most: int | None, *, complete: bool
@@ -81,19 +95,44 @@ class Documents(msgspec.Struct, frozen=True):
 
     def cost(self, record: Record, grounded: Grounded, model: Model) -> int:
         """What the documents add to the message's cost, in the model's tokens."""
-        return _added_cost(record, grounded.tokens, model)
+        return _added_cost(record, grounded.tokens, model, None) if grounded.cost is None else grounded.cost
 
 
-def _added_cost(record: Record, tokens: int, model: Model) -> int:
+def _adds_up(record: Record, texts: Sequence[str], model: Model) -> bool:
+    """Whether tokens of the encoding tell what documents cost: not where the family counts their scripts or numbers."""
+    if model.ratios is None:
+        return True
+    extra = record.measure.extra
+    if RATIOS[model.ratios]["latin"][1] or (extra is not None and extra.mix is not None):
+        return False
+    return all(mix_of(text, count_text(text, model.encoding)) is None for text in texts)
+
+
+def _factors(texts: Sequence[str], model: Model) -> Iterator[float]:
+    return (estimate_factor(text, model.ratios) for text in texts if model.ratios is not None)
+
+
+def _joined_cost(source: Source, grounded: Grounded, model: Model) -> int:
+    """What documents add where scripts or numbers count: the message is measured with them."""
+    plain = source.record.measure
+    joined = grounded.before + content_text(source.content) + grounded.after
+    counted = both(joined)
+    mixed = msgspec.structs.replace(plain.extra or Extra(), mix=mix_of(joined, counted[0]))
+    return message_tokens(Measure(plain.role, *counted, mixed), model) - message_tokens(plain, model)
+
+
+def _added_cost(record: Record, tokens: int, model: Model, factor: float | None) -> int:
+    if factor is not None:
+        return math.ceil(tokens * factor * model.margin)
     plain = record.measure
     larger = Measure(plain.role, plain.o200k + tokens, plain.cl100k + tokens, plain.extra)
     return message_tokens(larger, model) - message_tokens(plain, model)
 
 
-def _reference(record: Record, room: int, model: Model) -> int:
+def _reference(record: Record, room: int, model: Model, factor: float | None) -> int:
     """The most tokens of text that cost the model at most ``room`` of its own when they join this message."""
-    tokens = int(room / model.margin) + 1
-    while tokens > 0 and _added_cost(record, tokens, model) > room:
+    tokens = int(room / (model.scale if factor is None else model.margin * factor)) + 1
+    while tokens > 0 and _added_cost(record, tokens, model, factor) > room:
         tokens -= 1
     return tokens
 

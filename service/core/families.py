@@ -25,11 +25,30 @@ class TileRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PatchRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Images billed by 32-pixel patches, shrunk to a budget, times a factor."""
+    """Images billed by square patches, shrunk to a longest side and a budget, times a factor; ``each`` image costs more."""
 
     factor: float
     budget: int = 1536
     original_budget: int = 1536
+    patch: int = 32
+    longest: int = 2048
+    each: int = 1
+
+
+class CropRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Images billed by crops and one for the whole, so much each; a ``small`` image is one.
+
+    A crop's side is the image's short side over 1.5, between ``least`` and ``most`` pixels.
+    """
+
+    each: int
+    small: int = 384
+    least: int = 256
+    most: int = 768
+    unknown: int = 10
+
+
+ImageRules = TileRules | PatchRules | CropRules
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +83,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     single_call: int = 13
     parallel_calls: int = 20
     parallel_unknown: bool = False
-    images: TileRules | PatchRules = TileRules(base=85, tile=170)
+    images: ImageRules = TileRules(base=85, tile=170)
     role_costs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -140,7 +159,7 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             msgspec.structs.replace(
                 _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
             ),
-            # other providers' wrapping is not published: more than any that was seen, and Claude's tool preamble
+            # other providers' wrapping is not published: more than any that was seen
             Rules(
                 family="other",
                 message=5,
@@ -150,11 +169,12 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
                 single_call=25,
                 parallel_unknown=True,
             ),
+            # Qwen 2.5's template says 22 tokens of its own where there is no system message
             Rules(
-                family="claude",
+                family="qwen2.5",
                 message=5,
-                priming=10,
-                tools_overhead=544,
+                priming=28,
+                tools_overhead=114,
                 joining=6,
                 single_call=25,
                 parallel_unknown=True,
@@ -165,9 +185,10 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
 
 
 class Estimate(NamedTuple):
-    """How names of one maker are counted without its tokeniser: o200k_base, a family's rules, and a margin on top.
+    """How names of one maker are counted without its tokeniser: a family's rules, and a margin on top.
 
-    ``context_window`` is what a model is taken to hold when nobody states it.
+    ``context_window`` is what a model is taken to hold when nobody states it. ``ratios`` names the row of
+    ``ratios.RATIOS`` that its text is counted by; without one it is counted as o200k_base has it.
     """
 
     pattern: re.Pattern[str]
@@ -175,16 +196,48 @@ class Estimate(NamedTuple):
     family: str
     margin: float
     context_window: int
+    ratios: str | None = None
 
 
-# The first that matches wins; the last takes all. The margins err high for prose, code and JSON in Latin script.
+# The first that matches wins; the last takes all. Margins are for what no ratio covers. A new Claude or Gemini counts as the
+# newest family that was recorded.
 ESTIMATES: tuple[Estimate, ...] = (
-    Estimate(re.compile(r"claude|anthropic"), "anthropic", "claude", 1.5, 200_000),
-    Estimate(re.compile(r"gemini|gemma"), "google", "other", 1.3, 32_768),
+    Estimate(re.compile(r"claude-3-opus"), "anthropic", "claude-3-opus", 1.0, 200_000, "claude"),
+    Estimate(re.compile(r"claude-(instant|v?2|3(?![.-]?7))"), "anthropic", "claude-3", 1.0, 200_000, "claude"),
+    Estimate(
+        re.compile(r"claude-(3[.-]?7|4-|(opus|sonnet)-4(?![.-][2-9](?!\d)))"),
+        "anthropic",
+        "claude-4",
+        1.0,
+        200_000,
+        "claude",
+    ),
+    Estimate(
+        re.compile(r"claude-(haiku|sonnet|opus)-4[.-][56](?!\d)"), "anthropic", "claude-4.5", 1.0, 200_000, "claude"
+    ),
+    Estimate(re.compile(r"claude|anthropic"), "anthropic", "claude-5", 1.0, 200_000, "claude-5"),
+    Estimate(re.compile(r"gemini-(1|2\.0|pro(-vision)?$)"), "google", "gemini-2.0", 1.0, 32_768, "gemini-2.0"),
+    Estimate(re.compile(r"gemini-2\.5"), "google", "gemini-2.5", 1.0, 32_768, "gemini"),
+    Estimate(re.compile(r"gemini-3(?!\.)"), "google", "gemini-3", 1.0, 32_768, "gemini"),
+    Estimate(re.compile(r"gemini"), "google", "gemini-3.1", 1.0, 32_768, "gemini-3.1"),
+    Estimate(re.compile(r"gemma"), "google", "other", 1.3, 32_768),
     Estimate(re.compile(r"gpt-oss"), "openai", "gpt-5", 1.1, 131_072),
-    Estimate(re.compile(r"deepseek"), "deepseek", "other", 1.3, 64_000),
-    Estimate(re.compile(r"qwen|qwq"), "qwen", "other", 1.3, 32_768),
-    Estimate(re.compile(r"mi[sx]tral|codestral|devstral|magistral|ministral|pixtral"), "mistral", "other", 1.4, 32_768),
-    Estimate(re.compile(r"llama"), "meta", "other", 1.35, 8_192),
-    Estimate(re.compile(r""), None, "other", 1.6, 8_192),
+    Estimate(re.compile(r"deepseek(?!.*distill)"), "deepseek", "other", 1.0, 64_000, "deepseek"),
+    Estimate(re.compile(r"qwen-?(3\.[5-9]|[4-9])"), "qwen", "other", 1.0, 131_072, "qwen3.5"),
+    Estimate(re.compile(r"qwen-?3"), "qwen", "other", 1.0, 32_768, "qwen"),
+    Estimate(re.compile(r"qwen|qwq"), "qwen", "qwen2.5", 1.0, 32_768, "qwen"),
+    # until 2024 a vocabulary of 32,768, but for Nemo, Ministral and Pixtral; Llama 2 has it too, or nearly
+    Estimate(
+        re.compile(r"mistral-(large|medium|small)-?2[34]\d\d|mistral-(7b|tiny)|mixtral|codestral|mathstral"),
+        "mistral",
+        "other",
+        1.0,
+        32_768,
+        "mistral",
+    ),
+    Estimate(re.compile(r"mistral|devstral|magistral|ministral|pixtral"), "mistral", "other", 1.0, 32_768, "tekken"),
+    Estimate(re.compile(r"llama-?4"), "meta", "other", 1.0, 131_072, "llama4"),
+    Estimate(re.compile(r"llama-?2|codellama"), "meta", "other", 1.0, 4_096, "mistral"),
+    Estimate(re.compile(r"llama"), "meta", "other", 1.0, 8_192, "llama3"),
+    Estimate(re.compile(r""), None, "other", 1.15, 8_192, "other"),
 )

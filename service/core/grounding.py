@@ -55,7 +55,8 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     """A message's documents as far as they are sent: the texts around its content, and what they add in tokens.
 
     ``kept`` counts documents of which at least a character is sent, ``given`` those that were to be sent; ``cut`` says
-    that the last kept one is not whole, ``keys`` name the kept ones.
+    that the last kept one is not whole, ``keys`` name the kept ones. ``cost`` is what they add in an estimated model's
+    tokens, None where those of the encoding tell.
     """
 
     before: str
@@ -65,6 +66,7 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     cut: bool = False
     keys: tuple[str, ...] = ()
+    cost: int | None = None
 
     @property
     def truncated(self) -> bool:

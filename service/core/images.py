@@ -10,13 +10,13 @@ from PIL.GifImagePlugin import GifImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 
-from service.core.families import PatchRules, TileRules
+from service.core.families import CropRules, ImageRules, PatchRules, TileRules
 
 AUTO, LOW, ORIGINAL = 0, 1, 2
 DETAILS = {"auto": AUTO, "high": AUTO, "low": LOW, "original": ORIGINAL}
 Image = tuple[int, int, int]  # width and height in pixels (0, 0: unknown), and detail
 _READERS: dict[bytes, Any] = {b"\x89PNG": PngImageFile, b"\xff\xd8\xff": JpegImageFile, b"GIF8": GifImageFile}
-_LONG_SIDE, _SHORT_SIDE, _TILE, _PATCH = 2048, 768, 512, 32
+_LONG_SIDE, _SHORT_SIDE, _TILE = 2048, 768, 512
 
 
 def image_size(url: str) -> tuple[int, int] | None:
@@ -64,22 +64,34 @@ def _webp_size(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def is_guess(image: Image, rules: TileRules | PatchRules) -> bool:
+def is_guess(image: Image, rules: ImageRules) -> bool:
     """Say whether an image's cost is a guess: its size is unknown and its family's price depends on it."""
     width, _, detail = image
     return not width and not (detail == LOW and isinstance(rules, TileRules))
 
 
-def image_tokens(image: Image, rules: TileRules | PatchRules) -> int:
+def image_tokens(image: Image, rules: ImageRules) -> int:
     """Return what one image costs; an unknown size costs the most that any size can."""
     width, height, detail = image
-    if isinstance(rules, TileRules):
-        if detail == LOW:
-            return rules.base
-        return rules.base + rules.tile * (_tiles(width, height) if width else _MOST_TILES)
-    budget = rules.original_budget if detail == ORIGINAL else rules.budget
-    patches = _patches(width, height, budget) if width else budget
-    return math.ceil(patches * rules.factor) + 1
+    match rules:
+        case TileRules():
+            if detail == LOW:
+                return rules.base
+            return rules.base + rules.tile * (_tiles(width, height) if width else _MOST_TILES)
+        case PatchRules():
+            budget = rules.original_budget if detail == ORIGINAL else rules.budget
+            patches = _patches(width, height, budget, rules) if width else budget
+            return math.ceil(patches * rules.factor) + rules.each
+        case CropRules():
+            return rules.each * (_crops(width, height, rules) if width else rules.unknown)
+
+
+def _crops(width: int, height: int, rules: CropRules) -> int:
+    """Count crops and the whole picture: 8 of 8 recorded images of Gemini."""
+    if max(width, height) <= rules.small:
+        return 1
+    side = min(max(math.floor(min(width, height) / 1.5), rules.least), rules.most)
+    return math.ceil(width / side) * math.ceil(height / side) + 1
 
 
 _MOST_TILES = 8  # 768 by 2048
@@ -98,17 +110,18 @@ def _fit(width: int, height: int, scale: float) -> tuple[int, int]:
     return max(1, math.floor(width * scale + 0.5)), max(1, math.floor(height * scale + 0.5))
 
 
-def _patches(width: int, height: int, budget: int) -> int:
-    """Count 32-pixel patches, the picture shrunk until they are within the budget."""
-    width, height = _fit(width, height, _LONG_SIDE / max(width, height))
-    patches = math.ceil(width / _PATCH) * math.ceil(height / _PATCH)
+def _patches(width: int, height: int, budget: int, rules: PatchRules) -> int:
+    """Count patches, the picture shrunk to its longest side and then until they are within the budget."""
+    width, height = _fit(width, height, rules.longest / max(width, height))
+    side = rules.patch
+    patches = math.ceil(width / side) * math.ceil(height / side)
     if patches <= budget:
         return patches
-    scale = math.sqrt(budget * _PATCH**2 / (width * height))
-    across, down = width * scale / _PATCH, height * scale / _PATCH
+    scale = math.sqrt(budget * side**2 / (width * height))
+    across, down = width * scale / side, height * scale / side
     # shrink a little more, so that one side is a whole number of patches
     scale *= min(max(1, math.floor(across)) / across, max(1, math.floor(down)) / down)
-    return min(budget, _whole(width * scale / _PATCH) * _whole(height * scale / _PATCH))
+    return min(budget, _whole(width * scale / side) * _whole(height * scale / side))
 
 
 def _whole(patches: float) -> int:

@@ -11,21 +11,17 @@ from typing import Any
 import msgspec
 
 from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL
+from service.core.files import Guess, guess
 from service.core.images import DETAILS, Image, image_size
+from service.core.native.costs import Beside, measure_beside
 from service.core.reasoning import Reasoning, reasoning_of
+from service.core.scripts import Mix, mix_of
 from service.core.strings import Pair
 from service.core.text import count_text
 from service.core.unpriced import unpriced_tokens
 
 ZERO: Pair = (0, 0)
 
-_WRAPPING = 50
-# An uploaded file is not here to be looked at; one-page documents were billed 219 and 953.
-_UPLOADED_FILE = 2_000
-# Base64 characters a token: audio is billed by time, about 10 tokens a second, and no codec in use is below 4 kB/s.
-_AUDIO_CHARACTERS = 400
-_FILE_CHARACTERS = 4
-_PAGE = 250  # a page is billed as a picture too: the smallest document, 592 characters, was billed 219
 _WIDEST = 1_000_000  # pixels; JSON numbers have no end, floats have
 _PLAIN_MEMBERS = 2  # role and content
 # Text is never counted twice once it is this long: a bound stands in for the second count, and errs high.
@@ -54,6 +50,18 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     closes_list: Pair = ZERO
     heading: Pair = ZERO  # what a heading before a system text costs beside HEADING_TOKENS
     bare_names: Pair | None = None  # called functions' names without ``functions.``, where that is not ``call_names``
+    beside: Beside | None = None  # what only its own provider is sent
+    pages: int = 0  # of PDFs, which some providers bill by the page
+    paged: int = 0  # of ``estimated``, the guess at those PDFs
+    mix: Mix | None = None  # what its tokens in other vocabularies depend on, where it is not plain Latin text
+
+    @property
+    def is_mix(self) -> bool:
+        """Whether nothing but the text's scripts is out of the ordinary, which only estimates look at."""
+        return msgspec.structs.replace(self, mix=None) == _PLAIN
+
+
+_PLAIN = Extra()
 
 
 class Measure(msgspec.Struct, array_like=True, frozen=True):
@@ -72,14 +80,10 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
     header is believed first.
     """
     role = ROLE_INDEX[message["role"]]
-    text, images, estimated = _content(message.get("content"), image_sizes)
+    text, images, files = _content(message.get("content"), image_sizes)
     text += _string(message.get("refusal"))
     counted = both(text)
-    fields: dict[str, Any] = _named(message, role)
-    if images:
-        fields["images"] = images
-    if estimated:
-        fields["estimated"] = estimated
+    fields: dict[str, Any] = _named(message, role) | _media(images, files)
     if len(message) > _PLAIN_MEMBERS or type(message.get("content")) is not str:
         unpriced = unpriced_tokens(message)
         fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
@@ -91,6 +95,10 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         fields |= listed_tokens(text, counted)
     elif role in (SYSTEM, DEVELOPER) and len(text) < _LONG:
         fields |= _as_section(text, counted)
+    if native := message.get("native"):
+        fields["beside"] = measure_beside(native)
+    if mix := _mix(message, text, counted[0] + fields.get("call_arguments", ZERO)[0]):
+        fields["mix"] = mix
     return Measure(role, *counted, Extra(**fields) if fields else None)
 
 
@@ -136,13 +144,13 @@ def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
 # ---- content
 
 
-def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple[Image, ...], int]:
+def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple[Image, ...], Guess]:
     """Return the text of string or part-list content, its images, and a guess at the rest."""
     if isinstance(content, str):
-        return content, (), 0
+        return content, (), Guess()
     texts: list[str] = []
     images: list[Image] = []
-    estimated = 0
+    files = Guess()
     for part in content or ():
         match part.get("type"):
             case "text" | "refusal" as kind:
@@ -151,8 +159,13 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple
                 given = sizes[len(images)] if len(images) < len(sizes) else None
                 images.append(_image(part.get("image_url"), given))
             case _:
-                estimated += _guess(part)
-    return "".join(texts), tuple(images), estimated
+                files = files.plus(guess(part))
+    return "".join(texts), tuple(images), files
+
+
+def _media(images: tuple[Image, ...], files: Guess) -> dict[str, Any]:
+    fields: dict[str, Any] = {"images": images} if images else {}
+    return fields | ({"estimated": files.tokens, "pages": files.pages, "paged": files.paged} if files.tokens else {})
 
 
 def _image(value: Any, given: tuple[int, int] | None) -> Image:
@@ -168,27 +181,24 @@ def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
     return int(min(width, _WIDEST)), int(min(height, _WIDEST))
 
 
-def _guess(part: Mapping[str, Any]) -> int:
-    """Return a guess, on the high side, at audio, files, and kinds of part that came after us."""
-    size = len(msgspec.json.encode(part))
-    if part.get("type") == "input_audio":
-        return _WRAPPING + size // _AUDIO_CHARACTERS
-    file = part.get("file")
-    if isinstance(file, Mapping):
-        return _PAGE + size // _FILE_CHARACTERS if file.get("file_data") else _UPLOADED_FILE
-    return _WRAPPING + size // _FILE_CHARACTERS
-
-
 # ---- tool calls and results
 
 
-def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
+def _mix(message: Mapping[str, Any], text: str, tokens: int) -> Mix | None:
+    """Return the mix of all that a message says: its text, and its calls' arguments."""
+    return mix_of(text + "".join(map(_arguments, _functions_called(message))), tokens)
+
+
+def _functions_called(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     calls: list[Mapping[str, Any]] = [
         call.get("function") or call.get("custom") or {} for call in message.get("tool_calls") or ()
     ]
     legacy = message.get("function_call")
-    if isinstance(legacy, Mapping):
-        calls.append(legacy)
+    return [*calls, legacy] if isinstance(legacy, Mapping) else calls
+
+
+def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
+    calls, legacy = _functions_called(message), message.get("function_call")
     if not calls:
         return {}
     names = [_string(call.get("name")) for call in calls]

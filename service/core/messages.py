@@ -318,6 +318,8 @@ def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
         checked: ChatMessage = msgspec.convert(message, ChatMessage)
     except msgspec.ValidationError as error:
         raise foreign(message, pointer) or invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
+    if "native" in message:
+        raise own_member(pointer)
     for name in message.keys() - _KNOWN[type(checked)]:
         if is_misspelt(name, _KNOWN[type(checked)]):
             raise misnamed(name, _KNOWN[type(checked)], f"#{pointer}/{name}")
@@ -328,6 +330,12 @@ def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
             detail = "Two tool calls of one message have the same id"
             raise InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_calls", detail)])
     return checked
+
+
+def own_member(pointer: str) -> InvalidEntry:
+    """The problem of a member ``native`` that is not what Sash keeps there; ``pointer`` leads to the message."""
+    detail = "This member is Sash's own: leave it out, or send the provider's message with ?format="
+    return InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}/native", detail)])
 
 
 def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: str) -> None:

@@ -16,20 +16,24 @@ import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from service.core import registry
+from service.core import listings, registry
 from service.core.families import ESTIMATES, FAMILIES, Rules
 from service.core.mistakes import did_you_mean
+from service.core.ratios import RATIOS
 from service.core.text import Encoding
+from service.core.vendors import VENDORS
 from service.problems import UnknownModel
 
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
 _LONGEST_NAME = 256
 # An unknown model's only limit is the one that the caller gave.
 _NO_WINDOW = 100_000_000
+Counting = Literal["exact", "vocabulary", "estimate"]
+WindowSource = Literal["listed", "assumed"]
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +54,31 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """None where what is written to the cache costs what any other input does."""
     correction: float | None = None
     """The margin, where it was learned from what was billed."""
+    format: str = "openai"
+    """The form in which it is sent messages: what they hold besides their chat form costs only in their own."""
+    ratios: str | None = None
+    """The row of ``ratios.RATIOS`` that text is counted by; without one it is counted as the encoding has it."""
+    own_vocabulary: bool = False
+    """Whether text is counted by the vendor's own vocabulary."""
+    context_window_source: WindowSource = "listed"
+    """Whether somebody states the window, or it is what models of its family have at least."""
+
+    @property
+    def counting(self) -> Counting:
+        """How counts come about: recorded bills agree, the vendor's vocabulary with guessed wrapping, or neither."""
+        if self.exact:
+            return "exact"
+        return "vocabulary" if self.own_vocabulary else "estimate"
 
     @property
     def priming(self) -> int:
         """What a request costs before it holds anything, in tokens: the start of the reply."""
         return math.ceil(self.rules.priming * self.margin)
+
+    @property
+    def scale(self) -> float:
+        """Tokens of the model for one of its encoding, in plain Latin text."""
+        return self.margin * (sum(RATIOS[self.ratios]["latin"]) if self.ratios is not None else 1.0)
 
 
 def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
@@ -75,7 +99,8 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
 
 def unknown_model(name: str) -> Model:
     """Return an estimate that errs high, for a name that nobody knows and whose window the caller states."""
-    return _estimate(name, registry.ListedModel(name, "unknown", _NO_WINDOW, None, None))
+    model = _estimate(name, listings.ListedModel(name, "unknown", _NO_WINDOW, None, None))
+    return msgspec.structs.replace(model, context_window_source="assumed")
 
 
 def published_name(name: str) -> str:
@@ -91,7 +116,7 @@ def list_models(extra: Mapping[str, Model] = _NONE) -> list[Model]:
 @lru_cache(maxsize=1)
 def _known() -> Mapping[str, Model]:
     names = [name for line in registry.TABLE for name in line.names]
-    names += [listed.id for listed in registry.listed_models()]
+    names += [listed.id for listed in listings.listed_models()]
     models = {name: _find(name) for name in dict.fromkeys(names)}
     return MappingProxyType({name: model for name, model in models.items() if model is not None})
 
@@ -107,7 +132,7 @@ def _find(name: str) -> Model | None:
     if not lowered:
         return None
     bare = _bare(lowered)
-    listed = registry.find_listed(bare) or registry.find_listed(lowered)
+    listed = listings.find_listed(bare) or listings.find_listed(lowered)
     for line in registry.TABLE:
         if line.pattern.fullmatch(bare):
             return _from_table(name, line, listed)
@@ -129,7 +154,7 @@ def _bare(name: str) -> str:
     return bare.split(":", 1)[0]
 
 
-def _from_table(name: str, line: registry.TableRow, listed: registry.ListedModel | None) -> Model:
+def _from_table(name: str, line: registry.TableRow, listed: listings.ListedModel | None) -> Model:
     is_openai = listed is not None and listed.provider == "openai"
     return Model(
         id=name,
@@ -142,11 +167,13 @@ def _from_table(name: str, line: registry.TableRow, listed: registry.ListedModel
         rules=FAMILIES[line.family],
         input_price=listed.input_price if listed and is_openai else None,
         cached_input_price=listed.cached_input_price if listed and is_openai else None,
+        own_vocabulary=True,
+        context_window_source="listed" if line.names else "assumed",
         cache_write_price=listed.cache_write_price if listed and is_openai else None,
     )
 
 
-def _estimate(name: str, listed: registry.ListedModel) -> Model:
+def _estimate(name: str, listed: listings.ListedModel) -> Model:
     estimate = next(e for e in ESTIMATES if e.pattern.search(f"{listed.id}/{name}".lower()))
     window = listed.context_window or estimate.context_window
     return Model(
@@ -157,10 +184,12 @@ def _estimate(name: str, listed: registry.ListedModel) -> Model:
         context_window=window,
         max_input_tokens=window,
         max_output_tokens=None,
-        rules=FAMILIES[estimate.family],
+        rules=VENDORS.get(estimate.family) or FAMILIES[estimate.family],
         margin=estimate.margin,
+        ratios=estimate.ratios,
         input_price=listed.input_price,
         cached_input_price=listed.cached_input_price,
+        context_window_source="listed" if listed.context_window else "assumed",
         cache_write_price=listed.cache_write_price,
     )
 
@@ -205,6 +234,13 @@ def _own(name: str, fields: Any) -> Model:
         raise ValueError(f"model {name!r}: {error}") from error
     if own.context_window < 1 or (own.margin or 1) < 1:
         raise ValueError(f"model {name!r}: context_window and margin are at least 1")
+    if own.encoding is not None:
+        base = msgspec.structs.replace(base, ratios=None)
     given = {f: v for f in own.__struct_fields__ if f != "like" and (v := getattr(own, f)) is not None}
-    defaults = {"id": name, "max_input_tokens": own.context_window, "max_output_tokens": base.max_output_tokens}
+    defaults = {
+        "id": name,
+        "max_input_tokens": own.context_window,
+        "max_output_tokens": base.max_output_tokens,
+        "context_window_source": "listed",
+    }
     return msgspec.structs.replace(base, **{**defaults, **given})

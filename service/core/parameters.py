@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
+LONGEST_NAME = 256
+Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Reserve = Annotated[int, Meta(ge=0, le=100_000_000)]
 Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]
 Limit = Annotated[int, Meta(ge=1, le=1_000_000_000)]
@@ -86,6 +87,13 @@ ToolResultOverflow = Annotated[
 WindowFormat = Annotated[
     Literal["openai", "responses", "anthropic", "gemini"],
     Meta(title="WindowFormat", description="The provider whose SDK takes `request`."),
+]
+CountFormat = Annotated[
+    Literal["openai", "responses", "anthropic", "gemini"],
+    Meta(
+        title="CountFormat",
+        description="Whose request the body is: a chat completion's (`openai`), or another provider's as it takes it.",
+    ),
 ]
 
 

@@ -33,7 +33,7 @@ _STORED: Final = 2**8 - 1
 
 class Flags:
     """What a record's flags say; PARALLEL marks a result that answers one of several calls, RICH a message whose cost
-    is in its details.
+    is in its details, MIXED one whose scripts are there, which estimates alone need.
 
     LIST_BEGINS and LIST_ENDS mark the first and the last of such results. They are not stored: a record has them where
     it is read among its neighbours."""
@@ -45,10 +45,12 @@ class Flags:
     REDACTED: Final = 16
     LEGACY_CALL: Final = 32
     RICH: Final = 64
+    MIXED: Final = 128
     LIST_BEGINS: Final = LIST_BEGINS
     LIST_ENDS: Final = LIST_ENDS
 
 
+_IN_DETAILS = Flags.RICH | Flags.MIXED
 _STAMP_BITS = 20
 _STAMPED = 1 << 44
 """Milliseconds since 1970 are below this until the year 2527, stamps above it."""
@@ -110,12 +112,18 @@ class Record(msgspec.Struct, frozen=True):
     @property
     def rich(self) -> bool:
         """Whether its cost depends on more than its role and its text."""
-        return self.measure.extra is not None or self.grounding is not None
+        extra = self.measure.extra
+        return self.grounding is not None or (extra is not None and not extra.is_mix)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether its tokens in a vocabulary that is not here depend on its scripts."""
+        return self.measure.extra is not None and self.measure.extra.mix is not None
 
 
 def encode_record(record: Record) -> bytes:
     """Its 24 bytes; the rest of it is in its details."""
-    flags = record.flags | Flags.RICH if record.rich else record.flags & ~Flags.RICH
+    flags = record.flags & ~_IN_DETAILS | (Flags.RICH if record.rich else 0) | (Flags.MIXED if record.mixed else 0)
     one = record.measure
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
     return _LAYOUT.pack(
@@ -135,6 +143,7 @@ def _places(flag: int) -> bytes:
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
 _STALE = bytes(1 if byte < GENERATION else 0 for byte in range(256))
 _NOTHING = Details(b"", "", 0)
+_DETAILED = _places(_IN_DETAILS)
 
 
 class Records(Sequence[Record]):
@@ -171,10 +180,10 @@ class Records(Sequence[Record]):
         extra, grounding = None, None
         if flags & Flags.PARALLEL:
             flags |= list_place(self.roles, index)
-        if flags & Flags.RICH:
+        if flags & _IN_DETAILS:
             extra, grounding = self.details[index].extra, self.details[index].grounding
         measure = Measure(role, o200k, cl100k, extra)
-        return Record(flags & ~Flags.RICH, measure, size, calls, digest, grounding, generation)
+        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, generation)
 
     def before(self, newer: "Records") -> "Records":
         """These and the ``newer`` ones after them."""
@@ -200,6 +209,10 @@ class Records(Sequence[Record]):
     def rich(self) -> Iterator[int]:
         """Indexes of messages whose cost is in their details, ascending."""
         return indexes_of(self.flags.translate(_RICH))
+
+    def detailed(self) -> Iterator[int]:
+        """Indexes of those, and of messages whose scripts are in their details, ascending."""
+        return indexes_of(self.flags.translate(_DETAILED))
 
     def reasoned(self) -> Iterator[int]:
         """Indexes of messages with reasoning, ascending."""

@@ -1,14 +1,10 @@
-"""What is known of models: OpenAI's by our own table, everybody else's from genai-prices.
+"""What is known of OpenAI's models; everybody else's are in listings.py.
 
-Windows as published mix two meanings, the total and the input alone; the table states both. genai-prices supplies
-prices, and the windows of models whose counts are estimates.
+Windows as published mix two meanings, the total and the input alone; the table states both.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 K = 1_000
 # Known names end here or go on with a date, a build number or a flavour of the same model.
@@ -75,7 +71,7 @@ TABLE: tuple[TableRow, ...] = (
     _line("o4-mini o4-mini-deep-research", "o4-mini", 200 * K, max_output=100 * K),
     _line("computer-use-preview", "computer-use", 8_192, max_output=1_024, exact=False),
     _line("gpt-5-chat-latest gpt-5.1-chat-latest gpt-5.2-chat-latest gpt-5.3-chat-latest gpt-5-chat gpt-5.1-chat "
-          "gpt-5.2-chat gpt-5.3-chat", "gpt-5", 128 * K, max_output=16_384, exact=False),
+          "gpt-5.2-chat gpt-5.3-chat gpt-chat-latest", "gpt-5", 128 * K, max_output=16_384, exact=False),
     _line("gpt-5-mini gpt-5.1-codex-mini gpt-5.1-mini", "gpt-5-mini", 400 * K, max_input=272 * K, max_output=128 * K),
     _line("gpt-5-nano", "gpt-5-nano", 400 * K, max_input=272 * K, max_output=128 * K),
     _line("gpt-5 gpt-5-pro gpt-5-codex gpt-5.1 gpt-5.1-codex gpt-5.1-codex-max", "gpt-5", 400 * K, max_input=272 * K,
@@ -85,8 +81,8 @@ TABLE: tuple[TableRow, ...] = (
     _line("gpt-5.4-mini gpt-5.4-nano", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K),
     _line("gpt-5.4 gpt-5.4-pro", "gpt-5.4", 1_050 * K, max_output=128 * K),
     _line("gpt-5.5 gpt-5.5-pro", "gpt-5.4", 1_050 * K, max_output=128 * K, exact=False),
-    _line("gpt-5.6 gpt-5.6-sol gpt-5.6-luna gpt-5.6-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
-          max_output=128 * K, exact=False),
+    _line("gpt-5.6 gpt-5.6-sol gpt-5.6-luna gpt-5.6-terra gpt-5.6-sol-pro gpt-5.6-luna-pro "
+          "gpt-5.6-terra-pro", "gpt-5.4", 1_050 * K, max_input=922 * K, max_output=128 * K, exact=False),
     _line("gpt-6 gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
           max_output=128 * K, exact=False),
     # names that we have not met: the newest family's rules, windows that every sibling has, and an honest "estimate"
@@ -98,79 +94,3 @@ TABLE: tuple[TableRow, ...] = (
     _line("", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K, exact=False,
           pattern=r"(gpt-[5-9]|gpt-\d\d|gpt-4|gpt-(?!oss)[a-z]|o\d+($|-)|chatgpt-).*"),
 )  # fmt: skip
-
-
-class ListedModel(NamedTuple):
-    """What genai-prices says of a model: provider, window in tokens, and dollars a million tokens."""
-
-    id: str
-    provider: str
-    context_window: int | None
-    input_price: float | None
-    cached_input_price: float | None
-    cache_write_price: float | None = None
-
-
-# First-party providers first: a name that several sell is described by who made it.
-_MAKERS = ("openai", "anthropic", "google", "mistral", "deepseek", "meta", "x-ai", "cohere", "moonshotai", "minimax",
-           "zhipuai", "zai", "perplexity")  # fmt: skip
-_RESELLERS = ("openrouter", "aws", "azure", "groq", "together", "fireworks", "cerebras", "novita", "huggingface_novita",
-              "ovhcloud", "databricks", "cloudflare")  # fmt: skip
-_NOT_CHAT = re.compile(
-    r"embed|whisper|tts|transcri|moderation|image|dall|realtime|instruct-0914|davinci|curie|babbage|^ada|live|ocr|rerank"
-    r"|voxtral|guard|translate|imagen|veo|lyria|search-api|aqa|speech|^ft:|\.ft-|:|-$"
-)
-
-
-@lru_cache(maxsize=1)
-def _providers() -> Mapping[str, Any]:
-    """Load genai-prices' own snapshot: 0.3 s, so at the first question and not at import."""
-    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - slow to import
-
-    return MappingProxyType({provider.id: provider for provider in get_snapshot().providers})
-
-
-def find_listed(name: str) -> ListedModel | None:
-    """Return what genai-prices knows of ``name`` (lower case), asking makers before resellers.
-
-    A maker may leave the window out; then it is the first that somebody states.
-    """
-    found: ListedModel | None = None
-    bare = name.rsplit("/", 1)[-1]
-    for provider_id in (*_MAKERS, *_RESELLERS):
-        for candidate in dict.fromkeys((name, bare)):
-            model = _providers()[provider_id].find_model(candidate) if provider_id in _providers() else None
-            if model is None:
-                continue
-            listed = _listed(provider_id, model)
-            found = found._replace(context_window=listed.context_window) if found else listed
-            if found.context_window is not None:
-                return found
-    return found
-
-
-def listed_models() -> Iterator[ListedModel]:
-    """Yield the chat models of the makers."""
-    for provider_id in _MAKERS:
-        provider = _providers().get(provider_id)
-        for model in provider.models if provider else ():
-            if not _NOT_CHAT.search(model.id):
-                yield _listed(provider_id, model)
-
-
-def _listed(provider_id: str, model: Any) -> ListedModel:
-    prices = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
-    return ListedModel(
-        model.id,
-        provider_id,
-        model.context_window,
-        _dollars(getattr(prices, "input_mtok", None)),
-        _dollars(getattr(prices, "cache_read_mtok", None)),
-        _dollars(getattr(prices, "cache_write_mtok", None)),
-    )
-
-
-def _dollars(price: Any) -> float | None:
-    """Return the price of the first tier as a number."""
-    base = getattr(price, "base", price)
-    return None if base is None else float(base)

@@ -2,17 +2,22 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from service.core.formats import Outgoing, render_request
+from service.core.formats.history import Refusals, is_of, only_detail
 from service.core.grounding import Grounded, splice
+from service.core.native.costs import Beside
 from service.core.notes import note_message, summary_message
 from service.core.records import StoredGrounding
 from service.core.runs import runs
 from service.core.settings import FixedParts
 from service.core.window import Window
+
+_NOTHING: Mapping[int, Beside] = MappingProxyType({})
 
 
 class Bodies(msgspec.Struct, frozen=True):
@@ -46,13 +51,19 @@ def render_openai(
     window: Window,
     bodies: Bodies,
     grounding: Mapping[int, StoredGrounding],
+    beside: Mapping[int, Beside] = _NOTHING,
     *,
     before: bytes = b"",
     after: bytes = b"",
 ) -> bytes:
-    """``request`` for chat completions, from bytes, in between others: nothing is decoded, and all copied once."""
+    """``request`` for chat completions, from bytes, in between others: nothing is decoded, and all copied once.
+
+    ``beside`` are the messages that came in another form. Raises FormatCannotCarry.
+    """
     lines = _lines(window) if window.summary is not None or window.note else ()
     kept = _kept(window, bodies, grounding)
+    if beside:
+        kept = _chat_forms(window.seqs, kept, beside)
     if window.recalled is not None and window.recalled.block:
         kept.insert(window.recalled.place(window.seqs), window.recalled.block)
     messages = [*parts.system, *parts.few_shots, *lines, *kept] or [b""]
@@ -63,6 +74,19 @@ def render_openai(
     return b",".join(messages)
 
 
+def _chat_forms(seqs: Sequence[int], bodies: Sequence[bytes], beside: Mapping[int, Beside]) -> list[bytes]:
+    """Bodies without what only another provider is sent. Raises FormatCannotCarry where that would lose something."""
+    refusals = Refusals("openai")
+    forms = list(bodies)
+    for index, seq in enumerate(seqs):
+        if found := beside.get(seq):
+            forms[index] = forms[index][: -found.size - 1] + b"}"
+            for kind in found.only:
+                refusals.add(f"messages/{seq}", only_detail(kind, found.format))
+    refusals.check()
+    return forms
+
+
 def render_other(
     form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
 ) -> bytes:
@@ -70,8 +94,12 @@ def render_other(
     fixed = [*parts.system, *parts.few_shots, *_lines(window)]
     outgoing = [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in fixed]
     for seq in window.seqs:
-        body = _with_documents(bodies.body(seq), window.grounding.get(seq), grounding.get(seq))
-        outgoing.append(Outgoing(seq=seq, message=msgspec.json.decode(body)))
+        body, chosen = bodies.body(seq), window.grounding.get(seq)
+        message = msgspec.json.decode(body)
+        if chosen is not None and is_of(message, form):
+            outgoing.append(Outgoing(seq, message, chosen.before, chosen.after))
+        else:
+            outgoing.append(Outgoing(seq, msgspec.json.decode(_with_documents(body, chosen, grounding.get(seq)))))
     if window.recalled is not None and window.recalled.block:
         place = len(fixed) + window.recalled.place(window.seqs)
         outgoing.insert(place, Outgoing(seq=0, message=msgspec.json.decode(window.recalled.block)))

@@ -123,7 +123,7 @@ def _documents_tokens(record: Record, model: Model, column: int, documents: Docu
     """What a message's documents add at most, in the model's tokens."""
     if record.grounding is None:
         return 0
-    tokens = math.ceil(record.grounding[column] * model.margin)
+    tokens = math.ceil(record.grounding[column] * model.scale)
     return tokens if documents.max_tokens is None else min(tokens, documents.max_tokens)
 
 

@@ -10,7 +10,9 @@ from typing import Any, Final, NamedTuple
 from service.core.reasoning import MEMBERS
 from service.core.strings import Pair, text_tokens
 
-_MESSAGE: Final = frozenset({"role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id"})
+_MESSAGE: Final = frozenset(
+    {"role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id", "native"}
+)
 _ASSISTANT: Final = _MESSAGE | MEMBERS
 _CALL: Final = {
     "id": (),

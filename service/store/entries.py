@@ -5,12 +5,14 @@ import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from itertools import product
+from typing import Any
 
 import msgspec
 
 from service.core.counting import measure, reference_tokens
 from service.core.grounding import Template, added_tokens, content_text
 from service.core.messages import BareEntry, Entry, calls_of, digest, encode_message, validate_message
+from service.core.native import check_native
 from service.core.records import Flags, Identity, Record, StoredGrounding, stamp_of
 from service.core.units import DEVELOPER, TOOL
 from service.problems import Pointer, Unprocessable
@@ -44,7 +46,11 @@ def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
 def check_entry(entry: Entry, pointer: str) -> None:
     """The same of one entry at ``pointer``: windows show documents on user messages alone, so elsewhere they were lost."""
     message, grounding = entry.message, entry.grounding
-    validate_message(message, pointer if isinstance(entry, BareEntry) else f"{pointer}/message")
+    place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
+    if "native" in message:
+        check_native(message, place)
+        message = {name: value for name, value in message.items() if name != "native"}
+    validate_message(message, place)
     if grounding is not None and grounding.documents and message["role"] != "user":
         detail = "Documents belong to a user message"
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"#{pointer}/grounding", detail)])
@@ -67,15 +73,14 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
         | (Flags.NOTED if entry.metadata else 0)
         | (Flags.LEGACY_CALL if calls.legacy else 0)
     )
-    content, identity = entry.message.get("content"), entry.id or new_id(now_ms)
+    identity = entry.id or new_id(now_ms)
     said = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
     record = Record(
         flags=flags,
         measure=measured,
         size=len(body),
         calls=len(calls.opens),
-        # A message without content (a refusal, a call) is no other's duplicate, whatever its digest is sealed to.
-        content_digest=digest([entry.message["role"], content] if content is not None else identity, 8),
+        content_digest=_content_digest(entry.message, identity),
         grounding=added if grounding else None,
     )
     return NewEntry(
@@ -91,6 +96,15 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
         tokens_parallel=reference_tokens(measured, parallel=True),
         grounding_tokens=added,
     )
+
+
+def _content_digest(message: Mapping[str, Any], identity: str) -> bytes:
+    """What tells that a message is said again. One without content (a refusal, a call) is no other's duplicate, whatever
+    its digest is sealed to."""
+    content, native = message.get("content"), message.get("native")
+    if content is None:
+        return digest(identity, 8)
+    return digest([message["role"], content] if native is None else [message["role"], content, native], 8)
 
 
 def stored_entries(

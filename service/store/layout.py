@@ -32,7 +32,8 @@ Fields of the conversation hash: ``id`` tenant/conversation, checked on every re
 this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;
 ``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
 cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``pins`` messages in ``pinned``;
-``user`` seq of the newest user message; ``rich`` 1 when a message's cost is in its details; ``sealed`` 1 when a message is
+``user`` seq of the newest user message; ``rich`` 1 when a message's cost, or what an estimate of it
+needs, is in its details; ``sealed`` 1 when a message is
 encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and ``through`` the last seq that it
 covers; ``summarizer`` who writes the next one, and until when; ``edited`` the name of the last write that was no append;
 ``embedded`` the model of the vectors; ``stale`` the last seq whose documents a long rewind has still to sweep;

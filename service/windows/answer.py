@@ -13,6 +13,7 @@ from service.core.documents import Documents
 from service.core.expected import Expected
 from service.core.hints import Places, hinted
 from service.core.models import Model
+from service.core.native.costs import Beside
 from service.core.parameters import WindowQuery
 from service.core.reasoning import without_reasoning
 from service.core.recall import Recollection, Searched
@@ -189,7 +190,8 @@ def make(
     if hints is not None:
         body = before + _hinted(query.format, parts, window, bodies, grounding, model, hints) + after
     elif query.format == "openai":
-        body = render_openai(parts, window, bodies, grounding, before=before, after=after)
+        beside = _beside(window, history)
+        body = render_openai(parts, window, bodies, grounding, beside, before=before, after=after)
     else:
         body = before + render_other(query.format, parts, window, bodies, grounding) + after
     return Made(body, query, limits, parts, history, window, head)
@@ -254,6 +256,15 @@ def _documents_of(window: Window, history: History, documents: Documents) -> Win
     kept = sum(chosen.kept for chosen in window.grounding.values())
     cut = any(chosen.cut for chosen in window.grounding.values())
     return WindowGrounding(given, kept, kept < given or cut)
+
+
+def _beside(window: Window, history: History) -> dict[int, Beside]:
+    """What the messages of the window have beside their chat form, by seq."""
+    first, records = history.first_seq, history.records
+    sent = set(window.seqs) if history.outside or records.details else ()
+    found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
+    found |= {first + index: records.details[index].extra for index in records.rich() if first + index in sent}
+    return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
 
 
 def _any_estimate(history: History, window: Window, model: Model) -> bool:

@@ -27,7 +27,15 @@ from service.store.entries import check_entries, prepare
 from service.store.layout import decode_grounding
 from service.windows.answer import edit
 
-MODELS = ("gpt-4o-mini", "gpt-5", "gpt-3.5-turbo", "claude-sonnet-4-5")
+MODELS = (
+    "gpt-4o-mini",
+    "gpt-5",
+    "gpt-3.5-turbo",
+    "claude-sonnet-4-5",
+    "claude-opus-4-8",
+    "gemini-2.5-pro",
+    "llama-3.3-70b",
+)
 quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 deep = settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -352,7 +360,7 @@ def asks(draw: st.DrawFn, found: Talk, *, fits: bool = True, **given: st.SearchS
 def needed(found: Talk, name: str, wanted: WindowQuery | None = None) -> int:
     """What must be in costs, as the problem says it."""
     with pytest.raises(WindowDoesNotFit) as caught:
-        found.build(Ask(name, 0, msgspec.structs.replace(wanted or WindowQuery(), grounding="none")))
+        found.build(Ask(name, -1, msgspec.structs.replace(wanted or WindowQuery(), grounding="none")))
     return int(caught.value.members["needed"])
 
 

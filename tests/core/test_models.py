@@ -1,8 +1,13 @@
 """Names find models: dated, fine-tuned, prefixed, misspelt, unknown, a deployment's own."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
+from service.core.counting import count_request
+from service.core.listings import dated_models, listed_models
 from service.core.models import find_model, list_models, load_models_toml, unknown_model
+from service.core.text import count_text
 from service.problems import UnknownModel
 
 
@@ -63,12 +68,63 @@ def test_finds_names_as_people_write_them(
         ("grok-4", "x-ai"),
     ],
 )
-def test_other_providers_are_estimates_with_a_margin(name: str, provider: str) -> None:
+def test_other_providers_are_estimates_that_err_high(name: str, provider: str) -> None:
     """Whoever made a model without a public tokeniser, its counts are an estimate that errs high."""
     model = find_model(name)
     assert (model.provider, model.exact) == (provider, False)
-    assert model.margin >= 1.3
+    said = [{"role": "user", "content": "Would you book a table for four on Friday, please?"}]
+    assert count_request(model, messages=said).messages[0] > count_text(said[0]["content"], "o200k_base")
     assert model.context_window >= 8_192
+
+
+@pytest.mark.parametrize(
+    ("name", "context_window"),
+    [
+        ("gemini-2.5-pro", 1_048_576),
+        ("gemini-3-pro", 1_048_576),
+        ("gemini-3.1-pro-preview", 1_048_576),
+        ("kimi-k2", 131_072),
+        ("moonshotai/kimi-k2-thinking", 262_144),
+        ("command-r-plus", 128_000),
+        ("mistral-large", 128_000),
+        ("mistral-large-2512", 262_144),
+        ("qwen3-max", 262_144),
+        ("deepseek-v4", 1_000_000),
+        ("llama-4-maverick", 1_048_576),
+        ("glm-4.6", 204_800),
+        ("gpt-4o", 128_000),
+        ("amazon.nova-pro-v1:0", 300_000),
+    ],
+)
+def test_a_window_is_what_the_maker_or_who_sells_the_model_states(name: str, context_window: int) -> None:
+    """A bare name finds the window that its maker lists, or a gateway where the maker does not."""
+    model = find_model(name)
+    assert (model.context_window, model.context_window_source) == (context_window, "listed")
+
+
+@pytest.mark.parametrize("name", ["gpt-9-whatever", "claude-v1", "gpt-4.1-unheard-of", "mistral-medium-2312"])
+def test_a_window_that_nobody_states_says_so(name: str) -> None:
+    """A window taken from the model's family is called assumed."""
+    assert find_model(name).context_window_source == "assumed"
+    assert unknown_model(name).context_window_source == "assumed"
+
+
+@pytest.mark.parametrize(
+    ("name", "counting"), [("gpt-4o", "exact"), ("gpt-6", "vocabulary"), ("claude-opus-4-5", "estimate")]
+)
+def test_how_counts_come_about(name: str, counting: str) -> None:
+    """Recorded bills agree, or the vendor's vocabulary is known, or neither."""
+    assert find_model(name).counting == counting
+
+
+@pytest.mark.nightly
+def test_no_model_of_the_last_year_falls_back() -> None:
+    """Every chat model that OpenRouter dates within a year has a listed window; makers' others are printed."""
+    since = datetime.now(UTC) - timedelta(days=365)
+    assumed = {name for name in dated_models(f"{since:%Y%m%d}") if find_model(name).context_window_source == "assumed"}
+    old = sorted(m.id for m in listed_models() if find_model(m.id).context_window_source == "assumed")
+    print(f"{len(old)} models of makers without a listed window, of any year: {', '.join(old)}")
+    assert not assumed
 
 
 def test_prices_come_with_the_model() -> None:
@@ -103,7 +159,7 @@ def test_a_misspelt_name_is_told_the_right_one() -> None:
 def test_an_unknown_model_errs_high_and_has_no_window_of_its_own() -> None:
     """Where the caller states the window, nothing but that limits it."""
     model = unknown_model("phi-9")
-    assert (model.id, model.exact, model.margin) == ("phi-9", False, 1.6)
+    assert (model.id, model.exact, model.margin, model.ratios) == ("phi-9", False, 1.15, "other")
     assert model.max_input_tokens >= 10_000_000
 
 
@@ -130,6 +186,7 @@ def test_a_deployment_adds_and_overrides_models() -> None:
     ours = find_model("our-gpt", own)
     assert (ours.id, ours.exact, ours.context_window, ours.max_input_tokens) == ("our-gpt", True, 32_000, 32_000)
     assert ours.rules == find_model("gpt-4o-mini").rules
+    assert ours.context_window_source == "listed"
     assert find_model("gpt-4o", own).max_input_tokens == 60_000
     assert (find_model("house-llama", own).provider, find_model("house-llama", own).margin) == ("us", 1.2)
     assert {"our-gpt", "house-llama", "gpt-5"} <= {model.id for model in list_models(own)}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from rich.table import Table
 
 _NEAR = 0.05
+FAR = 1.35
 
 
 class Bill(NamedTuple):
@@ -34,7 +35,7 @@ class Bill(NamedTuple):
 
 def table(bills: Iterable[Bill]) -> Table:
     """A line for each vendor's kinds, and one for the whole of each vendor."""
-    drawn = Table("vendor", "kind", "cases", "exact", "within 5 %", "short", "worst", "median ratio")
+    drawn = Table("vendor", "kind", "cases", "exact", "within 5 %", "short", "worst", "median ratio", "within 1.35")
     groups: dict[tuple[str, str], list[Bill]] = {}
     for bill in bills:
         groups.setdefault((bill.vendor, bill.kind), []).append(bill)
@@ -54,7 +55,8 @@ def _figures(bills: list[Bill]) -> tuple[str, ...]:
         sum(bill.error < 0 for bill in bills),
     )
     worst = max((bill.error for bill in bills), key=abs)
-    return *map(str, counts), f"{worst:+d}", f"{median(bill.ratio for bill in bills):.2f}"
+    far = sum(bill.ratio <= FAR for bill in bills) / len(bills)
+    return *map(str, counts), f"{worst:+d}", f"{median(bill.ratio for bill in bills):.2f}", f"{far:.0%}"
 
 
 def misses(bills: Iterable[Bill]) -> Table:

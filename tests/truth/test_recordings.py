@@ -13,19 +13,24 @@ from bills import Bill, evidence, misses, table
 from openai_bills import FILES, RULES, openai_bills, rows
 from recordings import NO_TRUTH, TRUTH
 from rich.console import Console
+from vendor_bills import claude_bills, gemini_bills
 
 from service.core.text import ENCODINGS, count_text, cut_text
 
 pytestmark = pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 
-VENDORS: Mapping[str, Callable[[], tuple[Bill, ...]]] = {"OpenAI": openai_bills}
+VENDORS: Mapping[str, Callable[[], tuple[Bill, ...]]] = {
+    "OpenAI": openai_bills,
+    "Claude": claude_bills,
+    "Gemini": gemini_bills,
+}
 
 
 def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     """The tables of the README beside this file are printed, and cover every recording."""
     bills = [bill for recorded in VENDORS.values() for bill in recorded()]
     with capsys.disabled():
-        Console(width=120).print("", table(bills), misses(openai_bills()), evidence(openai_bills(), RULES))
+        Console(width=130).print("", table(bills), misses(openai_bills()), evidence(openai_bills(), RULES))
     assert Counter(bill.file for bill in openai_bills()) == Counter({file: len(rows(file)) for file in FILES})
 
 

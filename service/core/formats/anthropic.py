@@ -17,12 +17,12 @@ from service.core.formats.history import (
     Refusals,
     Result,
     Said,
-    alternate,
     only_text,
     read,
 )
 from service.core.formats.media import Media, is_web, read_data_url, read_file
 from service.core.formats.tools import Choice, Function, read_choice, read_functions
+from service.core.formats.whole import Whole, in_turns
 
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _EMPTY: Final = {"type": "text", "text": NOTHING_SAID}
@@ -35,12 +35,12 @@ def render(
     """``messages``, and ``system``, ``tools`` and ``tool_choice`` when there is something in them."""
     history = list(read(messages, refusals, tidy=_fit))
     system = [step for step in history if isinstance(step, Said) and step.is_system]
-    turns = [_turn(step, refusals) for step in history if isinstance(step, Result) or not step.is_system]
-    merged = alternate(turns, dict(_EMPTY))
-    request: dict[str, Any] = {"messages": [{"role": role, "content": blocks} for role, blocks in merged]}
+    turns = [_turn(step, refusals) for step in history if not (isinstance(step, Said) and step.is_system)]
+    request: dict[str, Any] = {"messages": in_turns(turns, dict(_EMPTY), "content")}
     if text := _system(system, refusals):
         request["system"] = text
-    _end_cleanly(request["messages"])
+    if history and not isinstance(history[-1], Whole):
+        _end_cleanly(request["messages"])
     return request | _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)
 
 
@@ -58,8 +58,10 @@ def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
     return "\n\n".join(text for text in joined if text.strip())
 
 
-def _turn(step: Said | Result, refusals: Refusals) -> tuple[str, list[Block]]:
+def _turn(step: Said | Result | Whole, refusals: Refusals) -> tuple[str, list[Block]] | Whole:
     match step:
+        case Whole():
+            return step
         case Result():
             result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
             if texts := list(_texts(step.parts, refusals, "tool")):

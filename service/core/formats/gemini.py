@@ -9,6 +9,7 @@ what Google accepts in its stead depends on the model, which this module does no
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from service.core.formats.history import (
@@ -20,13 +21,13 @@ from service.core.formats.history import (
     Refusals,
     Result,
     Said,
-    alternate,
     only_text,
     read,
     words,
 )
 from service.core.formats.media import Media, guess_type, is_web, read_data_url, read_file
 from service.core.formats.tools import Choice, Function, read_choice, read_functions
+from service.core.formats.whole import Whole, in_turns
 
 _MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 
@@ -37,8 +38,8 @@ def render(
     """``contents``, and ``config`` with the system text and the tools, which the caller's own settings may join."""
     history = list(read(messages, refusals))
     system = [step for step in history if isinstance(step, Said) and step.is_system]
-    order = {step.call.id: step.call.order for step in history if isinstance(step, Result)}
-    turns = [_turn(step, refusals) for step in history if isinstance(step, Result) or not step.is_system]
+    said = (step for step in history if not (isinstance(step, Said) and step.is_system))
+    turns = [_turn(step, refusals) for step in _in_call_order(said)]
     config: dict[str, Any] = {}
     if text := "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system))):
         config["system_instruction"] = text
@@ -46,15 +47,13 @@ def render(
         config["tools"] = [{"function_declarations": [_declaration(function) for function in functions]}]
     if choice := read_choice(tool_choice, refusals):
         config["tool_config"] = {"function_calling_config": _calling(choice)}
-    contents = [
-        {"role": role, "parts": _responses_first(parts, order)}
-        for role, parts in alternate(turns, {"text": NOTHING_SAID})
-    ]
-    return {"contents": contents, "config": config}
+    return {"contents": in_turns(turns, {"text": NOTHING_SAID}, "parts"), "config": config}
 
 
-def _turn(step: Said | Result, refusals: Refusals) -> tuple[str, list[Block]]:
+def _turn(step: Said | Result | Whole, refusals: Refusals) -> tuple[str, list[Block]] | Whole:
     match step:
+        case Whole():
+            return step
         case Result():
             return "user", [_result(step, refusals)]
         case Said(role="assistant"):
@@ -75,11 +74,10 @@ def _result(result: Result, refusals: Refusals) -> Block:
     return {"function_response": {"id": result.call.id, "name": result.call.name, "response": response}}
 
 
-def _responses_first(parts: list[Block], order: dict[str, int]) -> list[Block]:
-    """Responses in the order of their calls, since models before Gemini 3 pair them by it; then the rest."""
-    responses = [part for part in parts if "function_response" in part]
-    responses.sort(key=lambda part: order[part["function_response"]["id"]])
-    return responses + [part for part in parts if "function_response" not in part]
+def _in_call_order(steps: Iterable[Said | Result | Whole]) -> Iterator[Said | Result | Whole]:
+    """Results in the order of their calls, since models before Gemini 3 pair them by it."""
+    for _, run in groupby(steps, key=lambda step: isinstance(step, Result)):
+        yield from sorted(run, key=lambda step: step.call.order if isinstance(step, Result) else 0)
 
 
 def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:

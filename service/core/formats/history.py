@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from service.core.formats.whole import Whole, whole_of
 from service.core.unpriced import unknown_members
 from service.problems import FormatCannotCarry, Pointer
 
@@ -20,10 +21,16 @@ _DEPTH_LIMIT: Final = 64  # an object deeper than protobuf's JSON reader takes (
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """One kept chat message; ``seq`` is 0 for the fixed parts: system text, few-shots, summary, note."""
+    """One kept chat message; ``seq`` is 0 for the fixed parts: system text, few-shots, summary, note.
+
+    ``before`` and ``after`` are documents around the words of a message that goes out as it came; the content of any other
+    has them already.
+    """
 
     seq: int
     message: dict[str, Any]
+    before: str = ""
+    after: str = ""
 
 
 class Refusals:
@@ -66,6 +73,7 @@ class Call(msgspec.Struct, frozen=True):
     custom: bool
     signature: str | None
     order: int
+    as_it_came: bool = False
 
     def arguments_object(self) -> dict[str, Any]:
         """The arguments as the object that Anthropic and Gemini insist on; never raises."""
@@ -108,11 +116,19 @@ class Result(msgspec.Struct, frozen=True):
 
 def read(
     messages: Sequence[Outgoing], refusals: Refusals, *, tidy: Callable[[str], str] = str
-) -> Iterator[Said | Result]:
-    """The history in order; a result knows its call. ``tidy`` makes an id fit a form's alphabet."""
+) -> Iterator[Said | Result | Whole]:
+    """The history in order; a result knows its call. ``tidy`` makes an id fit a form's alphabet.
+
+    What came in this very form goes out as it came; of what came in another, its chat form.
+    """
     calls = _Calls(refusals, tidy)
     for outgoing in messages:
         message, place = outgoing.message, f"messages/{outgoing.seq}"
+        if is_of(message, refusals.format_name):
+            calls.note(message, outgoing)
+            yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after)
+            continue
+        refuse_only(message.get("native"), outgoing.seq, refusals)
         for each in unknown_members(message):
             if each.name not in _TOLD_ELSEWHERE:
                 refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
@@ -136,6 +152,23 @@ def read(
                 refusals.add(f"{place}/role", "is not a role of chat messages")
 
 
+def is_of(message: dict[str, Any], form: str) -> bool:
+    """Whether a chat message came in this form."""
+    native = message.get("native")
+    return native is not None and native["format"] == form
+
+
+def refuse_only(native: dict[str, Any] | None, seq: int, refusals: Refusals) -> None:
+    """Refuse the parts of a message that no provider but its own can be sent."""
+    for kind in native.get("only", ()) if native else ():
+        refusals.add(f"messages/{seq}", only_detail(kind, native["format"] if native else ""))
+
+
+def only_detail(kind: str, form: str) -> str:
+    """Why a part cannot go to another provider."""
+    return f"holds a part of kind {kind!r}, which only the {form} format can carry"
+
+
 def words(parts: Iterable[Part], refusals: Refusals, whose: str) -> str:
     """The parts' text as one string; anything but text is refused."""
     return "".join(part.text or "" for part in only_text(parts, refusals, whose))
@@ -150,19 +183,6 @@ def only_text(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator
             yield part
 
 
-def alternate(turns: Iterable[tuple[str, list[Block]]], opening: Block) -> list[tuple[str, list[Block]]]:
-    """Turns of one role in a row as one turn, empty ones left out, a user's turn first: ``opening`` if need be."""
-    merged: list[tuple[str, list[Block]]] = []
-    for role, blocks in turns:
-        if merged and merged[-1][0] == role:
-            merged[-1][1].extend(blocks)
-        elif blocks:
-            merged.append((role, list(blocks)))
-    if merged and merged[0][0] != "user":
-        merged.insert(0, ("user", [opening]))
-    return merged
-
-
 class _Calls:
     """Which calls are open. Ids may repeat in a history, though not while the first is open."""
 
@@ -172,7 +192,18 @@ class _Calls:
         self._open: dict[tuple[str, str], Call] = {}
         self._ids: set[str] = set()
 
-    def opened(self, outgoing: Outgoing) -> list[Call]:
+    def note(self, message: dict[str, Any], outgoing: Outgoing) -> None:
+        """Open and close calls as a message that goes out as it came does; its ids stay what they are."""
+        match message.get("role"):
+            case "tool":
+                self.answered("tool", str(message.get("tool_call_id")))
+            case "assistant":
+                self.close()
+                self.opened(outgoing, as_it_came=True)
+            case "user":
+                self.close()
+
+    def opened(self, outgoing: Outgoing, *, as_it_came: bool = False) -> list[Call]:
         place = f"messages/{outgoing.seq}"
         calls = []
         for index, tool_call in enumerate(outgoing.message.get("tool_calls") or ()):
@@ -180,12 +211,13 @@ class _Calls:
             body = tool_call.get("custom" if custom else "function") or {}
             call = Call(
                 place=f"{place}/tool_calls/{index}",
-                id=self._unique(str(tool_call.get("id", "")), outgoing.seq),
+                id=self._unique(str(tool_call.get("id", "")), outgoing.seq, as_it_came=as_it_came),
                 name=str(body.get("name", "")),
                 arguments=str(body.get("input" if custom else "arguments") or ""),
                 custom=custom,
                 signature=_signature(tool_call),
                 order=len(self._ids),
+                as_it_came=as_it_came,
             )
             self._open["tool", str(tool_call.get("id"))] = call
             calls.append(call)
@@ -208,13 +240,14 @@ class _Calls:
 
     def close(self) -> None:
         for call in self._open.values():
-            self._refusals.add(call.place, "has no result before the next message")
+            if not call.as_it_came:
+                self._refusals.add(call.place, "has no result before the next message")
         self._open.clear()
 
-    def _unique(self, given: str, seq: int) -> str:
+    def _unique(self, given: str, seq: int, *, as_it_came: bool = False) -> str:
         """``given`` if it fits and is new, else told apart by the message's seq, which is the same in every window."""
         found, again = given, 0
-        while not self._takes(found):
+        while not (as_it_came or self._takes(found)):
             found = f"{self._tidy(given)[:40] or 'call'}_{seq}" + (f"_{again}" if again else "")
             again += 1
         self._ids.add(found)

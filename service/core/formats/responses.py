@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from service.core.formats.history import Block, Call, Outgoing, Part, Refusals, Result, Said, only_text, read, words
+from service.core.formats.whole import Whole
 
 
 def render(
@@ -29,8 +30,10 @@ def render(
     return request
 
 
-def _items(step: Said | Result, refusals: Refusals) -> Iterator[Block]:
+def _items(step: Said | Result | Whole, refusals: Refusals) -> Iterator[Block]:
     match step:
+        case Whole():
+            yield from step.messages
         case Result():
             yield {
                 "type": "custom_tool_call_output" if step.call.custom else "function_call_output",

@@ -12,7 +12,7 @@
 -- Everything is checked before anything is written: a script is atomic, but it is not undone.
 -- include conversation.lua
 local BLOBS = 5
-local PARALLEL, REDACTED, LEGACY_CALL, RICH = 8, 16, 32, 64
+local PARALLEL, REDACTED, LEGACY_CALL, RICH, MIXED = 8, 16, 32, 64, 128
 local USER, FUNCTION, SEALED = 2, 5, 1
 local asked = cjson.decode(ARGV[1])
 local entries = asked.entries
@@ -147,7 +147,7 @@ if fresh > 0 then
       records[place], detail_list[place], bodies[place] = record, its_details, body
       id_seqs[#id_seqs + 1] = entry.id
       id_seqs[#id_seqs + 1] = step.seq
-      rich, sealed = rich or has(record, RICH), sealed or string.byte(body) == SEALED
+      rich, sealed = rich or has(record, RICH) or has(record, MIXED), sealed or string.byte(body) == SEALED
       if stale then
         redis.call('HDEL', grounding, step.seq)
         redis.call('HDEL', metadata, step.seq)

@@ -1,0 +1,171 @@
+"""What genai-prices lists of models: their makers, context windows and prices.
+
+A model's entry holds every name that it is sold under, so that a name finds what a maker says and, where the maker leaves
+the window out, what the gateways say that sell the same model.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+
+class ListedModel(NamedTuple):
+    """What genai-prices says of a model: provider, window in tokens, and dollars a million tokens."""
+
+    id: str
+    provider: str
+    context_window: int | None
+    input_price: float | None
+    cached_input_price: float | None
+    cache_write_price: float | None = None
+
+
+# Who sells a model, and genai-prices' own description of it.
+_Entry = tuple[str, Any]
+# First-party providers first: a name that several sell is described by who made it.
+_MAKERS = ("openai", "anthropic", "google", "mistral", "deepseek", "meta", "x-ai", "cohere", "moonshotai", "minimax",
+           "zhipuai", "zai", "perplexity")  # fmt: skip
+# OpenRouter writes the makers' own figures; these two name models by patterns.
+_FIRST_GATEWAY = "openrouter"
+_PATTERNED = ("aws", "azure")
+# What makers publish and genai-prices leaves out: ai.google.dev/gemini-api/docs/models, docs.mistral.ai/models.
+_PUBLISHED = (
+    (re.compile(r"gemini-(2\.5|3)-(pro|flash).*|gemini-1\.5-flash.*|gemini-flash-1\.5"), 1_048_576),
+    (re.compile(r"mistral-(small|medium)-(latest|3.*)|(ministral|devstral|pixtral)-.*"), 128_000),
+    (re.compile(r"mixtral-8x7b.*|mistral-7b.*|mistral-tiny"), 32_000),
+)
+_NOT_CHAT = re.compile(
+    r"embed|whisper|tts|transcri|moderation|image|dall|realtime|instruct-0914|davinci|curie|babbage|^ada|live|ocr|rerank"
+    r"|voxtral|guard|translate|imagen|veo|lyria|search-api|aqa|speech|^ft:|\.ft-|:|-$"
+)
+
+
+@lru_cache(maxsize=1)
+def _providers() -> Mapping[str, Any]:
+    """Load genai-prices' own snapshot: 0.3 s, so at the first question and not at import."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - slow to import
+
+    return MappingProxyType({provider.id: provider for provider in get_snapshot().providers})
+
+
+def find_listed(name: str) -> ListedModel | None:
+    """Return what is listed of ``name`` (lower case): by its maker, else by a gateway, else of its longer names.
+
+    The window is the first that one of them states, the makers asked first and then OpenRouter; of several gateways it is
+    what most of them state, the smallest of a tie.
+    """
+    bare = bare_name(name)
+    makers = [(maker, model) for maker in _MAKERS if (model := _match(maker, bare)) is not None]
+    found: ListedModel | None = None
+    for entries in _groups(name, bare, makers):
+        listed = [_listed(provider, model) for provider, model in entries]
+        if listed:
+            found = (found or listed[0])._replace(context_window=_window(listed))
+            if found.context_window is not None:
+                return found
+    return found and found._replace(context_window=_published(bare))
+
+
+def _groups(name: str, bare: str, makers: Sequence[_Entry]) -> Iterator[Sequence[_Entry]]:
+    """Yield entries that say something of a name, the likeliest first."""
+    yield makers
+    yield _sold_as([bare])
+    yield _sold_as(_names_of(makers))
+    yield [(each, model) for each in _PATTERNED if (model := _match(each, name)) is not None]
+    yield _flavours(bare)
+
+
+def listed_models() -> Iterator[ListedModel]:
+    """Yield the chat models of the makers."""
+    for provider_id in _MAKERS:
+        provider = _providers().get(provider_id)
+        for model in provider.models if provider else ():
+            if not _NOT_CHAT.search(model.id):
+                yield _listed(provider_id, model)
+
+
+def dated_models(since: str) -> Iterator[str]:
+    """Yield the bare names of chat models that OpenRouter sells under a date from ``since`` (YYYYMMDD) on."""
+    for model in _providers()[_FIRST_GATEWAY].models:
+        dates = [match.group(1) for alias in _aliases(model) if (match := re.search(r"-(20\d{6})$", alias))]
+        if max(dates, default="") >= since and not _NOT_CHAT.search(model.id):
+            yield bare_name(model.id)
+
+
+def bare_name(name: str) -> str:
+    """Return a name in lower case, without who sells it and on which terms (``:free``)."""
+    return name.lower().rsplit("/", 1)[-1].split(":", 1)[0]
+
+
+@lru_cache(maxsize=1)
+def _sold() -> Mapping[str, Sequence[_Entry]]:
+    """Everyone's entries by each of their bare names, OpenRouter's first."""
+    found: dict[str, list[_Entry]] = defaultdict(list)
+    order = sorted(_providers(), key=lambda provider: (provider not in _MAKERS, provider != _FIRST_GATEWAY))
+    for provider in order:
+        for model in _providers()[provider].models:
+            for name in dict.fromkeys(map(bare_name, _aliases(model))):
+                found[name].append((provider, model))
+    return MappingProxyType(found)
+
+
+def _sold_as(names: Iterable[str]) -> list[_Entry]:
+    return [entry for name in sorted(names) for entry in _sold().get(name, ())]
+
+
+def _flavours(bare: str) -> list[_Entry]:
+    """The entries of longer names: ``deepseek-v4`` is sold as ``deepseek-v4-pro`` alone. Only a name with a version."""
+    if not re.search(r"\d", bare):
+        return []
+    longer = (name for name in _sold() if name.startswith(bare + "-") and not _NOT_CHAT.search(name))
+    return _sold_as(longer)
+
+
+def _names_of(entries: Sequence[_Entry]) -> set[str]:
+    return {bare_name(alias) for _, model in entries for alias in _aliases(model)}
+
+
+def _aliases(model: Any) -> Iterator[str]:
+    """Yield the names that an entry spells out: its id, and those that its rule names one by one."""
+    yield model.id
+    for clause in (model.match, *getattr(model.match, "or_", ())):
+        if name := getattr(clause, "equals", None):
+            yield name
+
+
+def _match(provider: str, name: str) -> Any:
+    return _providers()[provider].find_model(name) if provider in _providers() else None
+
+
+def _window(listed: Sequence[ListedModel]) -> int | None:
+    for provider in (*_MAKERS, _FIRST_GATEWAY):
+        stated = [each.context_window for each in listed if each.provider == provider and each.context_window]
+        if stated:
+            return min(stated)
+    windows = Counter(sorted(each.context_window for each in listed if each.context_window))
+    return windows.most_common(1)[0][0] if windows else None
+
+
+def _published(bare: str) -> int | None:
+    return next((window for pattern, window in _PUBLISHED if pattern.fullmatch(bare)), None)
+
+
+def _listed(provider_id: str, model: Any) -> ListedModel:
+    prices = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
+    return ListedModel(
+        model.id,
+        provider_id,
+        model.context_window,
+        _dollars(getattr(prices, "input_mtok", None)),
+        _dollars(getattr(prices, "cache_read_mtok", None)),
+        _dollars(getattr(prices, "cache_write_mtok", None)),
+    )
+
+
+def _dollars(price: Any) -> float | None:
+    """Return the price of the first tier as a number."""
+    base = getattr(price, "base", price)
+    return None if base is None else float(base)

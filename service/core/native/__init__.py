@@ -1,0 +1,142 @@
+"""Providers' own messages to chat messages, and back.
+
+::
+
+      Anthropic message   Responses items   Gemini content        what the client sends, ?format=
+             │                  │                 │
+             ▼ anthropic.read   ▼ responses.read  ▼ gemini.read
+            Piece, Piece …      a chat message's worth each: text, calls, a result
+             │
+             ▼ pieces.chat_message
+      {"role": …, "content": …, "tool_calls": …,   "native": {"format": …, "messages": […]}}
+       what every provider can be sent              the provider's own message, always last
+             │                                        │   what the chat form says, as a reference (sharing)
+             │ measures.measure                       │   costs.measure_beside: thoughts, all else, apart
+             ▼                                        ▼
+      a window in another format:              a window in the same format:
+      the body up to ``,"native"``             restore(): the provider's messages, equal as JSON
+
+* One message can become several: an Anthropic user turn with two results and a question is ``tool``, ``tool``, ``user``.
+  ``piece: [i, n]`` numbers them; those that follow one another in a window go out as one again.
+* Several can become one: items of a Responses reply in a row, or an assistant's messages whose calls are answered together.
+* ``only`` names parts that no other provider can be sent (a hosted search, an image in a tool's result). A window in another
+  format refuses them. What a model thought, signatures, citations and cache marks are left out of it.
+* The chat form says what the provider says or less, and never more: ``check_native`` reads the kept message again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from service.core.messages import own_member
+from service.core.native import anthropic, gemini, responses
+from service.core.native.pieces import ChatRequest, Object, Piece, chat_message
+from service.core.native.sharing import fill
+from service.problems import InvalidEntry, Pointer
+
+__all__ = ["NATIVE_FORMATS", "ChatRequest", "Turn", "check_native", "read_messages", "read_request", "restore"]
+
+_READ: Final[dict[str, Callable[[Mapping[str, Any], str], list[Piece]]]] = {
+    "responses": responses.read,
+    "anthropic": anthropic.read,
+    "gemini": gemini.read,
+}
+_REQUESTS: Final = {
+    "responses": responses.read_request,
+    "anthropic": anthropic.read_request,
+    "gemini": gemini.read_request,
+}
+NATIVE_FORMATS: Final = tuple(_READ)
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """A chat message; ``first`` to ``last`` are the places of what it was made of, ``piece`` its number among those that
+    were made of the same."""
+
+    message: Object
+    first: int
+    last: int
+    piece: int = 0
+
+
+def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -> list[Turn]:
+    """A provider's messages as chat messages, each with its ``native`` member. Raises InvalidEntry.
+
+    ``pointers`` lead to the messages in the client's request.
+    """
+    turns: list[Turn] = []
+    said: list[Piece] = []  # what an assistant said in a row
+    first = 0
+    for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
+        pieces = _read(form, message, pointer)
+        if said and not (pieces[0].role == "assistant" and _goes_on(form, said)):
+            turns.append(Turn(chat_message(form, said), first, index - 1))
+            said = []
+        if pieces[0].role == "assistant":
+            first = first if said else index
+            said += pieces
+        else:
+            turns += [
+                Turn(chat_message(form, [piece], (place, len(pieces))), index, index, place)
+                for place, piece in enumerate(pieces)
+            ]
+    return [*turns, Turn(chat_message(form, said), first, len(messages) - 1)] if said else turns
+
+
+def _goes_on(form: str, said: Sequence[Piece]) -> bool:
+    """Whether the next message of the assistant belongs to what it said: items of a reply, calls answered together."""
+    return form == "responses" or any(piece.calls for piece in said)
+
+
+def _read(form: str, message: Any, pointer: str) -> list[Piece]:
+    if not isinstance(message, dict):
+        detail = "Expected an object"
+        raise InvalidEntry(f"{detail} at #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
+    return _READ[form](message, pointer)
+
+
+def read_request(form: str, request: Mapping[str, Any]) -> ChatRequest:
+    """A provider's whole request in chat form. Raises InvalidEntry."""
+    return _REQUESTS[form](request, partial(_chat_messages, form))
+
+
+def _chat_messages(form: str, messages: Sequence[Any], pointer: str) -> list[Object]:
+    pointers = [f"{pointer}/{index}" for index in range(len(messages))]
+    return [turn.message for turn in read_messages(form, messages, pointers)]
+
+
+def restore(message: Mapping[str, Any]) -> list[Object]:
+    """The provider's messages, or as much of one as this chat message is: equal as JSON to what came."""
+    filled: list[Object] = fill(message["native"]["messages"], message)
+    return filled
+
+
+class _Native(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    messages: list[Object]
+    piece: tuple[int, int] = (0, 1)
+    at: list[int] = []
+    only: list[str] = []
+
+
+def check_native(message: Mapping[str, Any], pointer: str) -> None:
+    """Raise InvalidEntry unless ``native`` is what Sash would keep beside this chat message."""
+    refused = own_member(pointer)
+    try:
+        native = msgspec.convert(message["native"], _Native)
+        filled = fill(native.messages, message)
+        pieces = [piece for own in filled for piece in _READ[native.format](own, "")]
+    except (msgspec.ValidationError, InvalidEntry, LookupError, TypeError, ValueError):
+        raise refused from None
+    place, count = native.piece
+    if not pieces or not 0 <= place < count or len({piece.role for piece in pieces}) > 1:
+        raise refused
+    if len(pieces) > 1 and pieces[0].role != "assistant":
+        raise refused
+    pieces[0].at = native.at
+    if pieces[0].role == "tool" and native.format == "gemini":  # the id may count results that are not here
+        pieces[0].answers = message.get("tool_call_id", "")
+    if chat_message(native.format, pieces, native.piece) != message:
+        raise refused

@@ -1,0 +1,204 @@
+"""Anthropic's messages: turns of blocks.
+
+A user's message may hold results of tools, and words and images besides: each result becomes a tool message, and all else
+one user message behind them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from service.core.native.pieces import (
+    CallId,
+    ChatRequest,
+    Name,
+    Object,
+    Piece,
+    convert,
+    data_url,
+    file_part,
+    function_tool,
+    named_choice,
+    rest_of,
+    schema_format,
+    split,
+    to_json,
+)
+
+_REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
+"""Members of a reply that no request takes back."""
+_CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
+_IMAGES: Final = "image/"
+
+
+class _Message(msgspec.Struct):
+    role: Literal["user", "assistant", "system"]
+    content: str | list[Object]
+
+
+class _Text(msgspec.Struct):
+    text: str
+
+
+class _ToolUse(msgspec.Struct):
+    id: CallId
+    name: Name
+    input: Object
+
+
+class _ToolResult(msgspec.Struct):
+    tool_use_id: CallId
+    content: str | list[Object] | None = None
+
+
+class _Source(msgspec.Struct):
+    source: Object
+    title: str | None = None
+
+
+class _SearchResult(msgspec.Struct):
+    source: str
+    title: str
+    content: list[_Text]
+
+
+class _Thinking(msgspec.Struct):
+    thinking: str
+    signature: str = ""
+
+
+class _Redacted(msgspec.Struct):
+    data: str
+
+
+def read(message: Mapping[str, Any], pointer: str) -> list[Piece]:
+    """The pieces of one message, or of a reply as it came. Raises InvalidEntry."""
+    given = convert(message, _Message, pointer)
+    own = {name: value for name, value in message.items() if name not in _REPLY}
+    if isinstance(given.content, str):
+        piece = Piece(role=given.role, own=own)
+        piece.add_text(given.content)
+        return [piece]
+    if given.role != "user":
+        piece = Piece(role=given.role, own=own)
+        for index, block in enumerate(given.content):
+            _read_block(block, piece, f"{pointer}/content/{index}")
+        return [piece]
+    return _user(given.content, own, f"{pointer}/content")
+
+
+def _user(blocks: list[Object], own: Object, pointer: str) -> list[Piece]:
+    results = [index for index, block in enumerate(blocks) if block.get("type") == "tool_result"]
+    others = [index for index in range(len(blocks)) if index not in set(results)]
+    pieces = [_result(blocks[index], own, f"{pointer}/{index}") for index in results]
+    if others or not results:
+        piece = Piece(role="user", own={**own, "content": [blocks[index] for index in others]})
+        for index in others:
+            _read_block(blocks[index], piece, f"{pointer}/{index}")
+        pieces.append(piece)
+    return split(pieces, [*([index] for index in results), *([others] if others or not results else [])])
+
+
+def _result(block: Object, own: Object, pointer: str) -> Piece:
+    given = convert(block, _ToolResult, pointer)
+    piece = Piece(role="tool", own={**own, "content": [block]}, answers=given.tool_use_id)
+    if isinstance(given.content, str):
+        piece.add_text(given.content)
+    for index, inner in enumerate(given.content if isinstance(given.content, list) else ()):
+        if inner.get("type") in ("text", "search_result"):
+            _read_block(inner, piece, f"{pointer}/content/{index}")
+        else:
+            piece.only.append(_kind(inner))
+    return piece
+
+
+def _read_block(block: Object, piece: Piece, pointer: str) -> None:
+    match block.get("type"):
+        case "text":
+            piece.add_text(convert(block, _Text, pointer).text)
+        case "tool_use" if piece.role == "assistant":
+            use = convert(block, _ToolUse, pointer)
+            piece.add_call(use.id, use.name, to_json(use.input))
+        case "thinking":
+            convert(block, _Thinking, pointer)
+        case "redacted_thinking":
+            convert(block, _Redacted, pointer)
+        case "search_result":
+            found = convert(block, _SearchResult, pointer)
+            piece.add_text("\n".join([found.title, found.source, *(text.text for text in found.content)]))
+        case "image" | "document" as kind if piece.role == "user" and (part := _media(block, kind, pointer)):
+            piece.parts.append(part)
+        case "compaction":  # stands for messages that other providers are sent themselves
+            pass
+        case _:
+            piece.only.append(_kind(block))
+
+
+def _media(block: Object, kind: str, pointer: str) -> Object | None:
+    """An image or a document in chat form; None where there is none for its source."""
+    given = convert(block, _Source, pointer)
+    match given.source:
+        case {"type": "url", "url": str(url)} if kind == "image":
+            return {"type": "image_url", "image_url": {"url": url}}
+        case {"type": "base64", "media_type": str(media_type), "data": str(data)} if kind == "image":
+            return {"type": "image_url", "image_url": {"url": data_url(media_type, data)}}
+        case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
+            return file_part(filename=given.title, file_data=data_url(media_type, data))
+        case {"type": "text", "data": str(data)}:
+            return {"type": "text", "text": data}
+        case {"type": "file", "file_id": str(file_id)} if kind == "document":
+            return file_part(file_id=file_id)
+    return None
+
+
+def _kind(block: Object) -> str:
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else "block"
+
+
+class _Request(msgspec.Struct):
+    messages: list[Object]
+    system: str | list[Object] | None = None
+    tools: list[Object] | None = None
+    tool_choice: Object | None = None
+    output_format: Object | None = None
+    output_config: Object | None = None
+
+
+def system_messages(request: _Request) -> list[Object]:
+    """The system text as a chat message; it has no place of its own among the messages."""
+    if not request.system:
+        return []
+    if isinstance(request.system, str):
+        return [{"role": "system", "content": request.system}]
+    texts = [convert(block, _Text, f"/system/{index}").text for index, block in enumerate(request.system)]
+    return [{"role": "system", "content": [{"type": "text", "text": text} for text in texts]}]
+
+
+def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
+    """A request to ``/v1/messages``. ``read_messages`` gives chat messages of the provider's. Raises InvalidEntry."""
+    given = convert(request, _Request, "")
+    output = given.output_format or (given.output_config or {}).get("format") or {}
+    tools = given.tools or []
+    return ChatRequest(
+        messages=[*system_messages(given), *read_messages(given.messages, "/messages")],
+        tools=[_tool(tool) for tool in tools if "input_schema" in tool],
+        tool_choice=_choice(given.tool_choice),
+        response_format=schema_format(output.get("schema")) if isinstance(output, dict) else None,
+        hosted=[tool for tool in tools if "input_schema" not in tool],
+        rest=rest_of(request, *_Request.__struct_fields__),
+    )
+
+
+def _tool(tool: Object) -> Object:
+    return function_tool(tool.get("name"), tool.get("description"), tool["input_schema"], strict=tool.get("strict"))
+
+
+def _choice(choice: Object | None) -> Any:
+    match choice:
+        case {"type": "tool", "name": str(name)}:
+            return named_choice(name)
+        case {"type": str(kind)}:
+            return _CHOICES.get(kind)
+    return None

@@ -1,0 +1,150 @@
+"""Pieces: what of a provider's message becomes one chat message."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+
+from service.core.messages import CallId
+from service.core.mistakes import invalid
+from service.core.native.sharing import share
+
+T = TypeVar("T")
+Object = dict[str, Any]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+SYSTEM_ROLES: Final = frozenset({"system", "developer"})
+
+
+class Piece(msgspec.Struct, kw_only=True):
+    """One chat message, and what the provider says besides.
+
+    ``own`` is the provider's message, or as much of it as this chat message is; ``at`` says where its parts stood in the
+    whole where they do not follow those of the piece before. ``answers`` is the id of the call that a tool result answers,
+    ``only`` names the kinds of part that no other provider can be sent.
+    """
+
+    role: str
+    own: Object
+    parts: list[Object] = []
+    calls: list[Object] = []
+    answers: str = ""
+    only: list[str] = []
+    at: list[int] = []
+
+    def add_text(self, text: str) -> None:
+        """Say so in chat form, too."""
+        if text:
+            self.parts.append({"type": "text", "text": text})
+
+    def add_call(self, identity: str, name: str, arguments: str, *, custom: bool = False) -> None:
+        """Call a tool in chat form, too."""
+        kind, member = ("custom", "input") if custom else ("function", "arguments")
+        self.calls.append({"id": identity, "type": kind, kind: {"name": name, member: arguments}})
+
+
+def chat_message(form: str, pieces: Sequence[Piece], place: tuple[int, int] = (0, 1)) -> Object:
+    """The chat message of a piece, or of several that an assistant said in a row, with its ``native`` member.
+
+    ``place`` is the piece's number among those of its message, and how many there are.
+    """
+    first = pieces[0]
+    message: Object = {"role": first.role}
+    if first.role == "tool":
+        message["tool_call_id"] = first.answers
+    parts = [part for piece in pieces for part in piece.parts]
+    message["content"] = _content(parts, empty=None if first.role == "assistant" else "")
+    if calls := [call for piece in pieces for call in piece.calls]:
+        message["tool_calls"] = calls
+    native: Object = {"format": form, "messages": [share(piece.own, message) for piece in pieces]}
+    if place[1] > 1:
+        native["piece"] = list(place)
+    if first.at:
+        native["at"] = first.at
+    if only := sorted({kind for piece in pieces for kind in piece.only}):
+        native["only"] = only
+    return message | {"native": native}
+
+
+def _content(parts: list[Object], empty: str | None) -> Any:
+    match parts:
+        case []:
+            return empty
+        case [{"type": "text", "text": text}]:
+            return text
+        case _:
+            return parts
+
+
+def convert(value: Any, kind: type[T], pointer: str) -> T:
+    """What we rely on in a provider's object. Raises InvalidEntry naming the place below ``pointer``."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise invalid(error, pointer, of=kind, value=lambda: value) from None
+
+
+def to_json(value: Any) -> str:
+    """A value as compact JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def data_url(media_type: str, data: str) -> str:
+    """Base64 as a data URL; the alphabet of URLs, which Google's SDKs write, becomes the usual one."""
+    return f"data:{media_type};base64,{data.replace('-', '+').replace('_', '/')}"
+
+
+def file_part(**file: Any) -> Object:
+    """A file in chat form; what is None is left out."""
+    return {"type": "file", "file": {name: value for name, value in file.items() if value is not None}}
+
+
+def split(pieces: Sequence[Piece], places: Sequence[Sequence[int]]) -> list[Piece]:
+    """Pieces of one message; each says where its parts stood, unless they follow one another as the pieces do."""
+    order = [place for piece_places in places for place in piece_places]
+    if order != sorted(order):
+        for piece, piece_places in zip(pieces, places, strict=True):
+            piece.at = list(piece_places)
+    return list(pieces)
+
+
+class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider's whole request in chat form.
+
+    ``hosted`` are definitions of tools that the provider itself runs, ``rest`` the members that have no place in a chat
+    request: both as they came.
+    """
+
+    messages: list[Object]
+    tools: list[Object] = []
+    tool_choice: Any = None
+    response_format: Object | None = None
+    hosted: list[Object] = []
+    rest: Object = {}
+
+
+def function_tool(name: Any, description: Any, parameters: Any, **extra: Any) -> Object:
+    """A function's definition in chat form; what is None is left out."""
+    fields = {"name": name, "description": description, "parameters": parameters, **extra}
+    return {"type": "function", "function": {key: value for key, value in fields.items() if value is not None}}
+
+
+def named_choice(name: Any, kind: str = "function") -> Object:
+    """The choice of one tool, in chat form."""
+    return {"type": kind, kind: {"name": name}}
+
+
+def schema_format(schema: Any, name: Any = "response", **extra: Any) -> Object | None:
+    """A response format that holds to a schema, in chat form; None without a schema."""
+    if not isinstance(schema, dict):
+        return None
+    fields = {"name": name or "response", "schema": schema, **extra}
+    return {"type": "json_schema", "json_schema": {key: value for key, value in fields.items() if value is not None}}
+
+
+def rest_of(request: Mapping[str, Any], *known: str) -> Object:
+    """The members of a request that are not ``known``."""
+    return {name: value for name, value in request.items() if name not in known}
+
+
+__all__ = ["CallId", "ChatRequest", "Name", "Object", "Piece"]

@@ -1,0 +1,215 @@
+"""Items of OpenAI's Responses: a flat list, in which one reply is several items.
+
+Items that an assistant said in a row are one chat message. Every call that a client answers becomes a call in chat form,
+under its own name or under that of its kind (``computer_call``), so that it and its result stay together.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from service.core.native.pieces import (
+    CallId,
+    ChatRequest,
+    Name,
+    Object,
+    Piece,
+    convert,
+    file_part,
+    function_tool,
+    named_choice,
+    rest_of,
+    schema_format,
+    to_json,
+)
+
+_SILENT: Final = frozenset({"reasoning", "compaction", "compaction_trigger"})
+"""Items that other providers are not sent: thoughts, and what stands for messages that they are sent themselves."""
+_INSTRUCTING: Final = frozenset({"additional_tools", "configuration_update"})
+"""Items that hold for all that follows, as a developer's message does."""
+_AROUND: Final = frozenset({"type", "id", "call_id", "status", "caller"})
+
+
+class _Message(msgspec.Struct):
+    role: Literal["user", "assistant", "system", "developer"]
+    content: str | list[Object]
+
+
+class _FunctionCall(msgspec.Struct):
+    call_id: CallId
+    name: Name
+    arguments: str
+
+
+class _CustomCall(msgspec.Struct):
+    call_id: CallId
+    name: Name
+    input: str
+
+
+class _Output(msgspec.Struct):
+    call_id: CallId
+    output: str | list[Object] | Object | None = None
+
+
+class _ApprovalRequest(msgspec.Struct):
+    id: CallId
+    name: str
+    arguments: str
+    server_label: str
+
+
+class _ApprovalResponse(msgspec.Struct):
+    approval_request_id: CallId
+    approve: bool
+
+
+class _Text(msgspec.Struct):
+    text: str
+
+
+def read(item: Mapping[str, Any], pointer: str) -> list[Piece]:
+    """The piece of one item, of the input or of a reply. Raises InvalidEntry."""
+    own = dict(item)
+    kind = item.get("type", "message" if "role" in item else "item_reference")
+    if not isinstance(kind, str):
+        convert(item, _Message, pointer)
+    match kind:
+        case "message":
+            return [_message(own, pointer)]
+        case "mcp_approval_response":
+            answer = convert(own, _ApprovalResponse, pointer)
+            piece = Piece(role="tool", own=own, answers=answer.approval_request_id)
+            piece.add_text(to_json({"approve": answer.approve}))
+            return [piece]
+        case _ if kind.endswith("_output") and own.get("call_id") is not None:
+            return [_output(own, pointer)]
+        case _ if kind in _INSTRUCTING:
+            return [Piece(role="developer", own=own, only=[kind])]
+    piece = Piece(role="assistant", own=own)
+    _read_call(own, kind, piece, pointer)
+    return [piece]
+
+
+def _message(item: Object, pointer: str) -> Piece:
+    given = convert(item, _Message, pointer)
+    piece = Piece(role=given.role, own=item)
+    if isinstance(given.content, str):
+        piece.add_text(given.content)
+        return piece
+    for index, part in enumerate(given.content):
+        _read_part(part, piece, f"{pointer}/content/{index}")
+    return piece
+
+
+def _read_part(part: Object, piece: Piece, pointer: str) -> None:
+    match part:
+        case {"type": "input_text" | "output_text" | "text"}:
+            piece.add_text(convert(part, _Text, pointer).text)
+        case {"type": "refusal", "refusal": str(refusal)} if piece.role == "assistant":
+            piece.parts.append({"type": "refusal", "refusal": refusal})
+        case {"type": "input_image", "image_url": str(url)} if piece.role == "user":
+            detail = {"detail": part["detail"]} if isinstance(part.get("detail"), str) else {}
+            piece.parts.append({"type": "image_url", "image_url": {"url": url, **detail}})
+        case {"type": "input_file"} if piece.role == "user" and (found := _file(part)):
+            piece.parts.append(found)
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}} if piece.role == "user":
+            piece.parts.append({"type": "input_audio", "input_audio": {"data": data, "format": form}})
+        case _:
+            kind = part.get("type")
+            piece.only.append(kind if isinstance(kind, str) else "part")
+
+
+def _file(part: Object) -> Object | None:
+    known = {name: part[name] for name in ("file_id", "filename", "file_data") if isinstance(part.get(name), str)}
+    return file_part(**known) if known.keys() & {"file_id", "file_data"} else None
+
+
+def _read_call(item: Object, kind: str, piece: Piece, pointer: str) -> None:
+    match kind:
+        case "function_call":
+            call = convert(item, _FunctionCall, pointer)
+            piece.add_call(call.call_id, call.name, call.arguments)
+        case "custom_tool_call":
+            custom = convert(item, _CustomCall, pointer)
+            piece.add_call(custom.call_id, custom.name, custom.input, custom=True)
+        case "mcp_approval_request":
+            asked = convert(item, _ApprovalRequest, pointer)
+            said = {"server_label": asked.server_label, "name": asked.name, "arguments": asked.arguments}
+            piece.add_call(asked.id, kind, to_json(said))
+        case _ if kind in _SILENT:
+            pass
+        case _ if item.get("call_id") is not None:
+            call_id = convert(item, _Output, pointer).call_id
+            piece.add_call(call_id, kind, to_json({name: item[name] for name in item if name not in _AROUND}))
+        case _:
+            piece.only.append(kind)
+
+
+def _output(item: Object, pointer: str) -> Piece:
+    given = convert(item, _Output, pointer)
+    piece = Piece(role="tool", own=item, answers=given.call_id)
+    match given.output:
+        case str():
+            piece.add_text(given.output)
+        case list() if all(isinstance(part.get("type"), str) for part in given.output):
+            for index, part in enumerate(given.output):
+                _read_part(part, piece, f"{pointer}/output/{index}")
+        case dict() if str(given.output.get("type")).endswith("screenshot"):
+            piece.only.append(str(given.output["type"]))
+        case _:
+            said = {name: item[name] for name in item if name not in _AROUND and item[name] is not None}
+            piece.add_text(to_json(said) if said else "")
+    return piece
+
+
+class _Request(msgspec.Struct):
+    input: str | list[Object] | None = None
+    instructions: str | list[Object] | None = None
+    tools: list[Object] | None = None
+    tool_choice: str | Object | None = None
+    text: Object | None = None
+
+
+def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
+    """A request to ``/v1/responses``. Raises InvalidEntry."""
+    given = convert(request, _Request, "")
+    items = [{"role": "user", "content": given.input}] if isinstance(given.input, str) else given.input or []
+    system = [{"role": "system", "content": given.instructions}] if isinstance(given.instructions, str) else []
+    leading = read_messages(given.instructions, "/instructions") if isinstance(given.instructions, list) else system
+    tools = given.tools or []
+    return ChatRequest(
+        messages=[*leading, *read_messages(items, "/input")],
+        tools=[_tool(tool) for tool in tools if tool.get("type") in ("function", "custom")],
+        tool_choice=_choice(given.tool_choice),
+        response_format=_format((given.text or {}).get("format")),
+        hosted=[tool for tool in tools if tool.get("type") not in ("function", "custom")],
+        rest=rest_of(request, "input", "instructions", "tools", "tool_choice", "text"),
+    )
+
+
+def _tool(tool: Object) -> Object:
+    if tool["type"] == "custom":
+        return {"type": "custom", "custom": {name: value for name, value in tool.items() if name != "type"}}
+    return function_tool(tool.get("name"), tool.get("description"), tool.get("parameters"), strict=tool.get("strict"))
+
+
+def _choice(choice: Any) -> Any:
+    match choice:
+        case {"type": "function" | "custom" as kind, "name": str(name)}:
+            return named_choice(name, kind)
+        case {"type": "allowed_tools", "mode": mode, "tools": list(allowed)}:
+            names = [_choice(tool) for tool in allowed]
+            return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": names}}
+        case _:
+            return choice
+
+
+def _format(value: Any) -> Object | None:
+    match value:
+        case {"type": "json_schema", "schema": schema, **rest}:
+            return schema_format(
+                schema, rest.get("name"), description=rest.get("description"), strict=rest.get("strict")
+            )
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,135 @@
+"""A provider's message beside its chat form: what both say is kept once.
+
+The chat message's strings, in the order in which they stand, are numbered from 0. In what is kept of the provider's own
+message, such a string is ``{"$": n}``, and what follows from one ``{"$": -1 - n}``: the object that JSON arguments hold, the
+base64 of a data URL. An object of the provider whose only member is ``$`` is kept as ``{"$": [value]}``.
+
+>>> chat = {"role": "user", "content": "Hello"}
+>>> share({"text": "Hello", "type": "text"}, chat)
+{'text': {'$': 0}, 'type': 'text'}
+>>> fill({"text": {"$": 0}, "type": "text"}, chat)
+{'text': 'Hello', 'type': 'text'}
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+_VERBATIM: Final = frozenset({"type", "role"})
+"""Members that stay readable in what is kept."""
+_BASE64: Final = ";base64,"
+_SHORTEST_MEDIA: Final = 100
+
+
+def share(value: Any, chat: Mapping[str, Any]) -> Any:
+    """The provider's value with references in place of what the chat message says."""
+    return _Sharing(chat).of(value)
+
+
+def fill(value: Any, chat: Mapping[str, Any]) -> Any:
+    """The value as it came. Raises IndexError, TypeError, ValueError where a reference leads nowhere."""
+    return _filled(value, list(_strings(chat)))
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a kept value only points into the chat message."""
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("$"), int | str)
+
+
+class _Sharing:
+    def __init__(self, chat: Mapping[str, Any]) -> None:
+        self._strings: dict[str, int | str] = {}
+        self._objects: list[tuple[dict[str, Any], bytes, int]] = []
+        for index, text in enumerate(_strings(chat)):
+            self._strings.setdefault(text, index)
+            if url_safe := _url_safe(text):
+                self._strings.setdefault(url_safe, str(index))
+            match _derived(text):
+                case str(data):
+                    self._strings.setdefault(data, -1 - index)
+                case dict(value):
+                    self._objects.append((value, _canonical(value), -1 - index))
+
+    def of(self, value: Any, key: str = "") -> Any:
+        match value:
+            case str() if value and key not in _VERBATIM and value in self._strings:
+                return {"$": self._strings[value]}
+            case dict():
+                return self._of_object(value)
+            case list():
+                return [self.of(each) for each in value]
+            case _:
+                return value
+
+    def _of_object(self, value: dict[str, Any]) -> dict[str, Any]:
+        for known, canonical, reference in self._objects:
+            if value.keys() == known.keys() and _canonical(value) == canonical:
+                return {"$": reference}
+        shared = {key: self.of(each, key) for key, each in value.items()}
+        return {"$": [shared["$"]]} if shared.keys() == {"$"} else shared
+
+
+def _filled(value: Any, strings: list[str]) -> Any:
+    match value:
+        case {"$": int(index), **rest} if not rest:
+            return strings[index] if index >= 0 else _required(_derived(strings[-1 - index]))
+        case {"$": str(index), **rest} if not rest:
+            return _required(_url_safe(strings[int(index)]))
+        case {"$": [one], **rest} if not rest:
+            return {"$": _filled(one, strings)}
+        case dict():
+            return {key: _filled(each, strings) for key, each in value.items()}
+        case list():
+            return [_filled(each, strings) for each in value]
+        case _:
+            return value
+
+
+def _required(value: Any) -> Any:
+    if value is None:
+        raise ValueError("A reference to what follows from a string leads nowhere.")
+    return value
+
+
+def _strings(chat: Mapping[str, Any]) -> Iterator[str]:
+    """The strings of content, calls and the id of the call that is answered."""
+    for name in ("content", "tool_calls", "tool_call_id"):
+        yield from _leaves(chat.get(name))
+
+
+def _leaves(value: Any, key: str = "") -> Iterator[str]:
+    match value:
+        case str() if key not in _VERBATIM:
+            yield value
+        case dict():
+            for name, each in value.items():
+                yield from _leaves(each, name)
+        case list():
+            for each in value:
+                yield from _leaves(each)
+
+
+def _derived(text: str) -> Any:
+    """What follows from a string: the base64 of a data URL, the object that JSON holds; None where there is nothing."""
+    if text.startswith("data:") and _BASE64 in text[:200]:
+        return text.partition(_BASE64)[2]
+    if text.startswith("{"):
+        try:
+            value = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        return value if isinstance(value, dict) else None
+    return None
+
+
+def _url_safe(text: str) -> str | None:
+    """The base64 of a data URL, or of a sound, in the alphabet of URLs; None where it is no other."""
+    data = text.partition(_BASE64)[2] if text.startswith("data:") else text
+    if len(data) < _SHORTEST_MEDIA or not ("+" in data or "/" in data) or " " in data:
+        return None
+    return data.replace("+", "-").replace("/", "_")
+
+
+def _canonical(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")

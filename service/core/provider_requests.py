@@ -1,0 +1,130 @@
+"""A provider's own request to its count: its messages in chat form, what they hold besides, and what a window never has.
+
+::
+
+    request ── native.read_request ──▶ chat messages, tools, tool_choice, response_format ── count_request ──┐
+                    ├─ hosted: definitions of tools that the provider itself runs ───────────────────────────┤
+                    └─ rest: other members; those that ask for nothing but the reply's manner are free ──────┴─▶ RequestCount
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from service.core.counting import RequestCount, count_request, plain_text_tokens
+from service.core.models import Model
+from service.core.native import ChatRequest, read_request
+from service.core.vendors import HOSTED, VendorRules
+from service.problems import InvalidEntry
+
+_FREE: Final = frozenset(
+    {
+        # of every provider
+        *("model", "stream", "temperature", "metadata", "service_tier", "thinking"),
+        *("top_p", "top_k", "topP", "topK", "max_tokens", "maxOutputTokens", "max_output_tokens"),
+        # Anthropic's
+        *("anthropic_version", "anthropic_beta", "betas", "stop_sequences", "container", "context_management"),
+        *("mcp_servers", "inference_geo", "cache_control", "speed"),
+        # the Responses API's
+        *("reasoning", "store", "include", "truncation", "parallel_tool_calls", "previous_response_id", "conversation"),
+        *("background", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "max_tool_calls"),
+        *("top_logprobs", "stream_options", "context_management"),
+        # Gemini's
+        *("safetySettings", "safety_settings", "cachedContent", "cached_content", "labels", "http_options"),
+        *("stopSequences", "candidateCount", "candidate_count", "seed", "thinking_config", "thinkingConfig"),
+        *("responseMimeType", "response_mime_type", "automatic_function_calling", "response_modalities"),
+    }
+)
+"""Members that say how to reply, or name what is kept elsewhere: no bill shows their text."""
+_MESSAGES: Final = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
+_THINKING: Final = 28
+"""Tokens of Claude's instructions to think within a budget: 22 of 22 bills without tools; 0 or more with them."""
+_OPENING: Final = 12
+"""Tokens more where Claude's history begins with the assistant: 4 bills."""
+
+
+def count_provider_request(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
+    """Return the predicted ``prompt_tokens`` of a request in ``form``: responses, anthropic, or gemini.
+
+    What the provider adds while it answers, and what it keeps elsewhere (a cache, a file, another reply), is not foreseen.
+
+    Raises:
+        InvalidEntry: the request holds no messages of the provider's; the problem leads to the place.
+    """
+    try:
+        chat = read_request(form, request)
+    except InvalidEntry:
+        if not _has_messages(form, request):
+            raise
+        return _words_alone(request, model)
+    counted = count_request(
+        msgspec.structs.replace(model, format=form),
+        messages=chat.messages,
+        tools=chat.tools,
+        tool_choice=chat.tool_choice,
+        response_format=chat.response_format,
+    )
+    besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(chat, model)
+    exact = counted.exact and not besides and form == "responses"
+    return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
+
+
+def _has_messages(form: str, request: Mapping[str, Any]) -> bool:
+    messages = request.get(_MESSAGES[form])
+    return isinstance(messages, list) and all(isinstance(message, dict) for message in messages)
+
+
+def _words_alone(request: Mapping[str, Any], model: Model) -> RequestCount:
+    """The count of messages that a provider may take though we cannot read them: all strings at their tokens."""
+    words = [text for name, value in request.items() if name not in _FREE for text in _strings(value)]
+    tokens = _tokens(words, model)
+    return RequestCount(
+        model=model.id,
+        encoding=model.encoding,
+        exact=False,
+        tokens=model.priming + tokens,
+        priming=model.priming,
+        tools=0,
+        messages=[tokens],
+    )
+
+
+def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
+    """Definitions of hosted tools: what was billed with each of Claude's, else their words."""
+    tokens = 0
+    for tool in hosted:
+        kind = str(tool.get("type"))
+        known = next((cost for begins, cost in HOSTED if kind.startswith(begins)), 0)
+        words = [text for name, value in tool.items() if name not in ("type", "name") for text in _strings(value)]
+        tokens += (known if isinstance(model.rules, VendorRules) else 0) + _tokens(words, model)
+    return tokens
+
+
+def _rest_tokens(chat: ChatRequest, model: Model) -> int:
+    """Members without a place in a chat request: those that nobody knows cost their words."""
+    tokens = _tokens(
+        [text for name, value in chat.rest.items() if name not in _FREE for text in _strings(value)], model
+    )
+    if isinstance(model.rules, VendorRules) and model.rules.definitions:
+        thinking = chat.rest.get("thinking")
+        tokens += _THINKING if isinstance(thinking, Mapping) and thinking.get("type") == "enabled" else 0
+        first = next((message["role"] for message in chat.messages if message["role"] != "system"), None)
+        tokens += _OPENING if first == "assistant" else 0
+    return tokens
+
+
+def _tokens(texts: Sequence[str], model: Model) -> int:
+    return sum(plain_text_tokens(text, model) for text in texts)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for each in value.values():
+                yield from _strings(each)
+        case list():
+            for each in value:
+                yield from _strings(each)

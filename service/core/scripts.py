@@ -1,0 +1,103 @@
+"""Which scripts a text is written in, and its tokens in a vocabulary that is not here.
+
+::
+
+    text ──mix_of──▶ Mix ──┐
+    tokens in o200k_base ──┼──text_tokens──▶ tokens of a family, on the safe side
+    tokens in cl100k_base ─┘
+
+A vocabulary's tokens follow from those of o200k_base and cl100k_base, by script: one is a newer vocabulary that knows most
+languages, the other an older one that knows few, and every other lies between them or near one of them. The factors are
+in ``ratios.py``, with how they were measured.
+"""
+
+import math
+import re
+from bisect import bisect_right
+from collections import Counter
+
+import msgspec
+
+from service.core.ratios import RATIOS, SINGLE_DIGITS, TOKENS_A_CHARACTER
+
+# Unicode's blocks, as far as they matter here: where each begins, and its script. Accents, punctuation and currencies go
+# with Latin text; what nobody has measured is "other".
+_BLOCKS = tuple(
+    (int(start, 16), script)
+    for start, script in (
+        line.split()
+        for line in """
+        0000 latin       0370 greek       0400 cyrillic    0530 armenian    0590 hebrew      0600 arabic
+        0700 other       0750 arabic      0780 other       08a0 arabic      0900 devanagari  0980 bengali
+        0a00 gurmukhi    0a80 gujarati    0b00 oriya       0b80 tamil       0c00 telugu      0c80 kannada
+        0d00 malayalam   0d80 sinhala     0e00 thai        0e80 lao         0f00 other       1000 myanmar
+        10a0 georgian    1100 hangul      1200 ethiopic    13a0 other       1780 khmer       1800 other
+        1c90 georgian    1cc0 other       1e00 latin       1f00 greek       2000 latin       2070 symbols
+        20a0 latin       20d0 symbols     2c00 other       2e80 han         3040 kana        3100 han
+        3130 hangul      3190 han         a000 other       ac00 hangul      d7b0 other       f900 han
+        fb00 other       fb1d hebrew      fb50 arabic      fe00 symbols     fe70 arabic      ff00 han
+        fff0 other       1f000 symbols    1fb00 other      20000 han        32000 other
+        """.replace("  ", "\n").split("\n")
+        if line.strip()
+    )
+)
+_STARTS = tuple(start for start, _ in _BLOCKS)
+SCRIPTS = tuple(sorted({script for _, script in _BLOCKS}))
+_PLACES = {script: place for place, script in enumerate(SCRIPTS)}
+_LATIN = _PLACES["latin"]
+_DIGITS = re.compile(r"[0-9]{2,}")
+_FEW = 0.03
+"""Part of a text that no factor's headroom notices."""
+_PARTS = 1000
+
+
+class Mix(msgspec.Struct, array_like=True, frozen=True):
+    """What a text's tokens in other vocabularies depend on: its UTF-8 bytes; the tokens that numbers cost more where each
+    digit is a token; and what of it is not Latin: a script's place in ``SCRIPTS``, and the thousandths of the text's tokens
+    in o200k_base and in cl100k_base that are in that script."""
+
+    size: int
+    digits: int = 0
+    shares: tuple[tuple[int, int, int], ...] = ()
+
+
+def mix_of(text: str, tokens: int) -> Mix | None:
+    """Return the mix of a text of so many tokens in o200k_base; None for plain Latin text with few digits."""
+    digits = sum(len(run) - (len(run) + 2) // 3 for run in _DIGITS.findall(text))
+    shares = () if text.isascii() else _shares(text)
+    if not shares and digits <= tokens * _FEW:
+        return None
+    return Mix(len(text.encode("utf-8", "surrogatepass")), digits, shares)
+
+
+def _shares(text: str) -> tuple[tuple[int, int, int], ...]:
+    """Return the shares of a text: the tokens of each script are guessed by its characters."""
+    characters: Counter[int] = Counter()
+    for character, times in Counter(text).items():
+        characters[_PLACES[_BLOCKS[bisect_right(_STARTS, ord(character)) - 1][1]]] += times
+    weights = {
+        place: tuple(times * each for each in TOKENS_A_CHARACTER[SCRIPTS[place]]) for place, times in characters.items()
+    }
+    o200k, cl100k = (sum(column) for column in zip(*weights.values(), strict=True))
+    parts = (
+        (place, round(a / o200k * _PARTS), round(b / cl100k * _PARTS)) for place, (a, b) in sorted(weights.items())
+    )
+    return tuple(each for each in parts if each[0] != _LATIN and each[1] + each[2])
+
+
+def text_tokens(o200k: int, cl100k: int, mix: Mix | None, family: str) -> int:
+    """Return the tokens of a text for a family of ``ratios.RATIOS``, given those in o200k_base and cl100k_base.
+
+    It errs high; UTF-8 bytes are its ceiling, as they are every byte-level vocabulary's.
+    """
+    ratios = RATIOS[family]
+    a, b = ratios["latin"]
+    if mix is None:
+        return math.ceil(a * o200k + b * cl100k)
+    newer, older = (a * _PARTS, b * _PARTS)
+    for place, part_o200k, part_cl100k in mix.shares:
+        its_a, its_b = ratios[SCRIPTS[place]]
+        newer += part_o200k * (its_a - a)
+        older += part_cl100k * (its_b - b)
+    found = math.ceil((newer * o200k + older * cl100k) / _PARTS) + (mix.digits if family in SINGLE_DIGITS else 0)
+    return min(found, mix.size)

@@ -1,0 +1,72 @@
+"""POST /count with a provider's own request in the body."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+QUESTION = "Who brought the spare jib on Sunday?"
+REQUESTS: dict[str, dict[str, Any]] = {
+    "responses": {"model": "gpt-5-mini", "instructions": "Be brief.", "input": QUESTION, "store": False},
+    "anthropic": {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 1024,
+        "system": "Be brief.",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}],
+    },
+    "gemini": {
+        "model": "models/gemini-2.5-flash",
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [{"role": "user", "parts": [{"text": QUESTION}]}],
+        "generationConfig": {"temperature": 0},
+    },
+}
+
+
+@pytest.mark.parametrize("form", REQUESTS)
+async def test_a_request_is_counted_as_the_provider_takes_it(client: httpx.AsyncClient, form: str) -> None:
+    """The answer is the count of the same words as chat messages, whatever asks for nothing left out."""
+    body = REQUESTS[form]
+    answer = await client.post("/count", params={"format": form}, json=body)
+    assert answer.status_code == 200, answer.text
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]
+    expected = await client.post("/count", json={"model": body["model"], "messages": chat})
+    assert answer.json() == expected.json()
+
+
+async def test_what_is_reported_corrects_it(client: httpx.AsyncClient) -> None:
+    """An estimate that bills have corrected is corrected in each form."""
+    body = REQUESTS["anthropic"]
+    before = (await client.post("/count?format=anthropic", json=body)).json()["tokens"]
+    await client.post(
+        "/conversations/c/messages", json={"messages": [{"message": {"role": "user", "content": QUESTION}}]}
+    )
+    report = {"model": body["model"], "prompt_tokens": 2_000, "window_tokens": 1_000}
+    assert (await client.post("/conversations/c/usage", json=report)).status_code < 300
+    after = (await client.post("/count?format=anthropic", json=body)).json()["tokens"]
+    assert after >= 2 * before
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "pointer"),
+    [
+        ("format=claude", REQUESTS["anthropic"], "#/query/format"),
+        ("format=anthropic", {"messages": []}, "#/model"),
+        ("format=anthropic", {"model": "claude-sonnet-4-5"}, "#"),
+        ("format=anthropic", {"model": "claude-sonnet-4-5", "messages": [7]}, "#/messages/0"),
+        ("format=gemini", {"model": 5, "contents": []}, "#/model"),
+    ],
+)
+async def test_what_is_no_request_is_refused(
+    client: httpx.AsyncClient, query: str, body: dict[str, Any], pointer: str
+) -> None:
+    """A body that the provider would not take is 4xx, with the place."""
+    answer = await client.post(f"/count?{query}", json=body)
+    assert 400 <= answer.status_code < 500, answer.text
+    assert pointer in [error["pointer"] for error in answer.json()["errors"]]
+
+
+async def test_an_unknown_model_is_said_to_be_unknown(client: httpx.AsyncClient) -> None:
+    """A name that nobody knows is 422, with near ones."""
+    answer = await client.post("/count?format=anthropic", json={**REQUESTS["anthropic"], "model": "nobody-knows"})
+    assert answer.status_code == 422

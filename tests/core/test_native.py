@@ -1,0 +1,243 @@
+"""Providers' own messages become chat messages and come back as they were."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from provider_types import anthropic_messages, contents, items
+from recordings import NO_TRUTH, TRUTH
+
+from service.core.counting import count_request, measure
+from service.core.formats import Outgoing, render_request
+from service.core.messages import validate_message
+from service.core.models import find_model
+from service.core.native import check_native, read_messages, read_request, restore
+from service.core.native.thoughts import without_reasoning
+from service.problems import InvalidEntry
+
+MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
+MODELS = {"responses": "gpt-5", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}
+SOURCES = [("more_anthropic", "anthropic"), ("more_gemini", "gemini"), ("kani_responses", "responses")]
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+slow = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def read(form: str, messages: list[Any]) -> list[dict[str, Any]]:
+    return [turn.message for turn in read_messages(form, messages, [f"/{i}" for i in range(len(messages))])]
+
+
+def sent(form: str, chat: list[dict[str, Any]]) -> Any:
+    """The messages of a request that is made of these chat messages."""
+    outgoing = [Outgoing(seq, message) for seq, message in enumerate(chat, 1)]
+    return render_request(form, outgoing)[MESSAGES[form]]
+
+
+def chat_form(message: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in message.items() if name != "native"}
+
+
+def comes_back(form: str, messages: list[dict[str, Any]]) -> None:
+    try:
+        chat = read(form, messages)
+    except InvalidEntry as refused:
+        assume(not refused)
+    for message in chat:
+        check_native(message, "")
+        assert list(message)[-1] == "native"
+        ids = [call["id"] for call in message.get("tool_calls", ())]
+        if len(set(ids)) == len(ids) <= 128:
+            validate_message(chat_form(message), "")
+        assert measure(message).extra.beside.size == len(msgspec.json.encode(message["native"])) + 10
+    assert sent(form, chat) == messages
+
+
+@slow
+@given(items())
+def test_every_kind_of_item_comes_back(messages: list[dict[str, Any]]) -> None:
+    """Each kind of item that OpenAI's types declare is the same in a window as it came."""
+    comes_back("responses", messages)
+
+
+@slow
+@given(anthropic_messages())
+def test_every_kind_of_block_comes_back(messages: list[dict[str, Any]]) -> None:
+    """Each kind of block that Anthropic's types declare is the same in a window as it came."""
+    comes_back("anthropic", messages)
+
+
+@slow
+@given(contents())
+def test_every_kind_of_part_comes_back(messages: list[dict[str, Any]]) -> None:
+    """Each kind of part that Google's types declare is the same in a window as it came."""
+    comes_back("gemini", messages)
+
+
+@pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
+@pytest.mark.parametrize(("name", "form"), SOURCES)
+def test_recorded_requests_are_read(name: str, form: str) -> None:
+    """Every recorded request becomes a chat request whose messages are the recorded ones again."""
+    rows = json.loads((TRUTH / f"{name}.json").read_text())
+    for row in rows:
+        request = read_request(form, row["request"])
+        kept = [message for message in request.messages if "native" in message]
+        wanted = row["request"][MESSAGES[form]]
+        for message in request.messages:
+            validate_message(chat_form(message), "")
+        assert [own for run in _wholes(kept) for own in run] == wanted, row["id"]
+
+
+def _wholes(kept: list[dict[str, Any]]) -> list[Any]:
+    """The provider's messages of chat messages, without the checks of calls that a window makes."""
+    wholes: list[list[Any]] = []
+    for message in kept:
+        own = restore(message)
+        if message["native"].get("piece", [0])[0]:
+            key = "parts" if "parts" in own[0] else "content"
+            wholes[-1][-1] = {**wholes[-1][-1], key: wholes[-1][-1][key] + own[0][key]}
+        else:
+            wholes.append(own)
+    return wholes
+
+
+CLAUDE = [
+    {"role": "user", "content": "Weather in Paris and Rome?"},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "Two calls.", "signature": "c2ln"},
+            {"type": "text", "text": "Let me look.", "citations": None},
+            {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Paris"}},
+            {"type": "tool_use", "id": "t2", "name": "weather", "input": {"city": "Rome"}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "t2", "content": "rain", "is_error": False},
+            {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "sun"}]},
+            {"type": "text", "text": "And tomorrow?", "cache_control": {"type": "ephemeral"}},
+        ],
+    },
+]
+ITEMS = [
+    {"role": "user", "content": "Weather in Paris?"},
+    {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [{"type": "summary_text", "text": "Look."}],
+        "encrypted_content": "c2Vh",
+    },
+    {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "weather", "arguments": '{"city": "Paris"}'},
+    {"type": "function_call_output", "call_id": "c1", "output": "sun"},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Sun.", "annotations": []}]},
+]
+GEMINI = [
+    {"role": "user", "parts": [{"text": "Weather in Paris and Rome?"}]},
+    {
+        "role": "model",
+        "parts": [
+            {"text": "Hm.", "thought": True},
+            {"functionCall": {"name": "weather", "args": {"city": "Paris"}}, "thoughtSignature": "c2ln"},
+            {"functionCall": {"name": "weather", "args": {"city": "Rome"}}},
+        ],
+    },
+    {
+        "role": "user",
+        "parts": [
+            {"functionResponse": {"name": "weather", "response": {"output": "sun"}}},
+            {"functionResponse": {"name": "weather", "response": {"sky": "rain"}}},
+        ],
+    },
+]
+HISTORIES = {"responses": ITEMS, "anthropic": CLAUDE, "gemini": GEMINI}
+
+
+def test_an_anthropic_turn_becomes_results_and_a_question() -> None:
+    """Results and words of one user turn are a tool message each and a user message, in one turn again on the way out."""
+    chat = read("anthropic", CLAUDE)
+    assert [message["role"] for message in chat] == ["user", "assistant", "tool", "tool", "user"]
+    assert chat_form(chat[3]) == {"role": "tool", "tool_call_id": "t1", "content": "sun"}
+    assert chat[4]["content"] == "And tomorrow?"
+    assert sent("anthropic", chat) == CLAUDE
+
+
+def test_words_before_a_result_keep_their_place() -> None:
+    """Results stand first in chat form, and where they stood in the provider's."""
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "sun"}
+    words = [{"type": "text", "text": text} for text in ("before", "between", "after")]
+    turn = {"role": "user", "content": [words[0], result, words[1], {**result, "tool_use_id": "t2"}, words[2]]}
+    chat = read("anthropic", [turn])
+    assert [message["role"] for message in chat] == ["tool", "tool", "user"]
+    assert [turn] == sent("anthropic", chat)
+    assert [{"role": "user", "content": words}] == sent("anthropic", chat[2:])
+
+
+def test_items_of_one_reply_are_one_message() -> None:
+    """Reasoning, words and calls that an assistant said in a row are one assistant message."""
+    chat = read("responses", ITEMS)
+    assert [message["role"] for message in chat] == ["user", "assistant", "tool", "assistant"]
+    assert chat[1]["tool_calls"][0]["function"]["name"] == "weather"
+
+
+def test_calls_without_ids_find_their_results() -> None:
+    """Gemini's calls and results without ids are paired by name and order."""
+    chat = read("gemini", GEMINI)
+    assert [call["id"] for call in chat[1]["tool_calls"]] == [message["tool_call_id"] for message in chat[2:]]
+    assert [message["content"] for message in chat[2:]] == ["sun", '{"sky":"rain"}']
+
+
+@pytest.mark.parametrize("form", MESSAGES)
+@pytest.mark.parametrize("other", MESSAGES)
+def test_text_calls_and_results_survive_in_another_form(form: str, other: str) -> None:
+    """A history that came from one provider can be sent to each of the others: text, calls and results are there."""
+    chat = read(form, HISTORIES[form])
+    text = json.dumps(sent(other, chat))
+    for words in ("Paris", "weather", "sun"):
+        assert words in text
+    for earlier, later in pairwise(["Weather in Paris", "sun"]):
+        assert text.index(earlier) < text.index(later)
+
+
+@pytest.mark.parametrize("form", MESSAGES)
+def test_what_only_the_provider_knows_is_counted_in_its_form(form: str) -> None:
+    """Thoughts and signatures cost tokens where they are sent, and nothing where they are not."""
+    chat = read(form, HISTORIES[form])
+    model = find_model(MODELS[form])
+    own = count_request(msgspec.structs.replace(model, format=form), messages=chat).tokens
+    bare = count_request(model, messages=[chat_form(message) for message in chat]).tokens
+    assert own > bare
+    assert bare == count_request(model, messages=chat).tokens
+
+
+@pytest.mark.parametrize("form", MESSAGES)
+def test_thoughts_can_be_left_out(form: str) -> None:
+    """Without its thoughts a message keeps all else, and its measure has no thoughts left."""
+    chat = read(form, HISTORIES[form])
+    assert any(measure(message).extra.beside.thoughts_tokens(0) for message in chat)
+    for message in chat:
+        message["native"] = without_reasoning(message["native"])
+        assert measure(message).extra.beside.thoughts_tokens(0) == 0
+    text = json.dumps(sent(form, chat))
+    assert "weather" in text
+    assert not any(word in text for word in ("thinking", "reasoning", "rs_1", "fc_1", "thought", "c2ln"))
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner)))
+def test_a_native_member_that_is_not_ours_is_refused(value: Any) -> None:
+    """Nothing but what Sash itself would keep beside a message is taken for it."""
+    with pytest.raises(InvalidEntry):
+        check_native({"role": "user", "content": "Hello", "native": value}, "")
+
+
+@pytest.mark.parametrize("form", MESSAGES)
+def test_a_changed_message_is_refused(form: str) -> None:
+    """A chat message that says other than the provider's message beside it is refused."""
+    for message in read(form, HISTORIES[form]):
+        with pytest.raises(InvalidEntry):
+            check_native({**message, "role": "system"}, "")
+        with pytest.raises(InvalidEntry):
+            check_native({**message, "native": {**message["native"], "only": ["search"]}}, "")

@@ -1,0 +1,155 @@
+"""A provider's own request is counted as it is: what it says at its price, what asks for nothing but manner free."""
+
+from typing import Any
+
+import pytest
+
+from service.core.counting import count_request
+from service.core.models import find_model
+from service.core.provider_requests import count_provider_request
+from service.problems import InvalidEntry
+
+CLAUDE, GEMINI, GPT = find_model("claude-sonnet-4-5"), find_model("gemini-3-flash-preview"), find_model("gpt-5-mini")
+QUESTION = "Who brought the spare jib on Sunday?"
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def claude(**members: Any) -> int:
+    request = {"messages": [{"role": "user", "content": QUESTION}], **members}
+    return count_provider_request("anthropic", request, CLAUDE).tokens
+
+
+def gemini(*contents: dict[str, Any], **members: Any) -> int:
+    return count_provider_request("gemini", {"contents": list(contents), **members}, GEMINI).tokens
+
+
+def said(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "parts": list(parts)}
+
+
+def test_a_plain_request_counts_as_its_chat_form() -> None:
+    """The same words cost the same, in whichever form they are asked about."""
+    chat = count_request(
+        CLAUDE, messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]
+    )
+    assert claude(system="Be brief.") == claude(system=[{"type": "text", "text": "Be brief."}]) == chat.tokens
+    text = count_request(GEMINI, messages=[{"role": "user", "content": QUESTION}]).tokens
+    assert gemini(said("user", {"text": QUESTION})) == text
+    for body in (QUESTION, [{"role": "user", "content": QUESTION}]):
+        counted = count_provider_request("responses", {"input": body}, GPT)
+        assert (counted.tokens, counted.exact) == (
+            count_request(GPT, messages=[{"role": "user", "content": QUESTION}]).tokens,
+            True,
+        )
+
+
+def test_how_to_reply_is_free() -> None:
+    """Sampling, limits and names of what is kept elsewhere cost nothing."""
+    free = {
+        "max_tokens": 9,
+        "temperature": 0.2,
+        "stream": True,
+        "metadata": {"user_id": "u-1"},
+        "stop_sequences": ["x"],
+    }
+    assert claude(**free) == claude()
+    config = {"temperature": 1, "maxOutputTokens": 7, "responseMimeType": "text/plain", "stopSequences": ["a b c"]}
+    question = said("user", {"text": QUESTION})
+    assert gemini(question, generationConfig=config, safetySettings=[{"category": "X"}]) == gemini(question)
+
+
+def test_an_unknown_member_costs_its_words() -> None:
+    """What nobody has met yet is counted, and the count is no bill."""
+    counted = count_provider_request("responses", {"input": QUESTION, "novelty": {"said": ["one two three four"]}}, GPT)
+    assert counted.tokens == count_provider_request("responses", {"input": QUESTION}, GPT).tokens + 4
+    assert not counted.exact
+
+
+def test_tools_and_choices() -> None:
+    """Definitions and a forced choice are found in each form."""
+    tool = {"name": "get_weather", "description": "Get the weather.", "input_schema": SCHEMA}
+    assert claude(tools=[tool], tool_choice={"type": "any"}) - claude(tools=[tool]) == 90
+    declared = {"functionDeclarations": [{"name": "get_weather", "description": "d", "parametersJsonSchema": SCHEMA}]}
+    question = said("user", {"text": QUESTION})
+    assert gemini(question, tools=[declared]) > gemini(question) + 15
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"), [("web_search_20250305", 2_200), ("code_execution_20260120", 4_600), ("bash_20250124", 240)]
+)
+def test_hosted_tools_of_claude_have_fixed_prices(kind: str, least: int) -> None:
+    """Definitions that Anthropic writes itself cost what was billed with them."""
+    assert claude(tools=[{"type": kind, "name": "x"}]) - claude() >= least
+
+
+def test_thinking_within_a_budget_is_told_to_claude() -> None:
+    """Enabled thinking brings 28 tokens of instructions, adaptive thinking none."""
+    assert claude(thinking={"type": "enabled", "budget_tokens": 1024}) == claude() + 28
+    assert claude(thinking={"type": "adaptive"}) == claude()
+
+
+def test_a_history_that_begins_with_claude() -> None:
+    """A greeting of the assistant's before the first question costs twelve more."""
+    greeting = [{"role": "assistant", "content": "Hello!"}, {"role": "user", "content": QUESTION}]
+    opened = count_provider_request("anthropic", {"messages": greeting}, CLAUDE).tokens
+    assert opened == count_request(CLAUDE, messages=greeting).tokens + 12
+
+
+def test_a_signature_of_claudes_is_free_beside_its_words() -> None:
+    """Thinking is billed by its words; the signature beside them only proves them."""
+    block = {"type": "thinking", "thinking": "The jib was Anna's.", "signature": "x" * 900}
+    reply = {"role": "assistant", "content": [block, {"type": "text", "text": "Anna."}]}
+    sealed = {"role": "assistant", "content": [block | {"signature": ""}, {"type": "text", "text": "Anna."}]}
+    assert claude(messages=[reply]) == claude(messages=[sealed])
+    plain = {"role": "assistant", "content": [{"type": "text", "text": "Anna."}]}
+    assert claude(messages=[reply]) > claude(messages=[plain]) + 5
+
+
+CALL = {"functionCall": {"name": "roster", "args": {}}}
+
+
+@pytest.mark.parametrize(
+    ("signature", "tokens"),
+    [("EpAg" + "A" * 996, 215), ("AY89" + "A" * 996, 108), ("Co0o" + "A" * 996, 0), ("CiQB" + "A" * 996, 215)],
+)
+def test_a_signature_of_geminis_is_billed_by_its_kind(signature: str, tokens: int) -> None:
+    """The Gemini API bills the thoughts behind a call's signature, Vertex half of them or none."""
+    asked = said("user", {"text": QUESTION})
+    plain, signed = (gemini(asked, said("model", call)) for call in (CALL, CALL | {"thoughtSignature": signature}))
+    assert signed - plain == pytest.approx(tokens, abs=1)
+
+
+def test_a_signature_on_a_text_is_free() -> None:
+    """The thoughts behind an answer are over; its signature costs nothing."""
+    asked, answer = said("user", {"text": QUESTION}), {"text": "Anna."}
+    signed = answer | {"thoughtSignature": "EpAg" + "A" * 996}
+    assert gemini(asked, said("model", signed)) == gemini(asked, said("model", answer))
+
+
+def test_citations_bring_instructions() -> None:
+    """A document that may be cited costs Claude's instructions how to."""
+    source = {"type": "text", "media_type": "text/plain", "data": QUESTION}
+    plain, cited = (
+        claude(
+            messages=[
+                {"role": "user", "content": [{"type": "document", "source": source, "citations": {"enabled": on}}]}
+            ]
+        )
+        for on in (False, True)
+    )
+    assert cited - plain == 590
+
+
+def test_what_cannot_be_read_is_still_counted() -> None:
+    """A message of a shape that we do not know costs the words in it."""
+    odd = {"messages": [{"role": "user", "content": [{"type": "text", "text": {"words": "one two three four"}}]}]}
+    counted = count_provider_request("anthropic", odd, CLAUDE)
+    assert counted.tokens >= 4 + 4
+    assert not counted.exact
+
+
+@pytest.mark.parametrize("request_", [{}, {"messages": 5}, {"messages": ["x"]}])
+def test_no_messages_are_refused(request_: dict[str, Any]) -> None:
+    """A body that is no request of the provider's is said to be none."""
+    with pytest.raises(InvalidEntry):
+        count_provider_request("anthropic", request_, CLAUDE)

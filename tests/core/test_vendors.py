@@ -1,0 +1,179 @@
+"""What Claude and Gemini bill around text: arithmetic on a message's measure, alike for windows, appends and counts."""
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from service.core.costs import message_costs
+from service.core.counting import count_request, measure, message_tokens, tools_tokens
+from service.core.images import AUTO, image_tokens
+from service.core.models import find_model
+from service.core.records import Record, Records
+from service.core.vendors import VENDORS
+
+CLAUDE, GEMINI = find_model("claude-sonnet-4-5"), find_model("gemini-2.5-flash")
+TEXT = "Who brought the spare jib on Sunday?"
+WEATHER: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Get the weather.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+CALL = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Kiel"}'}}
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("claude-3-opus-20240229", "claude-3-opus"),
+        ("anthropic.claude-3-5-sonnet-20240620-v1:0", "claude-3"),
+        ("claude-3-7-sonnet-20250219", "claude-4"),
+        ("claude-opus-4-1-20250805", "claude-4"),
+        ("claude-sonnet-4-20250514", "claude-4"),
+        ("anthropic/claude-haiku-4.5", "claude-4.5"),
+        ("claude-sonnet-4-6", "claude-4.5"),
+        ("claude-opus-4-7", "claude-5"),
+        ("claude-fable-5", "claude-5"),
+        ("gemini-1.5-flash", "gemini-2.0"),
+        ("gemini-2.0-flash-001", "gemini-2.0"),
+        ("gemini-2.5-flash-lite", "gemini-2.5"),
+        ("gemini-3-pro-preview", "gemini-3"),
+        ("gemini-3.6-flash", "gemini-3.1"),
+    ],
+)
+def test_a_model_counts_as_its_generation(name: str, family: str) -> None:
+    """Each generation of a vendor has rules of its own; a new name has those of the newest."""
+    assert find_model(name).rules == VENDORS[family]
+
+
+def test_a_short_question_costs_claude_seven_more_than_its_text() -> None:
+    """Claude bills 4 a request and 3 a message."""
+    counted = count_request(CLAUDE, messages=[{"role": "user", "content": TEXT}])
+    assert (counted.priming, counted.messages) == (4, [math.ceil(3 + 8 * CLAUDE.scale)])
+
+
+def test_a_system_text_has_no_wrapping() -> None:
+    """A system text joins the request without a message of its own."""
+    system, asked = (count_request(CLAUDE, messages=[{"role": role, "content": TEXT}]) for role in ("system", "user"))
+    assert asked.tokens - system.tokens == 3
+
+
+def test_gemini_bills_text_alone() -> None:
+    """Nothing stands around a message of Gemini's."""
+    assert message_tokens(measure({"role": "user", "content": TEXT}), GEMINI) == math.ceil(8 * GEMINI.scale)
+
+
+def test_a_column_costs_what_its_messages_cost() -> None:
+    """A window's one pass over plain messages gives what each costs by itself, with a learnt correction too."""
+    learnt = msgspec.structs.replace(CLAUDE, margin=1.137)
+    records = [
+        Record(flags=0, measure=measure({"role": role, "content": TEXT * n}), size=9, calls=0, content_digest=b"8" * 8)
+        for n, role in enumerate(["system", "user", "assistant", "user"] * 9)
+    ]
+    for model in (CLAUDE, GEMINI, learnt):
+        assert message_costs(Records.of(records), model) == [message_tokens(r.measure, model) for r in records]
+
+
+@pytest.mark.parametrize("name", ["claude-3-haiku-20240307", "claude-sonnet-4-5", "claude-opus-4-8"])
+def test_a_forced_call_costs_claude_more(name: str) -> None:
+    """Claude is told so where it must call a tool; where it may, it is told less."""
+    model = find_model(name)
+    free, may, must, this = (
+        tools_tokens(model, tools=[WEATHER], tool_choice=choice)
+        for choice in (None, "auto", "required", {"type": "function", "function": {"name": "get_weather"}})
+    )
+    assert free == may < must == this
+    assert must - may == pytest.approx(model.rules.forced, abs=1)
+
+
+def test_definitions_stand_behind_instructions_of_claudes() -> None:
+    """The first definition brings Claude's own instructions along, the second only itself; Gemini has none."""
+    first, second = (tools_tokens(CLAUDE, tools=[WEATHER] * n) for n in (1, 2))
+    assert first > 500
+    assert second - first < 120
+    assert tools_tokens(GEMINI, tools=[WEATHER]) < 60
+
+
+def test_a_schema_without_a_property_is_free() -> None:
+    """A function without parameters costs as much whether it says so or not."""
+    said, unsaid = dict(WEATHER["function"]), dict(WEATHER["function"])
+    said["parameters"] = {"type": "object", "properties": {}, "additionalProperties": False}
+    del unsaid["parameters"]
+    costs = {tools_tokens(GEMINI, tools=[{"type": "function", "function": each}]) for each in (said, unsaid)}
+    assert len(costs) == 1
+
+
+def test_an_object_in_an_object_is_billed_twice_by_gemini() -> None:
+    """The same properties cost more where they stand in an object of their own, by more than its braces."""
+    inner = {"type": "object", "properties": {name: {"type": "string"} for name in ("city", "street", "number")}}
+    outer = {"type": "object", "properties": {"address": inner}}
+    flat, deep = (
+        tools_tokens(GEMINI, tools=[{"type": "function", "function": {"name": "move", "parameters": schema}}])
+        for schema in (inner, outer)
+    )
+    assert deep > flat + 20
+
+
+def test_a_property_called_description_is_structure() -> None:
+    """Only a description's text is prose: a parameter may have that name."""
+    schema = {"type": "object", "properties": {"description": {"type": "string"}}}
+    named = {"type": "object", "properties": {"city": {"type": "string"}}}
+    costs = [
+        tools_tokens(CLAUDE, tools=[{"type": "function", "function": {"name": "move", "parameters": each}}])
+        for each in (schema, named)
+    ]
+    assert costs[0] == costs[1]
+
+
+def test_a_call_costs_its_words_and_its_wrapping() -> None:
+    """Each call brings the wrapping of its result, with text beside it or without."""
+    one, two = (measure({"role": "assistant", "content": None, "tool_calls": [CALL] * n}) for n in (1, 2))
+    beside = measure({"role": "assistant", "content": TEXT, "tool_calls": [CALL]})
+    cost = message_tokens(one, CLAUDE)
+    assert cost > CLAUDE.rules.call + 3
+    assert message_tokens(two, CLAUDE) - cost >= CLAUDE.rules.call
+    assert message_tokens(beside, CLAUDE) - cost == pytest.approx(8 * CLAUDE.scale, abs=1)
+
+
+def test_a_result_costs_its_text() -> None:
+    """A tool's result has no wrapping of its own, whether one of several or alone."""
+    result = measure({"role": "tool", "tool_call_id": "c1", "content": TEXT})
+    costs = {message_tokens(result, CLAUDE, parallel=parallel) for parallel in (True, False)}
+    assert costs == {math.ceil(math.ceil(8 * CLAUDE.scale) * VENDORS["claude-4.5"].result)}
+
+
+def test_a_response_format_is_free_with_gemini() -> None:
+    """Claude is told the schema of its reply at a price; Gemini is not billed for it."""
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": WEATHER["function"]["parameters"]}}
+    assert tools_tokens(GEMINI, response_format=schema) == 0
+    assert tools_tokens(CLAUDE, response_format=schema) > 110
+    assert tools_tokens(CLAUDE, response_format={"type": "json_object"}) == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "width", "height", "tokens"),
+    [
+        ("claude-4.5", 1, 1, 4),
+        ("claude-4.5", 540, 360, 263),
+        ("claude-4.5", 283, 330, 135),
+        ("claude-5", 300, 346, 146),
+        ("gemini-2.0", 640, 480, 1_290),
+        ("gemini-2.0", 540, 360, 1_806),
+        ("gemini-2.5", 283, 330, 258),
+        ("gemini-3", 1, 1, 1_120),
+    ],
+)
+def test_images_of_known_size(family: str, width: int, height: int, tokens: int) -> None:
+    """Claude bills patches of 28 pixels and 3; Gemini whole pictures and crops, and from 3 on always as much."""
+    assert image_tokens((width, height, AUTO), VENDORS[family].images) == tokens
+
+
+@pytest.mark.parametrize("family", ["claude-4.5", "claude-5"])
+def test_a_large_image_stays_within_its_limit(family: str) -> None:
+    """A picture larger than a model looks at is made smaller first."""
+    rules = VENDORS[family].images
+    assert image_tokens((9_000, 6_000, AUTO), rules) <= image_tokens((0, 0, AUTO), rules)

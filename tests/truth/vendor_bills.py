@@ -1,0 +1,68 @@
+"""Recorded bills of Claude and Gemini, each request asked about as it was sent."""
+
+import json
+from functools import cache
+from typing import Any
+
+from bills import Bill
+from recordings import TRUTH
+
+from service.core.models import find_model
+from service.core.provider_requests import count_provider_request
+
+FILES = {"anthropic": "more_anthropic", "gemini": "more_gemini"}
+SHOWN = ("text", "tool definitions", "tool history", "response formats")
+"""Kinds of request whose text shows all that is billed."""
+
+
+@cache
+def claude_bills() -> tuple[Bill, ...]:
+    """Every recording of Claude's, as predicted now."""
+    return tuple(_bill("Claude", "anthropic", row) for row in rows("anthropic"))
+
+
+@cache
+def gemini_bills() -> tuple[Bill, ...]:
+    """Every recording of Gemini's, as predicted now."""
+    return tuple(_bill("Gemini", "gemini", row) for row in rows("gemini"))
+
+
+def rows(form: str) -> list[dict[str, Any]]:
+    """The recordings of one vendor."""
+    found: list[dict[str, Any]] = json.loads((TRUTH / f"{FILES[form]}.json").read_bytes())
+    return found
+
+
+def _bill(vendor: str, form: str, row: dict[str, Any]) -> Bill:
+    model = find_model(row["model"])
+    count = count_provider_request(form, row["request"], model)
+    family, billed = model.rules.family, row["prompt_tokens"]
+    return Bill(vendor, row["id"], FILES[form], family, kind(row), billed, count.tokens, count.exact, row["request"])
+
+
+def kind(row: dict[str, Any]) -> str:
+    """What a request is about, the hardest part naming it."""
+    kinds, request = set(row["kinds"]), row["request"]
+    if is_hosted(request):
+        return "hosted tools, caches"
+    if "signature_REDACTED" in json.dumps(request):
+        return "thoughts left out by the recorder"
+    for name, mark in (("files and audio", "file/audio"), ("images", "image"), ("response formats", "response_format")):
+        if mark in kinds:
+            return name
+    return "tool history" if "tool_calls" in kinds else "tool definitions" if "tools" in kinds else "text"
+
+
+def is_hosted(request: dict[str, Any]) -> bool:
+    """Whether the provider adds what the request does not show: results of its own tools, what it cached."""
+    if request.get("mcp_servers") or "cachedContent" in request:
+        return True
+    tools = request.get("tools") or []
+    return any(map(_runs_itself, tools if isinstance(tools, list) else [tools]))
+
+
+def _runs_itself(tool: dict[str, Any]) -> bool:
+    if "functionDeclarations" in tool or "function_declarations" in tool:
+        tool = {name: value for name, value in tool.items() if value is not None and not name.startswith("function")}
+        return bool(tool)
+    return "input_schema" not in tool
