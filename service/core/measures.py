@@ -5,12 +5,13 @@ text message is its role and two counts.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL
+from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL, USER
 from service.core.files import Guess, guess
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.costs import Beside, measure_beside
@@ -24,6 +25,7 @@ ZERO: Pair = (0, 0)
 
 _WIDEST = 1_000_000  # pixels; JSON numbers have no end, floats have
 _PLAIN_MEMBERS = 2  # role and content
+_NUMBER = re.compile("[0-9]{2}")
 # Text is never counted twice once it is this long: a bound stands in for the second count, and errs high.
 _LONG = 65_536
 # Characters of an item's beginning or end that decide how it joins the list's brackets.
@@ -79,12 +81,16 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
     ``image_sizes`` are what the client says of its images, width and height in pixels, in their order; an image's own
     header is believed first.
     """
-    role = ROLE_INDEX[message["role"]]
-    text, images, files = _content(message.get("content"), image_sizes)
+    role, said = ROLE_INDEX[message["role"]], message.get("content")
+    if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):  # as nearly always
+        counted = both(said)
+        mix = None if said.isascii() and not _NUMBER.search(said) else mix_of(said, counted[0])
+        return Measure(role, *counted, Extra(mix=mix) if mix else None)
+    text, images, files = _content(said, image_sizes)
     text += _string(message.get("refusal"))
     counted = both(text)
     fields: dict[str, Any] = _named(message, role) | _media(images, files)
-    if len(message) > _PLAIN_MEMBERS or type(message.get("content")) is not str:
+    if len(message) > _PLAIN_MEMBERS or type(said) is not str:
         unpriced = unpriced_tokens(message)
         fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
     if role == ASSISTANT:

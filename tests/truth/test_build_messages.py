@@ -127,4 +127,4 @@ def test_unknown_model() -> None:
     """A model that nobody knows is refused, unless a fallback is wanted."""
     (case,) = (case for case in CASES if case["expected_error"])
     with pytest.raises(UnknownModel):
-        model_of(case)
+        model_of({**case, "model": "nobody-knows-it"})
