@@ -467,3 +467,39 @@ def test_the_primary_that_sentinels_name_is_looked_at(tmp_path: Path) -> None:
     finally:
         sentinels.kill()
     assert {subject: each.verdict for subject, each in worst(findings).items()} == {"store persistence": "advice"}
+
+
+def test_any_store_can_be_tried(patient: EmbeddedStore, server: redis.Redis) -> None:
+    """Each command and the scripts have a line, all is well, and no key is left."""
+    code, found = examined("--url", patient.url)
+    assert [each for each in found if each["verdict"] == "problem"] == []
+    tried = {each["subject"]: each["verdict"] for each in found}
+    assert (code, tried["command HRANDFIELD"], tried["command WAITAOF"], tried["scripts"]) == (
+        0,
+        "good",
+        "good",
+        "good",
+    )
+    assert server.keys("sash:{doctor/*") == []
+
+
+def test_a_command_that_a_store_lacks_is_named(tmp_path: Path) -> None:
+    """A relative of Redis without one command that Sash needs, and one that it can do without."""
+    binary = binaries()["valkey-9"]
+    assert binary is not None
+    lacking = tmp_path / "lacking.conf"
+    lacking.write_text('rename-command PEXPIRETIME ""\nrename-command WAITAOF ""\nappendonly yes\nappendfsync always\n')
+    with one_server(binary, tmp_path / "store", file=lacking) as store:
+        code, found = examined("--url", store.url)
+    wrong = {each["subject"]: each["verdict"] for each in found if each["subject"].startswith("command")}
+    assert (code, {name for name, verdict in wrong.items() if verdict != "good"}) == (
+        1,
+        {"command PEXPIRETIME", "command WAITAOF"},
+    )
+    assert (wrong["command PEXPIRETIME"], wrong["command WAITAOF"]) == ("problem", "advice")
+
+
+def test_an_address_that_is_no_stores_is_refused() -> None:
+    """A line that says what to write, and exit status 2."""
+    found = CliRunner().invoke(main, ["doctor", "--url", "redis://host:six"])
+    assert (found.exit_code, "redis://host:6379/0" in found.output) == (2, True)

@@ -33,15 +33,22 @@ _STYLES = {"good": "green", "advice": "yellow", "problem": "bold red"}
 
 
 @click.command()
-@click.option("--url", help="A running service to ask as well, such as http://127.0.0.1:8000.")
+@click.option(
+    "--url", help="A running service to ask as well, such as http://127.0.0.1:8000; or a store, redis://…, to try."
+)
 @shape_option
 def doctor(*, url: str | None, as_json: bool | None) -> None:
     """Check settings, store, persistence, tokenisers and clock, and say what to change.
 
     Exit status 1 when there is a problem; advice alone is 0. With no SASH_REDIS_URL the embedded store that runs on the
-    data directory is looked at; where none runs, one is tried in a temporary directory.
+    data directory is looked at; where none runs, one is tried in a temporary directory. With --url redis://… every command
+    that Sash needs is tried on that store, and Sash's scripts on keys of their own.
     """
-    findings = [*([_check_service(url)] if url else []), *examine(environ)]
+    service = url is None or not url.startswith(("redis", "unix:"))
+    findings = [
+        *([_check_service(url)] if url and service else []),
+        *(examine(environ) if service else _try(url or "")),
+    ]
     if wants_json(as_json):
         print_json(findings)
     else:
@@ -70,6 +77,19 @@ def examine(variables: Mapping[str, str]) -> "Iterator[Finding]":
             yield from check_encryption(settings)
     yield _check_tokeniser()
     yield _check_clock(datetime.now(UTC))
+
+
+def _try(url: str) -> "Iterator[Finding]":
+    """What is found of a store that may be another one than the settings name."""
+    from service.store.checks import check_store  # noqa: PLC0415
+    from service.store.trial import try_store  # noqa: PLC0415
+
+    try:
+        settings = Settings.read({**environ, "SASH_REDIS_URL": url})
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from None
+    yield from check_store(url, settings.data_dir, settings.durability)
+    yield from try_store(url)
 
 
 def _check_service(url: str) -> "Finding":

@@ -66,7 +66,7 @@ def _check_at(url: str, durability: str, change: str) -> Iterator[Finding]:
     """Look at each server of a deployment; ``change`` says what to do when one does not answer."""
     try:
         with ExitStack() as stack:
-            for client in _clients(url, stack):
+            for client in clients_of(url, stack):
                 yield from check_server(client, durability)
     except AuthenticationError as error:
         yield Finding("store", "problem", str(error), "put user and password into SASH_REDIS_URL")
@@ -78,7 +78,7 @@ def _check_at(url: str, durability: str, change: str) -> Iterator[Finding]:
             yield Finding("store", "problem", f"does not answer: {error or type(error).__name__}", change)
 
 
-def _clients(url: str, stack: ExitStack) -> Iterator["Redis"]:
+def clients_of(url: str, stack: ExitStack) -> Iterator["Redis"]:
     """A connection to each server that keeps data."""
     address = read_url(url)
     timeouts: dict[str, Any] = {

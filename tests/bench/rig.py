@@ -139,7 +139,8 @@ def beside(name: str, **environ: str) -> Iterator[Server]:
 def started(module: Sequence[str], *, tree: Path, **environ: str) -> Iterator[Server]:
     """``python -m`` of the module on a free port, which is put behind its arguments."""
     port = free_port()
-    environ = {**os.environ, "PYTHONPATH": str(tree), **environ}
+    inherited = {name: value for name, value in os.environ.items() if name != "SASH_TEST_DATA"}  # no service's setting
+    environ = {**inherited, "PYTHONPATH": str(tree), **environ}
     command = [sys.executable, "-m", *module, str(port)]
     process = subprocess.Popen(command, cwd=tree, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:

@@ -3,6 +3,9 @@
 Memory is MEMORY USAGE of every key, all of it sampled. Processor time is what the worker and the store's main thread used
 while a known number of calls was answered, over 32 connections: it says what a call costs whoever else is busy, while
 calls a second depend on it. Medians of several rounds, with the least and the most.
+
+With ``--conversations``, ``--turns-a-day`` and ``--retention-days`` it prints what such a deployment takes (plan.py). With
+``--check`` it fills a cluster of six nodes, and compares memory and processor time with the prediction.
 """
 
 import argparse
@@ -11,15 +14,22 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import redis
 
-from service.store.embedded import EmbeddedStore
+from service.store.embedded import _bundled_binary
+from tests.bench.data_run import load_conversations
 from tests.bench.load import load, request
-from tests.bench.rig import Server, machine, serving, text_of
+from tests.bench.memory import prose
+from tests.bench.plan import Measured, Wanted, plan_of, table
+from tests.bench.rig import Server, machine, markdown, serving
+from tests.store.servers import Cluster, linked, wait_until
+from tests.store.servers import server as one_server
 
 MODEL = "gpt-4o-mini"
 MESSAGE_BYTES = 400
@@ -27,7 +37,8 @@ WINDOW = 32
 CONNECTIONS = 32
 CONVERSATIONS = 200
 LONG = 10_000
-"""Conversations of 100 messages: more than a worker may hold."""
+TURNS = 10
+TEXT = prose(load_conversations())
 
 
 @dataclass(frozen=True)
@@ -40,22 +51,22 @@ class Cost:
 
 
 def body(seeds: range) -> bytes:
-    """An append of one message a seed, each of 400 bytes of content."""
-    contents = [text_of(MESSAGE_BYTES, seed)[:MESSAGE_BYTES] for seed in seeds]
+    """An append of one message a seed, each a stretch of real text of 400 characters."""
+    starts = [seed * MESSAGE_BYTES % (len(TEXT) - MESSAGE_BYTES) for seed in seeds]
     messages = [
-        f'{{"message":{{"role":"{("user", "assistant")[seed % 2]}","content":"{content}"}}}}'
-        for seed, content in zip(seeds, contents, strict=True)
+        {"message": {"role": ("user", "assistant")[seed % 2], "content": TEXT[start : start + MESSAGE_BYTES]}}
+        for seed, start in zip(seeds, starts, strict=True)
     ]
-    return f'{{"messages":[{",".join(messages)}]}}'.encode()
+    return msgspec.json.encode({"messages": messages})
 
 
 def append(conversation: str, seeds: range, query: str = "") -> bytes:
     return request("POST", f"/conversations/{conversation}/messages{query}", body(seeds))
 
 
-async def answered(server: Server, requests: list[bytes], count: int) -> float:
+async def answered(server: Server, requests: list[bytes], count: int, connections: int = CONNECTIONS) -> float:
     """Send so many of the requests; calls a second."""
-    done = await load(server.port, requests, count=count, connections=min(CONNECTIONS, count))
+    done = await load(server.port, requests, count=count, connections=min(connections, count))
     if done.errors:
         raise SystemExit(f"{done.errors} of {count} requests failed")
     return done.requests_per_second
@@ -94,13 +105,15 @@ def spread(values: list[float], form: str = ",.0f") -> str:
     return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
 
 
-async def run(rounds: int, calls: int) -> None:
+async def run(rounds: int, calls: int) -> Measured:
     with (
         tempfile.TemporaryDirectory(prefix="sash-sizing-") as folder,
-        EmbeddedStore(Path(folder) / "data") as embedded,
-        serving(embedded.url) as server,
-        redis.Redis.from_url(embedded.url, decode_responses=True) as store,
+        one_server(_bundled_binary(), Path(folder) / "primary", list_compress_depth="8") as primary,
+        one_server(_bundled_binary(), Path(folder) / "replica", replicaof=f"127.0.0.1 {primary.port}") as replica,
+        serving(primary.url) as server,
+        redis.Redis.from_url(primary.url, decode_responses=True) as store,
     ):
+        wait_until(lambda: linked(replica.connect()))
         names = [f"c-{number}" for number in range(CONVERSATIONS)]
         await answered(server, [append(name, range(WINDOW)) for name in names], CONVERSATIONS)
         windows = [request("GET", f"/conversations/{name}/window?model={MODEL}&limit={WINDOW}") for name in names]
@@ -121,6 +134,42 @@ async def run(rounds: int, calls: int) -> None:
         print_memory(one=one, twenty=twenty, long=long, resident=server.resident_bytes())
         where = machine(store.info("server"))
         print(f"\n{where}. {time.strftime('%Y-%m-%d')}, {rounds} rounds of {calls:,} calls of each kind.")
+        turn = [costs[kind] for kind in ("both in one call", "an append")]
+        worker, main = [
+            sum(statistics.median(getattr(each, name) for each in kind) for kind in turn)
+            for name in ("worker_us", "store_us")
+        ]
+        return Measured(one, twenty, worker, main)
+
+
+async def check(measured: Measured, conversations: int = 1_000) -> None:
+    """Fill a cluster, and print what it took beside what one store's figures predict."""
+    with tempfile.TemporaryDirectory(prefix="sash-sizing-") as folder, ExitStack() as stack:
+        cluster = Cluster(_bundled_binary(), Path(folder), list_compress_depth="8")
+        stack.callback(cluster.kill)
+        primaries = [each.connect() for each in cluster.start().servers[:3]]
+        server = stack.enter_context(serving(cluster.url))
+        names = [f"check-{number}" for number in range(conversations)]
+        before, began = [sum(map(read, primaries)) for read in (_used_bytes, main_thread_seconds)]
+        for place in range(0, 2 * TURNS, 2):
+            for query, first in ((f"?model={MODEL}&limit={WINDOW}", place), ("", place + 1)):
+                asked = [append(name, range(first, first + 1), query) for name in names]
+                await answered(server, asked, conversations, 3 * CONNECTIONS)  # as many a primary as one store had
+        seconds = sum(map(main_thread_seconds, primaries)) - began
+        stored_each = (sum(map(_used_bytes, primaries)) - before) / conversations
+    rows = []
+    for name, predicted, found in (
+        (f"stored bytes of a conversation of {2 * TURNS}", measured.conversation_bytes(2 * TURNS), stored_each),
+        ("store's processor for a turn, µs", measured.store_us, seconds / conversations / TURNS * 1e6),
+    ):
+        rows.append((name, f"{predicted:,.0f}", f"{found:,.0f}", f"{found / predicted:.2f}"))
+    print("\n" + markdown(("cluster of three primaries and three replicas", "predicted", "measured", "ratio"), rows))
+
+
+def _used_bytes(store: redis.Redis) -> int:
+    """Bytes of keys and values: what is allocated, less what a server takes without them."""
+    found: dict[str, Any] = store.info("memory")  # type: ignore[assignment]
+    return int(found["used_memory_dataset"])
 
 
 def print_calls(costs: dict[str, list[Cost]]) -> None:
@@ -149,8 +198,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=4_000)
+    parser.add_argument("--conversations", type=float, help="kept at a time")
+    parser.add_argument("--turns-a-day", type=float, help="of all of them")
+    parser.add_argument("--retention-days", type=float, default=30)
+    parser.add_argument("--replicas", type=int, default=1, help="of each shard")
+    parser.add_argument("--check", action="store_true", help="compare with a cluster of six nodes")
     options = parser.parse_args()
-    asyncio.run(run(options.rounds, options.calls))
+    if (options.conversations is None) != (options.turns_a_day is None):
+        parser.error("--conversations and --turns-a-day go together")
+    measured = asyncio.run(run(options.rounds, options.calls))
+    if options.check:
+        asyncio.run(check(measured))
+    if options.conversations:
+        wanted = Wanted(options.conversations, options.turns_a_day, options.retention_days, options.replicas)
+        print("\n" + table(wanted, plan_of(wanted, measured)))
 
 
 if __name__ == "__main__":

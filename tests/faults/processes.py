@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -67,3 +68,45 @@ class Service:
         await asyncio.to_thread(self.process.wait, 30)
         self.process = None
         return asyncio.get_running_loop().time() - started
+
+
+class Fleet:
+    """Replicas of the service behind a balancer that asks for their readiness ten times a second."""
+
+    def __init__(self, *services: Service) -> None:
+        self._services = services
+        self._live = list(services)
+        self.replaced = 0
+        self.slowest_seconds = 0.0
+        """The longest that a replica took to drain."""
+
+    def port(self, now: int) -> int:
+        """Where the next request of a connection to the port ``now`` goes."""
+        ports = [service.port for service in self._live]
+        return now if now in ports else random.choice(ports)
+
+    async def roll(self) -> None:
+        """Replace one replica after the other by SIGTERM and a new start, as an upgrade does."""
+        for service in self._services:
+            await asyncio.sleep(0.5)
+            stopping = asyncio.create_task(service.stop())
+            await _not_ready(service)
+            self._live.remove(service)
+            self.slowest_seconds = max(self.slowest_seconds, await stopping)
+            await service.start()
+            self._live.append(service)
+            self.replaced += 1
+
+
+async def _not_ready(service: Service) -> None:
+    """Return when the balancer sees that the replica goes."""
+    while True:
+        await asyncio.sleep(0.1)
+        wire = Wire(service.port)
+        try:
+            if (await wire.ask("GET", "/readyz")).status != 200:
+                return
+        except OSError:  # it has ended already
+            return
+        finally:
+            wire.close()

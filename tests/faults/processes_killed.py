@@ -5,10 +5,9 @@ import random
 from pathlib import Path
 
 from faults.ledger import Ledger
-from faults.processes import Service
+from faults.processes import Fleet, Service
 from faults.proxy import Proxy
 from faults.runs import Row, Scale, judge, running
-from faults.wire import Wire
 from faults.writers import Writers
 from store.servers import Server
 
@@ -48,44 +47,21 @@ async def rolling(folder: Path, scale: Scale) -> Row:
     store = Server(scale.binary, folder / "store")
     async with running(store, folder) as first:
         second = await Service(store.url, folder / "second.log").start()
-        live = [first, second]
-
-        def port(now: int) -> int:
-            ports = [service.port for service in live]
-            return now if now in ports else random.choice(ports)
-
+        fleet = Fleet(first, second)
         try:
-            writers = Writers(Ledger(), port, number=scale.writers, conversations=8).start()
-            slowest = 0.0
+            writers = Writers(Ledger(), fleet.port, number=scale.writers, conversations=8).start()
             for _ in range(scale.rollings):
-                for service in (first, second):
-                    await asyncio.sleep(0.5)
-                    stopping = asyncio.create_task(service.stop())
-                    await _not_ready(service)
-                    live.remove(service)
-                    slowest = max(slowest, await stopping)
-                    await service.start()
-                    live.append(service)
+                await fleet.roll()
             await asyncio.sleep(0.3)
             await writers.stop()
             failed = sum(writers.ledger.failures.values())
-            broken = f"{failed} requests failed" if failed else "" if slowest < 10 else "drained too slowly"
-            note = f"{2 * scale.rollings} replaced, nothing asked again, drained in {slowest:.1f} s"
+            broken = (
+                f"{failed} requests failed" if failed else "" if fleet.slowest_seconds < 10 else "drained too slowly"
+            )
+            note = f"{fleet.replaced} replaced, nothing asked again, drained in {fleet.slowest_seconds:.1f} s"
             return await judge("rolling SIGTERM", writers, second.port, note, broken)
         finally:
             await second.kill()
-
-
-async def _not_ready(service: Service) -> None:
-    """Return when a balancer that asks ten times a second sees that the replica goes."""
-    while True:
-        await asyncio.sleep(0.1)
-        wire = Wire(service.port)
-        try:
-            if (await wire.ask("GET", "/readyz")).status != 200:
-                return
-        finally:
-            wire.close()
 
 
 async def cancelled(folder: Path, scale: Scale) -> Row:

@@ -1,5 +1,6 @@
 """Every fault by name."""
 
+from faults.cluster_work import cluster_primary_frozen, cluster_reshaped
 from faults.hostile import disk_full, disk_full_everysec, slow_clients
 from faults.processes_killed import cancelled, replies_dropped, rolling, scripts_flushed, service_killed, store_killed
 from faults.runs import Scenario
@@ -15,6 +16,8 @@ SCENARIOS: dict[str, Scenario] = {
     "out-of-memory": out_of_memory,
     "store-absent": store_absent,
     "cluster-primary-killed": cluster_primary_killed,
+    "cluster-primary-frozen": cluster_primary_frozen,
+    "cluster-reshaped": cluster_reshaped,
     "slot-moved": slot_moved,
     "slow-clients": slow_clients,
     "disk-full": disk_full,

@@ -101,7 +101,7 @@ async def _back(service: Service) -> float:
     return time.monotonic() - started
 
 
-async def _served(wire: Wire, path: str) -> float:
+async def served(wire: Wire, path: str) -> float:
     """Seconds until a read is answered with 200."""
     started = time.monotonic()
     for _ in range(600):
@@ -123,7 +123,7 @@ async def cluster_primary_killed(folder: Path, scale: Scale) -> Row:
         victim = cluster.primary_of(key_slot(b"default/f-0"))
         its = {name for name in writers.conversations if _serves(cluster, victim, name)}
         await asyncio.to_thread(victim.kill)
-        seconds = await _served(Wire(service.port), "/conversations/f-0")
+        seconds = await served(Wire(service.port), "/conversations/f-0")
         await asyncio.to_thread(victim.start)
         await asyncio.to_thread(cluster.wait)
         await asyncio.sleep(0.5)

@@ -185,8 +185,10 @@ class Cluster:
     ) -> None:
         settings |= {"tls_cluster": "yes"} if tls else {}
         cluster = {"cluster_enabled": "yes", "cluster_node_timeout": str(node_timeout_ms)}
-        cluster |= {"cluster_require_full_coverage": "no", **settings}
-        self.servers = [Server(binary, directory / str(i), tls=tls, **cluster) for i in range(6)]
+        # A primary that gave its last slot away would follow who took it, and could be given none again.
+        cluster |= {"cluster_require_full_coverage": "no", "cluster_allow_replica_migration": "no", **settings}
+        self._new = lambda name: Server(binary, directory / name, tls=tls, **cluster)
+        self.servers = [self._new(str(i)) for i in range(6)]
         self._scheme = "rediss" if tls else "redis"
 
     @property
@@ -237,10 +239,21 @@ class Cluster:
         found = [self.primary_of(i * _SLOTS // 3 + 1) for i in range(3)]
         return list({each.port: each for each in found}.values())
 
-    async def move(self, slot: int) -> None:
+    def add(self) -> Server:
+        """A new node, which every other one knows and which serves no slot yet."""
+        added = self._new(str(len(self.servers))).start()
+        added.connect().execute_command("CLUSTER MEET", "127.0.0.1", self.servers[0].near_port)
+        self.servers.append(added)
+        known = str(len(self.servers))
+        for link in [each.connect() for each in self.servers]:
+            wait_until(lambda link=link: _info(link)["cluster_known_nodes"] == known, _CLUSTER_SECONDS)
+        self.wait()
+        return added
+
+    async def move(self, slot: int, source: Server | None = None, target: Server | None = None) -> None:
         """Move a slot to another primary, key by key, as redis-cli --cluster reshard does."""
-        source = self.primary_of(slot)
-        target = next(each for each in self.primaries() if each is not source)
+        source = source or self.primary_of(slot)
+        target = target or next(each for each in self.primaries() if each is not source)
         here, there = source.connect(), target.connect()
         here_id, there_id = here.execute_command("CLUSTER MYID"), there.execute_command("CLUSTER MYID")
         there.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", here_id)
