@@ -22,13 +22,11 @@ def hints_of(
     *,
     key: str = "",
     aside: int = 0,
-) -> Hints | None:
-    """The hints of a window; None where none are asked for.
+) -> Hints:
+    """The hints of a window.
 
     ``key`` names the conversation to the provider; ``aside`` are tokens that history leaves free for recall.
     """
-    if query.cache == "none":
-        return None
     stable, rules = bool(query.stable), caching_of(limits.model)
     places = places_of(window, history.question, stable=stable)
     if rules is None:

@@ -72,7 +72,9 @@ def window_of_request(wanted: WindowRequest, models: Mapping[str, Model]) -> tup
     documents = documents_of(query, parts, history, bodies, _grounding(wanted, kept, history))
     window = _window(history, limits, parts, query, documents, bodies)
     aside = query.recall_max_tokens if query.stable and window.dropped["messages"] else 0
-    hints = hints_of(query, limits, parts, history, window, documents, aside=aside)
+    hints = None
+    if query.cache == "auto":
+        hints = hints_of(query, limits, parts, history, window, documents, aside=aside)
     return make(query, limits, parts, history, window, bodies, documents, hints=hints), counting_seconds
 
 

@@ -115,7 +115,7 @@ class Windows:
             if not limits.model.exact:
                 models = await self._calibrations.correct(tenant, self.models, limits.model.id)
                 limits = limits_of(query, settings, models)
-            wanted = settled(query, limits.model, limits.budget)
+            wanted = settled(query, limits.model, limits.budget) if query.stable == "auto" else query
             key = cache_key(tenant, conversation, tail.state.life) if query.cache == "auto" else ""
             asked = Asked(conversation, wanted, limits, parts, tail.state.version, settings.recall, cache_key=key)
             try:
@@ -200,8 +200,17 @@ def make_if_read(
     if not bodies.have(window.seqs):
         return window
     identity = (asked.conversation, asked.version)
+    if asked.query.cache == "none":
+        return make(asked.query, asked.limits, asked.parts, history, window, bodies, documents, identity)
     hints = hints_of(
-        asked.query, asked.limits, asked.parts, history, window, documents, key=asked.cache_key, aside=asked.aside
+        asked.query,
+        asked.limits,
+        asked.parts,
+        history,
+        window,
+        documents,
+        key=asked.cache_key,
+        aside=asked.aside,
     )
     return make(asked.query, asked.limits, asked.parts, history, window, bodies, documents, identity, hints)
 
