@@ -109,6 +109,7 @@ class Watch:
         if (self._asked is None or self._asked.done()) and time.monotonic() > self._next_ask:
             self._next_ask = time.monotonic() + _ASK_SECONDS
             self._asked = asyncio.create_task(self._ask())
+        self._metrics.present(**self._client.load._asdict())
         servers = self._client.health
         young = self.condition is STARTING and time.monotonic() < self._began + _STARTING_SECONDS
         if young and not any(found for found, _ in servers):

@@ -24,7 +24,7 @@ function trouble() {
   if (health.failure) return { how: "bad", title: `${SILENCE.title}.`, lines: [SILENCE.detail] };
   const now = health.status?.condition;
   if (!now || now.name === "well") return null;
-  return { how: SEVERE.has(now.name) ? "bad" : "warn", title: `${now.title}.`, lines: [`Look at ${now.look}.`, now.alert ? `In the runbook: ${now.alert}.` : ""].filter(Boolean) };
+  return { how: SEVERE.has(now.name) ? "bad" : "warn", title: `${now.title}.`, lines: [now.look, now.alert ? `In the runbook: ${now.alert}.` : ""].filter(Boolean) };
 }
 
 const sinceThen = () => `For ${say.age((Date.now() - health.since) / 1000)}, as this page saw it.`;
