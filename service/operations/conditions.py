@@ -117,7 +117,7 @@ def _lost(seen: Seen) -> Condition | None:
         look = (
             f"{who} cannot be reached: look at INFO replication of the others. After half a minute nobody was elected."
         )
-        return Condition("failing-over", "The store is failing over", look, "SashStoreFailing")
+        return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
     look = "Look at its process and log, the network between, and SASH_REDIS_URL; sash doctor asks it."
     return Condition("down", "The store is down", look, "SashStoreFailing")
 
@@ -128,7 +128,7 @@ def _hanging(seen: Seen) -> Condition | None:
         return None
     if hanging < len(seen.servers):
         look = f"{hanging} of {len(seen.servers)} primaries do not answer: look at their machines and disks."
-        return Condition("failing-over", "A part of the store does not answer", look, "SashStoreFailing")
+        return Condition("failing-over", "A part of the store does not answer", look, "SashStoreFailedOver")
     look = (
         "It is connected and says nothing: look at its process (stopped, swapping, a long command), machine and disk."
     )
@@ -157,7 +157,7 @@ def _read_only(seen: Seen) -> Condition | None:
     if any(info.get("role") == "slave" for info in infos):
         if seen.kind != "single":
             look = "A primary became a replica: look at INFO replication to see who is elected."
-            return Condition("failing-over", "The store is failing over", look, "SashStoreFailing")
+            return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
         why = "SASH_REDIS_URL names a replica, which takes no writes: name its primary, or promote it."
     elif any(info.get("aof_last_write_status", "ok") != "ok" for info in infos):
         why = "Its last write to the append-only file failed: make room on its disk."

@@ -169,7 +169,7 @@ OUTAGES = (
         "failing over",
         _kill,
         "The store is failing over.",
-        "SashStoreFailing",
+        "SashStoreFailedOver",
         "store failing over",
         prepare=_sentinel,
         does="primary of a Sentinel trio killed",
@@ -201,6 +201,8 @@ def run(outage: Outage, browser: Browser, picture: Path | None) -> Seen:
         browser.open(f"{served.url}/dashboard")
         browser.wait("document.querySelector('#cards dl')")
         time.sleep(3)
+        if prometheus:
+            _scraped(prometheus)
         _watch_first_line(browser, outage.title)
         caused = time.time()
         outage.cause(stage)
@@ -282,6 +284,17 @@ def _prometheus(folder: Path, target: str) -> Iterator[str | None]:
     finally:
         process.terminate()
         process.wait(30)
+
+
+def _scraped(prometheus: str) -> None:
+    """Return when Prometheus has seen the service well: what counts from then on is growth."""
+    give_up = time.monotonic() + _ALERT_SECONDS
+    while time.monotonic() < give_up:
+        with suppress(httpx.TransportError):
+            query = {"query": "count_over_time(sash_ready[1m]) > 2"}
+            if httpx.get(f"{prometheus}/api/v1/query", params=query).json()["data"]["result"]:
+                return
+        time.sleep(0.3)
 
 
 def _sounded(prometheus: str, alert: str) -> str:
