@@ -7,6 +7,7 @@
       deadline, log line
 """
 
+import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -48,7 +49,7 @@ from service.operations.logging import RequestLog, get_logger, log_request
 from service.operations.metrics import Metrics
 from service.operations.pseudonyms import Pseudonyms
 from service.operations.readiness import judged
-from service.operations.reporter import Reporter
+from service.operations.registry import ended
 from service.operations.requests import Requests
 from service.operations.statistics import Statistics
 from service.operations.summarizer import Summarizer
@@ -127,7 +128,6 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         ready=lambda: judged(client, data_keys),
         data_dir=datafiles.folder_of(os.environ.get(datafiles.VARIABLE, "")),
     )
-    reporter = Reporter(metrics, statistics, watch, lambda: client.load)
     context = Context(
         settings=settings,
         client=client,
@@ -141,7 +141,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         owners=Owners(client, stored),
         models=models,
         metrics=metrics,
-        reporter=reporter,
+        statistics=statistics,
         watch=watch,
         requests=requests,
         recaller=recaller,
@@ -155,11 +155,16 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         load_vocabularies()
         metrics.windows.know(model.id for model in list_models(models))
         await client.open()
-        reporter.start()
+        tasks = [asyncio.create_task(each.run()) for each in (watch, statistics)]
         try:
             yield
         finally:
-            await reporter.stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await statistics.flush_or_later()  # nothing that a drained worker counted is lost
+            metrics.registry.share()
+            ended(os.getpid())
             if context.summarizer is not None:
                 await context.summarizer.close()
             await context.indexer.close()

@@ -11,8 +11,8 @@ from service.api.ring import Exchange
 from service.core.models import Model
 from service.operations.indexer import Indexer
 from service.operations.metrics import Metrics
-from service.operations.reporter import Reporter
 from service.operations.requests import Requests
+from service.operations.statistics import Statistics
 from service.operations.summarizer import Summarizer
 from service.operations.watch import Watch
 from service.settings import Settings
@@ -48,7 +48,7 @@ class Context(msgspec.Struct, frozen=True):
     models: Mapping[str, Model]
     """A deployment's own models, by name."""
     metrics: Metrics
-    reporter: Reporter
+    statistics: Statistics
     watch: Watch
     requests: Requests
     recaller: Recaller

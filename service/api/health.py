@@ -34,7 +34,7 @@ async def ready(request: Req) -> Response[bytes]:
         async with asyncio.timeout(_DOWN_SECONDS if now.name == "down" else None):
             found = (await judged(context.client, context.conversations.data_keys))[0]
     except TimeoutError:
-        raise StoreUnavailable(f"Not ready: {now.title[0].lower()}{now.title[1:]}: {now.look}.") from None
+        raise StoreUnavailable(f"Not ready: {now.title[0].lower()}{now.title[1:]}. {now.look}") from None
     store = {"appendonly": found.appendonly, "appendfsync": found.appendfsync, "how": found.how}
     body = {"status": "ready", "durability": context.settings.durability, "store": store}
     return Response(msgspec.json.encode(body), media_type=JSON)

@@ -1,5 +1,6 @@
 """For those who run the service: figures for Prometheus, statistics for programs, the dashboard for people."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -22,7 +23,10 @@ _encoder = msgspec.json.Encoder()
 )
 async def get_metrics(request: Req) -> Response[bytes]:
     """Figures of this machine's workers in Prometheus' format, or OpenMetrics where that is asked for."""
-    body, media_type = await context_of(request).reporter.exposition(request.headers.get("accept", ""))
+    context = context_of(request)
+    context.metrics.present(**context.client.load._asdict())
+    accept = request.headers.get("accept", "")
+    body, media_type = await asyncio.to_thread(context.metrics.registry.exposition, accept)
     return Response(body, media_type=media_type)
 
 
@@ -30,7 +34,7 @@ async def get_metrics(request: Req) -> Response[bytes]:
 @documented("Window statistics of the deployment", "operations", gives=Stats)
 async def get_stats(request: Req) -> Response[bytes]:
     """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
-    stats = await context_of(request).reporter.statistics.read()
+    stats = await context_of(request).statistics.read()
     return Response(_encoder.encode(stats), media_type=JSON)
 
 

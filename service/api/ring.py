@@ -65,6 +65,7 @@ _NO_STORE = (b"cache-control", b"no-store")
 _ASK_AGAIN = (b"cache-control", b"private, no-cache")
 _CLOSE = (b"connection", b"close")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_KIND_OF_PARAMETER = re.compile(r":\w+\}")
 _LOOK_SECONDS = 0.1
 _log = get_logger()
 
@@ -334,7 +335,7 @@ class Ring:
         line["status"] = exchange.status
         line["bytes"] = exchange.size_bytes
         if span is not None:
-            span.end(line["method"], scope.get("path_template", ""), exchange.status)
+            span.end(line["method"], _route(scope), exchange.status)
             line |= {"trace_id": span.context.trace_id, "span_id": span.context.span_id}
         self._requests.answered(line, time.monotonic() - exchange.started, scope, quiet=scope["path"] in _QUIET)
 
@@ -353,6 +354,12 @@ def _operation(scope: Scope) -> str | None:
     """The operation's id; None where nothing is at the path. The path itself holds ids, which are never logged."""
     operation: str | None = getattr(scope.get("route_handler"), "operation_id", None)
     return operation
+
+
+def _route(scope: Scope) -> str:
+    """The path's template; empty where nothing is."""
+    paths = getattr(scope.get("route_handler"), "paths", ())
+    return _KIND_OF_PARAMETER.sub("}", min(paths, default=""))
 
 
 def _with_head(methods: bytes) -> bytes:

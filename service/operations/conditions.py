@@ -46,7 +46,7 @@ class Disk(msgspec.Struct, frozen=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """How the store is: a name for machines, a sentence that says what is wrong, and one that says where to look."""
+    """How the store is: a name for machines, what is wrong, and a sentence that says where to look or what to do."""
 
     name: Name
     title: str
@@ -75,7 +75,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 WELL = Condition("well", "The store answers")
-STARTING = Condition("not-ready", "Sash is connecting to the store", "wait two seconds")
+STARTING = Condition("not-ready", "Sash is connecting to the store", "Wait two seconds.")
 
 
 def memory_of(servers: Sequence[tuple[Found | None, float]]) -> Memory:
@@ -99,7 +99,7 @@ def condition(seen: Seen) -> Condition:
         if found is not None:
             return found
     if seen.not_ready:
-        return Condition("not-ready", "Sash is not ready", seen.not_ready, "SashNotReady")
+        return Condition("not-ready", "Sash is not ready", _sentence(seen.not_ready), "SashNotReady")
     return _slow(seen) or _nearly_full(seen) or WELL
 
 
@@ -109,16 +109,16 @@ def _lost(seen: Seen) -> Condition | None:
         return None
     if seen.disk is not None and seen.disk.free < _LEAST_FREE_BYTES:
         look = (
-            f"{_megabytes(seen.disk.free)} are free in its data directory: make room there, it starts again by itself"
+            f"{_megabytes(seen.disk.free)} are free in its data directory: make room there; it starts again by itself."
         )
         return Condition("full", "The store's disk is full and the store has ended", look, "SashStoreFull")
     if seen.kind != "single" and (seen.kind == "sentinel" or lost < len(seen.servers)):
-        who = "the primary" if seen.kind == "sentinel" else f"{lost} of {len(seen.servers)} primaries"
+        who = "The primary" if seen.kind == "sentinel" else f"{lost} of {len(seen.servers)} primaries"
         look = (
-            f"{who} cannot be reached: INFO replication of the others, and who is elected. Past half a minute nobody is"
+            f"{who} cannot be reached: look at INFO replication of the others. After half a minute nobody was elected."
         )
-        return Condition("failing-over", "The store is failing over", look, "SashStoreFailing")
-    look = "its process and its log, the network between, and SASH_REDIS_URL; sash doctor asks it"
+        return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
+    look = "Look at its process and log, the network between, and SASH_REDIS_URL; sash doctor asks it."
     return Condition("down", "The store is down", look, "SashStoreFailing")
 
 
@@ -127,9 +127,11 @@ def _hanging(seen: Seen) -> Condition | None:
     if not hanging:
         return None
     if hanging < len(seen.servers):
-        look = f"{hanging} of {len(seen.servers)} primaries do not answer: their machines and disks, and who is elected"
-        return Condition("failing-over", "A part of the store does not answer", look, "SashStoreFailing")
-    look = "its process (stopped, swapping, a long command), its machine and its disk; it is connected and says nothing"
+        look = f"{hanging} of {len(seen.servers)} primaries do not answer: look at their machines and disks."
+        return Condition("failing-over", "A part of the store does not answer", look, "SashStoreFailedOver")
+    look = (
+        "It is connected and says nothing: look at its process (stopped, swapping, a long command), machine and disk."
+    )
     return Condition("down", "The store does not answer", look, "SashStoreFailing")
 
 
@@ -138,7 +140,7 @@ def _without_room(seen: Seen) -> Condition | None:
     if seen.refused_as_full or (memory.max and memory.used >= memory.max):
         look = (
             f"{_megabytes(memory.used)} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten "
-            "SASH_RETENTION_SECONDS and erase; writes get 507, reads and erasure go on"
+            "SASH_RETENTION_SECONDS and erase. Writes get 507; reads and erasure go on."
         )
         return Condition("full", "The store is full", look, "SashStoreFull")
     return None
@@ -149,16 +151,22 @@ def _read_only(seen: Seen) -> Condition | None:
     refused = next((found for found, _ in seen.servers if found is not None and found.refused), None)
     why = ""
     if any(info.get("loading") == "1" for info in infos):
-        return Condition("down", "The store is loading its data", "wait: some 100 MB a second", "SashStoreFailing")
+        return Condition(
+            "down", "The store is loading its data", "Wait: it loads some 100 MB a second.", "SashStoreFailing"
+        )
     if any(info.get("role") == "slave" for info in infos):
         if seen.kind != "single":
-            look = "a primary became a replica: who is elected, in INFO replication"
-            return Condition("failing-over", "The store is failing over", look, "SashStoreFailing")
-        why = "SASH_REDIS_URL names a replica, which takes no writes: name its primary, or promote it"
+            look = "A primary became a replica: look at INFO replication to see who is elected."
+            return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
+        why = "SASH_REDIS_URL names a replica, which takes no writes: name its primary, or promote it."
     elif any(info.get("aof_last_write_status", "ok") != "ok" for info in infos):
-        why = "its last write to the append-only file failed: make room on its disk"
+        why = "Its last write to the append-only file failed: make room on its disk."
     elif seen.lost_files or refused is not None:
-        why = seen.lost_files or (refused.problem("Writes are refused").detail if refused is not None else "")
+        why = (
+            _sentence(seen.lost_files)
+            if seen.lost_files or refused is None
+            else refused.problem("Writes are refused").detail
+        )
     return Condition("read-only", "The store is read-only", why, "SashStoreReadOnly") if why else None
 
 
@@ -166,20 +174,24 @@ def _slow(seen: Seen) -> Condition | None:
     seconds = max(seen.call_seconds, *(quiet for _, quiet in seen.servers))
     if seconds < _SLOW_SECONDS:
         return None
-    look = f"a call takes {seconds * 1000:.0f} ms: its disk, a rewrite of its file, its processor, the network"
+    look = f"A call takes {seconds * 1000:.0f} ms: look at its disk, a rewrite of its file, its processor, the network."
     return Condition("slow", "The store is slow", look, "SashStoreSlow")
 
 
 def _nearly_full(seen: Seen) -> Condition | None:
     memory, disk = memory_of(seen.servers), seen.disk
     if memory.max and memory.used >= _NEARLY * memory.max:
-        share = f"{memory.used / memory.max:.0%}"
-        look = f"{share} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten SASH_RETENTION_SECONDS"
+        share = f"{100 * memory.used / memory.max:.0f} %"
+        look = f"{share} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten SASH_RETENTION_SECONDS."
         return Condition("nearly-full", "The store is nearly full", look, "SashStoreNearlyFull")
     if disk is not None and disk.free < min(_LITTLE_FREE_SHARE * disk.total, _LITTLE_FREE_BYTES):
-        look = f"{_megabytes(disk.free)} are free in its data directory: make room, or the store ends"
+        look = f"{_megabytes(disk.free)} are free in its data directory: make room, or the store ends."
         return Condition("nearly-full", "The store's disk is nearly full", look, "SashStoreNearlyFull")
     return None
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def _lag(info: dict[str, str]) -> int | None:

@@ -74,7 +74,8 @@ class Metrics:
         """Messages were stored, duplicates not among them."""
         self.appended_messages.inc(messages)
         self.append_seconds.observe(seconds)
-        self.counted(tokenise_seconds)
+        self.tokenise_seconds.observe(tokenise_seconds)
+        _took("tokenise_milliseconds", tokenise_seconds)
         if self.spans is not None:
             self.spans.did("append", seconds)
 

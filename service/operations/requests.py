@@ -20,7 +20,6 @@ MINUTES = 15
 _REFUSALS = 50
 _TENANTS = 1000
 _SEEN = 500  # conversations; a minute may bring more
-_NONE: dict[str, Any] = {}
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,8 +107,9 @@ class Requests:
             self._tenants[tenant, kind] += 1
             if "window_tokens" in line:
                 self._tenants[tenant, "tokens"] += line["window_tokens"]
-                conversation = scope.get("path_params", _NONE).get("conversation_id")
-                if conversation is not None:
+                parts = scope["path"].split("/", 3)
+                if len(parts) > 3:
+                    conversation = parts[2]
                     self._seen.pop((tenant, conversation), None)
                     self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], line["window_tokens"]
         if self._log is not None:

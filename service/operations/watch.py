@@ -109,11 +109,13 @@ class Watch:
         if (self._asked is None or self._asked.done()) and time.monotonic() > self._next_ask:
             self._next_ask = time.monotonic() + _ASK_SECONDS
             self._asked = asyncio.create_task(self._ask())
+        self._metrics.present(**self._client.load._asdict())
         servers = self._client.health
         young = self.condition is STARTING and time.monotonic() < self._began + _STARTING_SECONDS
         if young and not any(found for found, _ in servers):
             return
-        self.memory = memory_of(servers)
+        if any(found for found, _ in servers):  # else what it last said stands
+            self.memory = memory_of(servers)
         self.disk = _disk(self._data_dir)
         self.condition = condition(
             Seen(
@@ -131,6 +133,7 @@ class Watch:
             primaries = {found.info.get("run_id", "") for found, _ in servers if found is not None}
             for event, level, fields in self._story.goes_on(self.condition, primaries, time.monotonic()):
                 getattr(_log, level)(event, **fields)
+                self._gauges.turns(event).inc()
 
     def _call_seconds(self) -> float:
         """What the calls that were answered since the last look took, on average."""
@@ -211,6 +214,9 @@ class _Gauges:
         self._condition = gauge(
             "sash_store_condition", "1 for how the store is now, 0 for the others.", "condition", workers="livemax"
         )
+        self.turns = registry.counter("sash_store_turns_total", "Events of the store, as the log tells them.", "event")
+        for event in _EVENTS.values():
+            self.turns(event)  # there from the start, so that rates see it grow from 0
         self._memory = gauge(
             "sash_store_memory_bytes", "Memory of the store: used, and max (0: no limit).", "kind", workers="livemax"
         )

@@ -36,7 +36,7 @@ function sayFailure() {
   verdict(problem.status === 401 ? "warn" : "bad", `${problem.title}.`, [problem.detail], older());
 }
 
-const older = () => (shown.stats && (shown.failure || health.failure) ? `The figures below are from ${new Date(shown.at).toLocaleTimeString("en-GB")}.` : undefined);
+const older = () => (shown.stats && (shown.failure || health.failure || away()) ? `The figures below are from ${new Date(shown.at).toLocaleTimeString("en-GB")}.` : undefined);
 
 /** The first line: what is wrong now, else what the time that is shown says. */
 function sayFirst(range, found) {
@@ -107,7 +107,7 @@ function drawDeployment() {
   sayFirst(range, found);
   const few = !range.all.windows && !found.length;
   const figured = few ? [shown.stats.start.all.windows ? null : firstCard()] : [fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), modelsCard(range)];
-  show([shown.failure && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
+  show([(shown.failure || away()) && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
 }
 
 const card = (size, title, ...children) => h("section", { class: `card ${size}`, "aria-label": title }, h("h2", {}, title), ...children);
@@ -138,7 +138,7 @@ function numbersCard(range, figures) {
     cell("Appending", say.milliseconds(requests.append_milliseconds.p95), "ms", `${all}${measured(requests.append_milliseconds)}`),
     cell("Failed", say.share(requests.requests ? requests.server_errors / requests.requests : 0), "", `${all}${say.short(requests.server_errors)} of ${say.short(requests.requests)}; ${say.short(requests.client_errors)} refused as wrong`),
     cell("Tokens a window", say.short(figures.tokens.p50), "", figures.windows ? `the median; 95 % under ${say.short(figures.tokens.p95)}` : "no window"),
-    cell("Budget used", say.share(figures.fill.p50), "", figures.windows ? `the median; 95 % under ${say.share(figures.fill.p95)}` : "no window")));
+    cell("Budget used", say.share(figures.fill.p50), "", figures.windows ? `the median; 95 % ${figures.fill.p95 < 0.001 ? "too" : `under ${say.share(figures.fill.p95)}`}` : "no window")));
 }
 
 function fullCard(figures) {

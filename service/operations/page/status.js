@@ -24,9 +24,11 @@ function trouble() {
   if (health.failure) return { how: "bad", title: `${SILENCE.title}.`, lines: [SILENCE.detail] };
   const now = health.status?.condition;
   if (!now || now.name === "well") return null;
-  return { how: SEVERE.has(now.name) ? "bad" : "warn", title: `${now.title}.`, lines: [`Look at ${now.look}.`, now.alert ? `In the runbook: ${now.alert}.` : ""].filter(Boolean) };
+  return { how: SEVERE.has(now.name) ? "bad" : "warn", title: `${now.title}.`, lines: [now.look, now.alert ? `In the runbook: ${now.alert}.` : ""].filter(Boolean) };
 }
 
+/** Whether the store cannot be read, so that the deployment's figures stand still. */
+const away = () => ["down", "failing-over"].includes(health.status?.condition.name);
 const sinceThen = () => `For ${say.age((Date.now() - health.since) / 1000)}, as this page saw it.`;
 
 /** Where the statistics cannot be read: what the worker that answers did by itself. */
@@ -72,7 +74,7 @@ function tenantsCard(tenants) {
 function storeCard() {
   if (!health.status) return null;
   const { memory, disk, connections } = health.status.store, share = memory.max ? memory.used / memory.max : null;
-  return card("", "The store", h("p", { class: "lead" }, say.bytes(memory.used), h("span", { class: "small" }, memory.max ? `of ${say.bytes(memory.max)}, ${say.share(share)}` : "used; no limit is set")),
+  return card("", "The store", h("p", { class: "lead" }, say.bytes(memory.used), h("span", { class: "small" }, `${memory.max ? `of ${say.bytes(memory.max)}, ${say.share(share)}` : "used; no limit is set"}${away() ? ", when it last answered" : ""}`)),
     memory.max ? stacked([[share > 0.8 ? "c-bad" : "c-accent", "used", memory.used], ["c-quiet", "free", Math.max(0, memory.max - memory.used)]], "Memory", " bytes", say.bytes) : null,
     pairs(["keys", say.short(memory.keys)], ["evicted keys", say.short(memory.evicted_keys), memory.evicted_keys ? "bad" : ""], memory.replication_lag_bytes === null ? null : ["slowest replica behind", say.bytes(memory.replication_lag_bytes)],
       disk ? ["disk free", say.bytes(disk.free)] : null, ["connections", `${connections.idle + connections.busy} up, ${connections.down} down`, connections.down ? "warn" : ""], ["commands waiting", say.whole(connections.waiting)]));
