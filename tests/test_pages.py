@@ -34,6 +34,7 @@ RUN_BY = {
             "### Claude, with the Anthropic SDK",
             "python",
         ): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
+        ("## A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
         ("## With your framework", "python"): "test_readme.py::test_the_adapters_in_short_run",
     },
     "deploy/README.md": {

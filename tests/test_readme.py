@@ -130,6 +130,12 @@ def test_the_stand_in_serves_what_the_environment_names() -> None:
         process.terminate()
 
 
+def test_turn_400_has_what_turn_3_said(fresh_server: str) -> None:
+    """The chat of 400 turns ends with a window that recalls the third."""
+    done = run([sys.executable], block("python", "README.md", "## A long memory"), server=fresh_server)
+    assert 3 in json.loads(printed(done)[0])
+
+
 def test_the_openai_loop_goes_through_a_tool_call(fresh_server: str, provider: Provider) -> None:
     """Windows go to the SDK as they are, a call's result follows its call, and the second question has the first turn."""
     code = block("python", "README.md", "### Python, with the OpenAI SDK")
@@ -355,11 +361,11 @@ def test_the_agents_sdk_runs_on_windows(fresh_server: str, provider: Provider, a
 
 @pytest.mark.clients
 def test_the_adapters_in_short_run(fresh_server: str, provider: Provider, adapters: Path) -> None:
-    """README's few lines for each framework have a question answered, and store both."""
-    for number, program in zip((4, 5), blocks("python", section("README.md", "## With your framework")), strict=True):
-        done = run([str(adapters), "-"], program, server=fresh_server, environment=quiet(provider))
-        assert printed(done) == [ANSWER]
-        assert [message["role"] for message in stored(fresh_server, f"talks-{number}")] == ["user", "assistant"]
+    """README's few lines for a framework have a question answered, and store both."""
+    program = block("python", "README.md", "## With your framework")
+    done = run([str(adapters), "-"], program, server=fresh_server, environment=quiet(provider))
+    assert printed(done) == [ANSWER]
+    assert [message["role"] for message in stored(fresh_server, "talks-4")] == ["user", "assistant"]
 
 
 @pytest.mark.clients

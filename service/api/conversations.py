@@ -83,7 +83,7 @@ async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Resp
     state = await context.reader.get(tenant, identity)
     progress = await _progress(context, tenant, identity, state)
     headers = {"ETag": etag(state.etag)}
-    if is_known(request, state.etag) and (progress is None or progress.words == progress.messages):
+    if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
     return Response(conversation_body(identity, state, progress), headers=headers, media_type=JSON)
 

@@ -39,6 +39,10 @@ class Behind:
         """Every key of the conversation ``tenant/conversation``."""
         return sorted(self._scan(f"{PREFIX}{{{name}}}:*"))
 
+    def words(self, name: str) -> list[bytes]:
+        """The words of a conversation's messages, as they are indexed."""
+        return list(self.client.lrange(keys_of(name).words, 0, -1))
+
     def times_left(self, name: str) -> dict[bytes, int]:
         """What each key of a conversation has left, in milliseconds, or -1; of those that end with it."""
         kept = [key.encode() for key in keys_of(name).kept]

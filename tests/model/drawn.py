@@ -247,6 +247,8 @@ _PARAMETERS: dict[str, tuple[Any, ...]] = {
     "tool_result_max_tokens": (1, 40, 60, 200),
     "tool_results_kept": (0, 1, 3),
     "tool_result_overflow": ("trim", "error"),
+    "recall_max_tokens": (20, 60, 200, 1000),
+    "recall_query": ("word", "look at quotes", "mk3z mk7z mk11z", "날 é", "the"),
     "explain": ("true", "false"),
     "format": ("openai", "responses", "anthropic", "gemini"),
 }

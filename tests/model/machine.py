@@ -54,6 +54,8 @@ from model.world import (
     SETTINGS as SETTINGS_NAMES,
 )
 
+from service.core.words import pack_words, said_in, words_of
+
 SEEDS = st.integers(0, 2**32 - 1)
 TENANTS = {"acme": "key-of-acme-0123456789", "beta": "key-of-beta-0123456789"}
 PLACES = one_of(*[("acme", 0)] * 6, *[("acme", 1)] * 3, ("acme", 2), ("beta", 0), ("beta", 0), ("beta", 1))
@@ -66,7 +68,8 @@ BEFORE_STORING = {"unknown-model", "unprocessable"}
 """Problems of a window's parameters alone: an append may be refused for them before it stores anything."""
 PASSING = {"conflict", "store-unavailable", "deadline-exceeded"}
 """What two operations at once may do to each other: nothing was done, and it may be tried again."""
-_EXPIRES = re.compile(rb'"expires_at":(?:null|"[^"]*")')
+_EXPIRES = re.compile(rb'"expires_at":(?:null|"[^"]*")|,"recall_progress":{[^}]*}')
+"""What changes without a change: the time that is left, and how much is indexed."""
 _MANY = (30, 70, 100)
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * 3_600_000
@@ -509,12 +512,31 @@ class Machine(RuleBasedStateMachine):
             assert known or answer.status == fresh.status, self._told("a condition on what is not there", answer)
         elif tag in ("*", talk.tag):
             # A window that does not follow from the conversation and the query alone is sent each time.
-            sent = path.startswith("/window") and ("model=" not in path or not fresh.json["exact"])
+            follows = "model=" in path and "recall_max_tokens=" not in path and fresh.json.get("exact", True)
+            sent = path.startswith("/window") and not follows
             assert answer.status in ((200, 304) if sent else (304,)), self._told("not 304", answer)
             assert answer.headers["etag"] == talk.tag, self._told("304 with another tag", answer)
         else:
             assert answer.status == 200, self._told(f"{tag} is an older state", answer)
             assert _EXPIRES.sub(b"", answer.body) == _EXPIRES.sub(b"", fresh.body), self._told("the two differ", answer)
+
+    @step(grown=True, place=PLACES, via=numbers(2), which=ANY)
+    def search(self, place: Any, via: int, which: int) -> None:
+        """A marker word is found where it stands, and nowhere when it was redacted, rewound or erased."""
+        name = self.name(place)
+        talk = self.world.talks.get(name)
+        gone = sorted(self.world.erased.get(name, set()))
+        marks = (sorted(talk.marks()) if talk else []) or [b"mk1z"]
+        among = gone if which % 2 and gone else marks
+        sought = among[which % len(among)].decode()
+        path = f"/conversations/{name[1]}/search?query={sought}&limit=100"
+        answer = self.ask(via, name[0], Request("GET", path))
+        assert answer.status == (200 if talk else 404), self._told("no search", answer)
+        self._check_shown(answer, talk.marks() if talk else set())
+        if talk is not None:
+            words = {seq: words_of(said_in(entry.message)) for seq, entry in enumerate(talk.entries, 1)}
+            expected = {seq for seq, said in words.items() if sought in said}
+            assert {each["seq"] for each in answer.json["messages"]} == expected, self._told("found otherwise", answer)
 
     @step(grown=True, place=PLACES, via=numbers(2), limit=numbers(7), order=one_of("asc", "desc"), stop=numbers(4))
     def pages(self, place: Any, via: int, limit: int, order: str, stop: int) -> None:
@@ -825,9 +847,22 @@ class Machine(RuleBasedStateMachine):
             back = set(MARK.findall(value)) & (erased - there)
             assert not back, self._told(f"erased, and still in {key!r}: {back}")
         for name, talk in self.world.talks.items():
+            self._check_index(name, talk)
             for key, left in self.service.behind.times_left("/".join(name)).items():
                 together = abs(left - talk.left_ms) < _SLOW_MS if talk.left_ms else left == -1
                 assert together, self._told(f"{key!r} ends in {left} ms, and {name} in {talk.left_ms or 'no time'}")
+
+    def _check_index(self, name: Name, talk: Talk) -> None:
+        """The index holds the words of the messages that are there, in their order, and no others."""
+        index = self.service.behind.words("/".join(name))
+        assert len(index) <= talk.length, self._told(f"{name} has {talk.length} messages, {len(index)} are indexed")
+        for seq, (found, entry) in enumerate(zip(index, talk.entries, strict=False), 1):
+            words = words_of(said_in(entry.message))
+            expected = len(set(words)) * 4 if self.service.encrypted else pack_words(words)
+            shown = len(found) if self.service.encrypted else found
+            assert shown == expected or (entry.redacted and not found), self._told(
+                f"words of {seq} in {name}: {found!r}"
+            )
 
     # ---- rules: ends
 

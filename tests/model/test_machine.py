@@ -70,6 +70,7 @@ def service(request: pytest.FixtureRequest, store_url: str) -> Iterator[Service]
         store_connections=1,
         durability="fast",
         encryption_key=keys,
+        recall="lexical",
         api_keys=tuple(ApiKey(tenant, key) for tenant, key in TENANTS.items()),
     )
     loop = uvloop.new_event_loop()

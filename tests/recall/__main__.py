@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import re
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
@@ -23,8 +24,13 @@ from service.core.counting import measure, message_tokens
 from service.core.models import find_model
 from service.settings import Settings
 from service.store.embedded import EmbeddedStore
-from tests.recall.ways import Conversation, Way, ways
 from tests.recordings import DATA
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from recall.embeddings import MODEL as EMBEDDINGS
+from recall.embeddings import serving
+from recall.peers import peers
+from recall.ways import Conversation, Way, ways
 
 BUDGETS = (1000, 2000, 4000)
 MODEL = "gpt-4o"
@@ -73,8 +79,14 @@ async def application(folder: Path, **options: Any) -> Any:
         await task
 
 
-async def ours(told: Sequence[Conversation], mode: str, **options: Any) -> list[float]:
+async def ours(told: Sequence[Conversation], mode: str) -> list[float]:
     """The row of the service itself."""
+    async with serving() as endpoint:
+        options = {"embeddings_url": endpoint.url, "embeddings_model": EMBEDDINGS} if mode == "semantic" else {}
+        return await _ours(told, mode, **options)
+
+
+async def _ours(told: Sequence[Conversation], mode: str, **options: Any) -> list[float]:
     with tempfile.TemporaryDirectory() as folder:
         async with application(Path(folder) / "data", **options) as client:
             for each in told:
@@ -133,10 +145,9 @@ def main() -> None:
     parser.add_argument("--readme", action="store_true", help="put the table into README.md")
     options = parser.parse_args()
     told = conversations(options.data)
-    rows = [
-        (name, [score(told, way, budget) for budget in BUDGETS]) for name, way in ways().items() if not options.ours
-    ]
-    rows.append(("**Sash, `recall: lexical`**", asyncio.run(ours(told, "lexical"))))
+    others = {} if options.ours else {**ways(), **peers()}
+    rows = [(name, [score(told, way, budget) for budget in BUDGETS]) for name, way in others.items()]
+    rows += [(f"**Sash, `recall: {mode}`**", asyncio.run(ours(told, mode))) for mode in ("semantic", "lexical")]
     text = table(rows)
     print(text)
     if options.readme:
