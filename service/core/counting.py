@@ -20,6 +20,7 @@ from service.core.definitions import (
     format_name_tokens,
     format_tokens,
     functions_tokens,
+    unpriced_definition_tokens,
 )
 from service.core.estimates import estimate_text, estimated
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, Rules
@@ -240,16 +241,17 @@ def tools_tokens(
     """
     rules = model.rules
     declared = declared_functions(tools, functions)
+    unpriced = unpriced_definition_tokens(tools, functions)[0 if model.encoding == "o200k_base" else 1]
     if isinstance(rules, VendorRules):
         forced = is_forced(tool_choice) or is_forced(function_call)
-        definitions = definitions_cost(declared, model, rules, forced=forced) if declared else 0.0
+        definitions = unpriced + (definitions_cost(declared, model, rules, forced=forced) if declared else 0.0)
         return math.ceil((definitions + format_cost(response_format, model, rules)) * model.margin)
     section = format_tokens(response_format, model)
     if not declared and not section:
         return 0
     cost = _opening_tokens(first_system, model)
     if declared:
-        cost += rules.tools_overhead + functions_tokens(declared, model)
+        cost += rules.tools_overhead + functions_tokens(declared, model) + unpriced
         if not rules.tool_choice_free:
             cost += choice_tokens(tool_choice, model, named=7) + choice_tokens(function_call, model, named=4)
     if section:

@@ -15,6 +15,7 @@ from service.core.estimates import estimate_text
 from service.core.families import Dialect
 from service.core.models import Model
 from service.core.namespace import render_functions
+from service.core.strings import Pair, text_tokens
 from service.core.text import Encoding, count_text
 
 CACHED_COUNTS = 4_096
@@ -66,6 +67,20 @@ def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
         declared["grammar"] = True
     declared["description"] = "\n".join(text for text in told if isinstance(text, str))
     return declared
+
+
+_TOOL = frozenset({"type", "function", "custom", "cache_control"})
+_FUNCTION = frozenset({"name", "description", "parameters", "strict", "format"})
+
+
+def unpriced_definition_tokens(
+    tools: Sequence[Mapping[str, Any]] | None, functions: Sequence[Mapping[str, Any]] | None
+) -> Pair:
+    """Return the tokens of the strings in members of definitions that no recording prices."""
+    inner = [*(functions or ()), *(tool.get("function") or tool.get("custom") or {} for tool in tools or ())]
+    unknown = [{name: value} for tool in tools or () for name, value in tool.items() if name not in _TOOL and value]
+    unknown += [{name: value} for each in inner for name, value in each.items() if name not in _FUNCTION and value]
+    return text_tokens(unknown) if unknown else (0, 0)
 
 
 def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:

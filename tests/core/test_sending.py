@@ -265,3 +265,12 @@ def test_reasoning_in_few_shots_is_counted() -> None:
     window, request = sent(talk(said("user", "2+2?"), few_shots=shots), ask)
     assert window.tokens["few_shots"] > 50
     assert count_request(ask.model, messages=request["messages"]).tokens == window.tokens["total"]
+
+
+def test_unknown_members_of_definitions_are_counted() -> None:
+    """What a provider adds to a tool is sent with it, so its strings are counted."""
+    function = {"name": "look", "parameters": {"type": "object", "properties": {}}}
+    plain = {"type": "function", "function": function}
+    told = {"type": "function", "function": {**function, "examples": words(30)}, "note": words(20)}
+    counts = [count_request(MODEL, messages=[said("user", "hi")], tools=[tool]).tokens for tool in (plain, told)]
+    assert counts[1] - counts[0] >= 50
