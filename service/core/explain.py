@@ -52,7 +52,7 @@ _REASONS = {
 
 
 def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int, int]) -> list[Explained]:
-    """One line a message considered, ascending: those of every window, and the tail.
+    """One line a message considered, ascending: those of every window, and the tail but for a group that it cuts.
 
     ``sent`` and ``left`` are tokens of reasoning by seq, in the request and not.
     """
@@ -68,6 +68,8 @@ def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int,
 
     lines = [line(seq, view.why(seq), is_kept=True) for seq in sorted(view.outside)]
     for index, unit in enumerate(view.units):
+        if view.headless and index == 0:
+            continue
         why = view.always.get(index) or ("fits" if index in kept else taken.reasons.get(index, taken.rest))
         is_kept = index in view.always or index in kept
         lines += (line(seq, why, is_kept=is_kept) for seq in range(first + unit.start, first + unit.end))

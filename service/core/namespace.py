@@ -35,7 +35,7 @@ def render_functions(functions: Sequence[Mapping[str, Any]], dialect: Dialect) -
 
 def _declaration(function: Mapping[str, Any], dialect: Dialect) -> list[str]:
     description, parameters = function.get("description"), function.get("parameters")
-    description = description.strip() if isinstance(description, str) else ""
+    description = description.lstrip() if isinstance(description, str) else ""
     parameters = parameters if isinstance(parameters, Mapping) else {}
     if dialect == "2023":
         notes, body = [f"// {description}"] if description else [], parameters_2023(parameters)

@@ -43,6 +43,10 @@ def _properties(schema: Schema) -> Schema:
     return _mapping(schema.get("properties"))
 
 
+def _is_object(schema: Schema) -> bool:
+    return schema.get("type") == "object" or (schema.get("type") is None and bool(_properties(schema)))
+
+
 def _takes_more(schema: Schema) -> bool:
     """Say whether an object takes properties that it does not name; false is what most schemas say."""
     more = schema.get("additionalProperties")
@@ -137,7 +141,7 @@ def _told(value: Any) -> str:
 def _variant_note(variant: Schema) -> str:
     """Return a variant's description behind it; an object's stands before it."""
     description = _text(variant.get("description"))
-    return f" // {description}" if description and not _properties(variant) else ""
+    return f" // {description}" if description and not _is_object(variant) else ""
 
 
 class _Member(NamedTuple):
@@ -215,7 +219,8 @@ class _Spelling:
         notes, trail = _notes(schema), _trail(schema, [variant for variant, _ in found])
         told = [_variant_note(variant) for variant, _ in found]
         told += [""] * (len(types) - len(told))
-        variants = list(zip(types, told, strict=True)) if any(told) or (trail and found) else []
+        spread = found and (any(told) or trail or any("\n" in kind for kind in types))
+        variants = list(zip(types, told, strict=True)) if spread else []
         keeps_comma = bool(trail) and not isinstance(schema.get("default"), bool)
         member = _Member(notes, name, rendered, variants, trail, keeps_comma)
         if open_references:
@@ -247,9 +252,9 @@ class _Spelling:
             return " | ".join(_literal(value) for value in schema["enum"])
         if "const" in schema:
             return _literal(schema["const"])
-        kind = schema.get("type")
-        if kind == "object" or (kind is None and _properties(schema)):
+        if _is_object(schema):
             return self._object(schema, depth, open_references)
+        kind = schema.get("type")
         if kind == "array":
             items = self._noted(_mapping(schema.get("items")), depth + 1, open_references)
             return f"Array<\n{items}\n>" if "\n" in items else f"{items}[]"
@@ -264,7 +269,7 @@ class _Spelling:
         return "\n".join([*notes, self._type(schema, depth, open_references)])
 
     def _variant(self, schema: Schema, depth: int, open_references: tuple[str, ...]) -> str:
-        return (self._noted if _properties(schema) else self._type)(schema, depth, open_references)
+        return (self._noted if _is_object(schema) else self._type)(schema, depth, open_references)
 
     def _resolved(self, schema: Schema, open_references: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
         """Return ``schema`` with what it refers to merged in, and the references now open; a loop ends as ``any``."""

@@ -57,6 +57,16 @@ async def test_the_legacy_pair(client: httpx.AsyncClient) -> None:
     assert functions["tools"] == tools["tools"] < named["tools"]
 
 
+async def test_a_prediction(client: httpx.AsyncClient) -> None:
+    """What is expected of the reply costs beside the messages, with what tools cost."""
+    bare = await count(client, messages=[QUESTION])
+    expected = await count(client, messages=[QUESTION], prediction={"type": "content", "content": "Yes, at nine."})
+
+    assert expected["messages"] == bare["messages"]
+    assert expected["tools"] == 12
+    assert expected["tokens"] == bare["tokens"] + 12
+
+
 async def test_a_history_as_it_would_be_sent(client: httpx.AsyncClient) -> None:
     """Bare messages of every kind are counted, also those that no conversation would take, such as a lone result."""
     calls = [{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
@@ -127,6 +137,7 @@ async def test_no_such_model(client: httpx.AsyncClient) -> None:
             "#/response_format/json_schema",
         ),
         ({"messages": [], "response_format": {"type": "json_schema"}}, "#/response_format"),
+        ({"messages": [], "prediction": "x"}, "#/prediction"),
         ({"text": 5}, "#/text"),
         ({"prompt": "x"}, "#/prompt"),
     ],

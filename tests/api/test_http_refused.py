@@ -182,7 +182,7 @@ MESSAGES: list[tuple[Any, str]] = [
     ({"role": "user", "content": [{"text": "x"}]}, "/content/0"),
     ({"role": "user", "content": [{"type": "video"}]}, "/content/0/type"),
     ({"role": "user", "content": [{"type": "text"}]}, "/content/0"),
-    ({"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}, "/content/0/image_url"),
+    ({"role": "user", "content": [{"type": "image_url", "image_url": 5}]}, "/content/0/image_url"),
     ({"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}, "/content/0/input_audio"),
     ({"role": "system", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "/content/0/type"),
     ({"role": "system", "content": [{"text": "x"}]}, "/content/0"),

@@ -105,6 +105,14 @@ def test_types_without_comments_stand_on_one_line(schema: dict[str, Any], expect
         ),
         ({"description": "D", "anyOf": [{"type": "string"}, {"type": "null"}]}, "// D\na: string | null"),
         (
+            {"anyOf": [{"type": "object", "title": "T", "properties": {"b": {}}}, {"type": "null"}]},
+            "a:\n | // T\n{ b?: any }\n | null",
+        ),
+        (
+            {"type": ["object", "null"], "description": "D", "properties": {"b": {}}},
+            "// D\na:\n | // D\n{ b?: any }\n | null // D",
+        ),
+        (
             {"type": "object", "description": "D", "properties": {"b": {"type": "string"}}},
             "// D\na: { b?: string }",
         ),
@@ -192,8 +200,10 @@ def test_what_is_no_schema_is_rendered_somehow(parameters: Any, dialect: Any) ->
 
 def test_a_description_of_2023_is_stripped() -> None:
     """Space around a description is not told; its lines are as they came."""
-    functions = [{"name": "f", "description": "\n\tDoes.\n\tMore.\n"}]
-    assert render_functions(functions, "2023").startswith("namespace functions {\n\n// Does.\n\tMore.\ntype f = ()")
+    properties = {"a": {"description": "\n A \n"}}
+    functions = [{"name": "f", "description": "\n\tDoes.\n\tMore.", "parameters": {"properties": properties}}]
+    rendered = "namespace functions {\n\n// Does.\n\tMore.\ntype f = (_: {\n// A\na?: any,\n}) => any;"
+    assert render_functions(functions, "2023").startswith(rendered)
 
 
 def test_the_spelling_of_2023() -> None:
