@@ -48,7 +48,7 @@ class VendorRules(Rules, frozen=True, kw_only=True):
 
 
 def _claude_images(longest: int, patches: int) -> PatchRules:
-    """Images of known size: 14 of 14 within a token. The limits are Anthropic's own: a page of docs, no bill."""
+    """Images of known size: 14 of 14 within a few tokens. The limits are Anthropic's own figures, which no bill shows."""
     return PatchRules(factor=1.0, patch=28, longest=longest, budget=patches, original_budget=patches, each=3)
 
 
