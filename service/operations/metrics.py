@@ -47,7 +47,8 @@ class Metrics:
         )
         self.store_total = (0.0, 0)
         """Seconds of all calls, and their number."""
-        self.batch = histogram("sash_store_batch_commands", "Commands that left in one write.", _SIZES)
+        self.sent = histogram("sash_store_batch_commands", "Commands that left in one write.", _SIZES).observe
+        """Takes the number of commands that left in one write."""
         self.reconnects = counter("sash_store_reconnects_total", "Connections lost or not had.")
         self.embedding_seconds = histogram(
             "sash_embedding_duration_seconds", "Requests to the embeddings endpoint.", SECONDS
@@ -95,10 +96,6 @@ class Metrics:
         _took("store_milliseconds", seconds)
         if self.spans is not None:
             self.spans.asked_store(call, seconds, failed=failed)
-
-    def sent(self, commands: int) -> None:
-        """So many commands left in one write."""
-        self.batch.observe(commands)
 
     def embedded(self, texts: int, seconds: float) -> None:
         """The embeddings endpoint was asked, and gave so many vectors; none when it failed."""

@@ -45,6 +45,7 @@ _ASK_SECONDS = 1.0
 _SAMPLE_SECONDS = 30.0
 _SAMPLED = 64
 _BETTER_SECONDS = 2.0
+_HELD_SECONDS = 1.5
 _STARTING_SECONDS = 3.0
 _SURE_SECONDS = 1.0
 _LATELY_SECONDS = 5.0
@@ -85,6 +86,7 @@ class Watch:
         self._leads = os.environ.get(WORKER_VARIABLE, "0") == "0"
         self._began = time.monotonic()
         self._calls: tuple[float, int] = (0.0, 0)
+        self._slowest = (0.0, 0.0)
         self._not_ready = ""
         self._next_ask = 0.0
         self._asked: asyncio.Task[None] | None = None
@@ -123,8 +125,8 @@ class Watch:
                 servers=servers,
                 lost_files=self._client.lost_files,
                 disk=self.disk,
-                call_seconds=self._call_seconds(),
-                refused_as_full=self._refused_as_full(),
+                call_seconds=self._slowest_lately(max([0.0, *(quiet for _, quiet in servers)])),
+                refused_as_full=time.monotonic() < self._metrics.full_at + _LATELY_SECONDS,
                 not_ready=self._not_ready,
             )
         )
@@ -135,15 +137,14 @@ class Watch:
                 getattr(_log, level)(event, **fields)
                 self._gauges.turns(event).inc()
 
-    def _call_seconds(self) -> float:
-        """What the calls that were answered since the last look took, on average."""
-        total = self._metrics.store_total
-        seconds, calls = total[0] - self._calls[0], total[1] - self._calls[1]
+    def _slowest_lately(self, probe_seconds: float) -> float:
+        """What a probe took, or calls since the last look on average: the most of the last moment, so that it holds."""
+        total, before, now = self._metrics.store_total, self._calls, time.monotonic()
         self._calls = total
-        return seconds / calls if calls else 0.0
-
-    def _refused_as_full(self) -> bool:
-        return time.monotonic() < self._metrics.full_at + _LATELY_SECONDS
+        seconds = max(probe_seconds, (total[0] - before[0]) / max(1, total[1] - before[1]))
+        if seconds >= self._slowest[0] or now > self._slowest[1] + _HELD_SECONDS:
+            self._slowest = seconds, now
+        return self._slowest[0]
 
     async def _ask(self) -> None:
         """What needs the store's answer: readiness, the key of pseudonyms, a sample of keys."""
