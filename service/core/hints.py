@@ -20,7 +20,6 @@ from service.core.caching import BREAKPOINTS, Caching
 _CONTROL = {"type": "ephemeral"}
 _BREAKPOINT = {"mode": "explicit"}
 _UNMARKED = {"thinking", "redacted_thinking"}
-"""Blocks of Claude's that take no mark: a 400."""
 _KEY_BYTES = 16
 _READ_ALIKE = {"user", "tool", "system", "developer"}
 
@@ -61,21 +60,27 @@ def _with_cache_control(request: Block, places: Places) -> Block:
     """Claude's: marks on the last block before each place."""
     request = msgspec.json.decode(msgspec.json.encode(request))
     if isinstance(request.get("system"), str):
-        request["system"] = [{"type": "text", "text": request["system"]}]
+        request["system"] = _as_blocks(request["system"])
+    for message in request["messages"]:
+        message["content"] = _as_blocks(message["content"])
     blocks = list(_blocks(request))
-    own = [index for index, block in enumerate(blocks) if "cache_control" in block]
+    own = [index for index, block in enumerate(blocks) for each in (block, *_inner(block)) if each.get("cache_control")]
     # A mark that lives an hour must come before those of five minutes, which ours are.
-    first = max((index + 1 for index in own if blocks[index]["cache_control"].get("ttl") == "1h"), default=0)
+    first = max((index + 1 for index in own if '"ttl":"1h"' in _text(blocks[index])), default=0)
     tools, system = len(request.get("tools") or ()), len(request.get("system") or ())
     said = _said_before_question(request["messages"]) + tools + system
     wanted = [len(blocks)] if places.newest else []
     wanted += [said] if places.before_question and said > tools + system else []
     wanted += [end for end in (tools + system, tools) if end]
     ends = [_markable(blocks, end) for end in wanted]
-    free = [end for end in dict.fromkeys(ends) if end > first and "cache_control" not in blocks[end - 1]]
+    free = [end for end in dict.fromkeys(ends) if end > first and not blocks[end - 1].get("cache_control")]
     for end in free[: max(0, BREAKPOINTS - len(own))]:
         blocks[end - 1]["cache_control"] = dict(_CONTROL)
     return request
+
+
+def _as_blocks(content: str | list[Block]) -> list[Block]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _blocks(request: Block) -> Iterator[Block]:
@@ -84,6 +89,18 @@ def _blocks(request: Block) -> Iterator[Block]:
     yield from request.get("system") or ()
     for message in request["messages"]:
         yield from message["content"]
+
+
+def _inner(block: Block) -> list[Block]:
+    """The blocks of a tool's result, which may be marked too."""
+    content = block.get("content")
+    return [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+
+
+def _text(block: Block) -> str:
+    return msgspec.json.encode(
+        block.get("cache_control") or [each.get("cache_control") for each in _inner(block)]
+    ).decode()
 
 
 def _said_before_question(messages: list[Block]) -> int:
@@ -98,10 +115,15 @@ def _said_before_question(messages: list[Block]) -> int:
 
 
 def _markable(blocks: list[Block], end: int) -> int:
-    """The last place up to ``end`` behind a block that takes a mark."""
-    while end and blocks[end - 1].get("type") in _UNMARKED:
+    """The last place up to ``end`` behind a block that takes a mark; thoughts, empty text and deferred tools are refused."""
+    while end and _is_unmarkable(blocks[end - 1]):
         end -= 1
     return end
+
+
+def _is_unmarkable(block: Block) -> bool:
+    is_empty = block.get("type") == "text" and not block.get("text")
+    return block.get("type") in _UNMARKED or is_empty or bool(block.get("defer_loading"))
 
 
 def _with_breakpoint(messages: list[Block], form: str, places: Places) -> list[Block]:

@@ -145,6 +145,20 @@ def test_thoughts_are_not_marked() -> None:
     assert marks(sent) == [True, True, False, True, False, False]
 
 
+def test_marks_inside_results_count_and_what_takes_none_is_passed_over() -> None:
+    """A result's own marks are among the four; empty text and deferred tools are not marked; plain strings are."""
+    request = request_of("q1", "a1", "q2")
+    inner = [{"type": "text", "text": text, "cache_control": MARK} for text in "abc"]
+    request["messages"][0]["content"] = [{"type": "tool_result", "tool_use_id": "c", "content": inner}]
+    request["messages"][1]["content"] = "a1"
+    sent = hinted("anthropic", "anthropic", request, CLAUDE, EVERYWHERE, "")
+    assert marks(sent) == [False, False, False, False, True]
+    request = request_of("q1", "", "q2", tools=2)
+    request["tools"][1]["defer_loading"] = True
+    sent = hinted("anthropic", "anthropic", request, CLAUDE, Places(before_question=True, newest=False), "")
+    assert marks(sent) == [True, False, True, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("name", "form"),
     [("gpt-4", "openai"), ("gpt-4o-mini", "anthropic"), ("claude-2", "anthropic"), ("claude-sonnet-5", "openai"),
