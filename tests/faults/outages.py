@@ -324,6 +324,14 @@ def table(seen: dict[Outage, Seen]) -> str:
     return "\n".join([heads, *rows])
 
 
+def into_runbook(made: str) -> None:
+    """Put the table into its place; rows of outages that were not caused this time stay."""
+    head, rest = RUNBOOK.read_text().split("<!-- outages -->\n")
+    before, after = rest.split("<!-- end -->")
+    rows = {line.split(" | ")[0]: line for line in f"{before}{made}".splitlines() if line.startswith("|")}
+    RUNBOOK.write_text("\n".join([f"{head}<!-- outages -->\n", *rows.values(), f"\n<!-- end -->{after}"]))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.outages", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(each.name for each in OUTAGES))
@@ -339,8 +347,7 @@ def main() -> int:
                 print(outage.name, seen[outage], flush=True)
     print(table(seen))
     if options.readme:
-        head, rest = RUNBOOK.read_text().split("<!-- outages -->\n")
-        RUNBOOK.write_text(f"{head}<!-- outages -->\n\n{table(seen)}\n\n<!-- end -->{rest.split('<!-- end -->')[1]}")
+        into_runbook(table(seen))
     bad = [outage.name for outage, found in seen.items() if found.alert != outage.alert or found.seconds > 2]
     return 1 if bad else 0
 
