@@ -68,7 +68,7 @@ async def test_a_foreign_conversation_answers_as_an_absent_one(
     filled = path
     for name, value in IDS.items():
         filled = filled.replace(f"{{{name}:str}}", value)
-    query = "?model=gpt-4o-mini" if operation == "getWindow" else ""
+    query = {"getWindow": "?model=gpt-4o-mini", "searchMessages": "?query=hush"}.get(operation, "")
     body = BODIES.get(operation)
     async with service(store, api_keys=KEYS) as client:
         await client.post("/conversations/secret-talk/messages", json=turn("hush"), headers=ACME)
