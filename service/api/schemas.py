@@ -26,6 +26,11 @@ ProblemObject = Annotated[
 ]
 
 
+ProviderObject = Annotated[
+    dict[str, Any], Meta(title="ProviderObject", description="An object of the provider's request.")
+]
+
+
 class CreateConversation(
     ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
@@ -49,12 +54,13 @@ class MessageRange(msgspec.Struct, frozen=True):
     last_seq: int | None
 
 
-class ConversationSummary(msgspec.Struct, frozen=True):
-    """The text that stands in for the oldest messages."""
+class ConversationSummary(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The text that stands in for the oldest messages; ``item`` is a provider's compaction item beside it."""
 
     text: str
     through_seq: int
     tokens: EncodingTokens
+    item: ProviderObject | None = None
 
 
 class RecallProgress(msgspec.Struct, frozen=True):
@@ -256,9 +262,6 @@ class ProblemMeaning(msgspec.Struct, frozen=True):
     do: str
 
 
-ProviderObject = Annotated[
-    dict[str, Any], Meta(title="ProviderObject", description="An object of the provider's request.")
-]
 StopReason = Annotated[
     Literal["complete", "budget", "limit", "summary"],
     Meta(

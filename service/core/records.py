@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -270,9 +270,23 @@ class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
     documents: list[tuple[str | None, str]]
 
 
-class Summary(msgspec.Struct, frozen=True):
-    """A text that stands in for messages 1 to ``through_seq``."""
+class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A text that stands in for messages 1 to ``through_seq``.
+
+    ``compaction`` is the chat message of what a provider made of them, with its ``native`` member; windows in its format
+    begin with that, and others have the text.
+    """
 
     text: str
     through_seq: int
     measure: Measure
+    compaction: dict[str, Any] | None = None
+    compaction_measure: Measure | None = None
+
+    def sent_as(self, form: str) -> "Summary | None":
+        """What stands in for the messages in this format: the compaction alone, or the text alone; None without either."""
+        if self.compaction is not None and self.compaction["native"]["format"] == form:
+            return msgspec.structs.replace(self, measure=self.compaction_measure)
+        if not self.text:
+            return None
+        return self if self.compaction is None else msgspec.structs.replace(self, compaction=None)

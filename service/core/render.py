@@ -91,8 +91,10 @@ def render_other(
     form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
 ) -> bytes:
     """``request`` in another provider's form. Raises FormatCannotCarry."""
+    compaction = window.summary.compaction if window.summary is not None else None
+    outgoing = [Outgoing(0, compaction)] if compaction is not None else []
     fixed = [*parts.system, *parts.few_shots, *_lines(window)]
-    outgoing = [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in fixed]
+    outgoing += [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in fixed]
     for seq in window.seqs:
         body, chosen = bodies.body(seq), window.grounding.get(seq)
         message = msgspec.json.decode(body)
@@ -109,7 +111,7 @@ def render_other(
 
 def _lines(window: Window) -> tuple[bytes, ...]:
     lines = []
-    if window.summary is not None:
+    if window.summary is not None and window.summary.compaction is None:
         lines.append(msgspec.json.encode(summary_message(window.summary.text)))
     if window.note:
         lines.append(msgspec.json.encode(note_message(window.note)))

@@ -6,6 +6,7 @@ does nothing unless that still stands; then it is read again.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -272,9 +273,15 @@ class _Gone:
                 self.ids += (records.identity(index).id, first + index)
 
 
-def make_summary(text: str, through_seq: int) -> Summary:
-    """A summary, measured as the message that carries it."""
-    return Summary(text=text, through_seq=through_seq, measure=measure(summary_message(text)))
+def make_summary(text: str, through_seq: int, compaction: dict[str, Any] | None = None) -> Summary:
+    """A summary, measured as the message that carries it; ``compaction`` is the chat message of a provider's own."""
+    return Summary(
+        text=text,
+        through_seq=through_seq,
+        measure=measure(summary_message(text)),
+        compaction=compaction,
+        compaction_measure=measure(compaction) if compaction is not None else None,
+    )
 
 
 def _only_pinned_by_its_result(record: Record) -> bool:

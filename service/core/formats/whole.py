@@ -67,10 +67,10 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
     messages: list[Block] = []
     came: list[Whole] = []
     growing = False  # the last message was made here, and may grow
-    begins_as_it_came = False
+    begins_as_it_came = False  # the history itself, or what a provider made of its beginning
     for turn in turns:
         if isinstance(turn, Whole):
-            begins_as_it_came = begins_as_it_came or (not messages and not came and turn.seq == 1)
+            begins_as_it_came = begins_as_it_came or (not messages and not came and turn.seq <= 1)
             if came and not turn.follows(came[-1]):
                 messages += joined(came)
                 came = []
