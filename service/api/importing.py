@@ -7,13 +7,13 @@ import msgspec
 
 from service.api.schemas import EncodingTokens
 from service.core.grounding import Template
-from service.core.messages import Entry, Grounding, Id, Side, decode_json
+from service.core.messages import Entry, Grounding, Id, Side, Status, decode_json
 from service.core.native import read_compaction
 from service.core.records import Flags, Summary
 from service.core.redaction import NO_DIGEST
 from service.core.settings import ConversationSettings, check_settings, fixed_parts
 from service.problems import BadRequest, InvalidEntry, Pointer, Problem
-from service.store.entries import check_entry, prepare
+from service.store.entries import check_entry, check_status, prepare
 from service.store.history import make_summary
 from service.store.messages import NewEntry
 
@@ -67,6 +67,7 @@ class ImportEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     seq: int | None = None
     created_at: _Time | None = None
     redacted: bool = False
+    status: Status | None = None
     digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")] | None = None
     tokens: EncodingTokens | None = None
     grounding_tokens: EncodingTokens | None = None
@@ -143,9 +144,11 @@ def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -
         grounding=given.grounding,
         pinned=given.pinned,
         metadata=given.metadata,
+        status=given.status,
         image_sizes=[size or (0, 0) for size in given.image_sizes] if given.image_sizes is not None else None,
     )
     check_entry(entry, "")
+    check_status(entry, "")
     (prepared,) = prepare([entry], template, now_ms if created_ms is None else created_ms)
     return _as_exported(prepared, given)
 

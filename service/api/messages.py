@@ -292,6 +292,7 @@ def stored_message(message: Message, grounding: StoredGrounding | None, metadata
         grounding_tokens=EncodingTokens(*record.grounding) if record.grounding else None,
         metadata=msgspec.Raw(metadata) if metadata else None,
         redacted=bool(record.flags & Flags.REDACTED),
+        status=message.identity.status,  # type: ignore[arg-type] # what the client said
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from service.core.messages import Entry, Grounding, Id, MessageAsSent
+from service.core.messages import Entry, Grounding, Id, MessageAsSent, Status
 from service.core.models import Counting, WindowSource
 from service.core.parameters import Name
 from service.core.settings import ConversationSettings, SystemPrompt, ToolAsSent, ToolChoice
@@ -129,6 +129,7 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     grounding_tokens: EncodingTokens | None = None
     metadata: Annotated[msgspec.Raw, Meta(title="Metadata")] | None = None
     redacted: bool = False
+    status: Status | None = None
 
 
 class MessagePage(msgspec.Struct, frozen=True):

@@ -217,6 +217,7 @@ def arguments_of(entry: NewEntry) -> EntryArguments:
         makes=entry.makes,
         answers=entry.answers,
         always=entry.always,
+        progress=entry.record.in_progress,
     )
 
 

@@ -197,7 +197,7 @@ class Histories:
         start = len(records) - 1
         while start > 0 and records[start].measure.role == TOOL:
             start -= 1
-        if not records[start].calls:
+        if not records[start].calls or records[start].in_progress:
             return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
         group = [(first + start, records[start:])]
         bodies = await self._reader.bodies(tenant, conversation, group, state=state)
@@ -229,7 +229,7 @@ class Histories:
         name = conversation_name(tenant, conversation)
         edited, covered = "*", None
         if standing is not None:
-            edited = standing.made[1].decode()
+            edited = standing.made[1].decode().partition("~")[0]
             covered = standing.summary.through_seq if standing.summary else 0
         sealer = await self._data_keys.sealer(tenant, name)
         call = scripts.summarize(

@@ -9,7 +9,7 @@ import msgspec
 from service.core.caching import settled
 from service.core.costs import column_of, record_cost, reference_costs
 from service.core.documents import Documents
-from service.core.messages import calls_of, parallel_flags
+from service.core.messages import parallel_flags
 from service.core.models import Model
 from service.core.native.entries import ReadEntries
 from service.core.recall import Recollection, bound
@@ -21,7 +21,7 @@ from service.core.view import History
 from service.core.window import Window
 from service.core.words import pack_words, plain_number, said_in, words_of
 from service.problems import EntryConflict, Internal, Pointer
-from service.store.entries import check_entries, prepare
+from service.store.entries import check_entries, opened_by, prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
 from service.windows.answer import Made, make
@@ -68,7 +68,7 @@ def window_of_request(
     with sent or nullcontext():
         check_entries(wanted.messages)
         pointers = [f"/messages/{index}/message" for index in range(len(wanted.messages))]
-        flags = parallel_flags([calls_of(entry.message) for entry in wanted.messages], pointers)
+        flags = parallel_flags([opened_by(entry) for entry in wanted.messages], pointers)
         started = time.perf_counter()
         entries = prepare(wanted.messages, parts.template, now_ms=0)
         counting_seconds = time.perf_counter() - started

@@ -145,6 +145,7 @@ def _chat_entry(message: Object, sources: Sequence[NativeEntry], identity: str |
         message=message,
         id=derived_id(identity, number) if identity is not None else None,
         pinned=any(source.pinned for source in sources),
+        status=sources[-1].status,
         metadata=metadata if metadata and number == 0 else None,
     )
 
