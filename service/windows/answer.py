@@ -190,7 +190,7 @@ def make(
     if hints is not None:
         body = before + _hinted(query.format, parts, window, bodies, grounding, model, hints) + after
     elif query.format == "openai":
-        beside = _beside(window, history)
+        beside = _beside(window, history) if history.records.details or history.outside else {}
         body = render_openai(parts, window, bodies, grounding, beside, before=before, after=after)
     else:
         body = before + render_other(query.format, parts, window, bodies, grounding) + after
@@ -261,7 +261,7 @@ def _documents_of(window: Window, history: History, documents: Documents) -> Win
 def _beside(window: Window, history: History) -> dict[int, Beside]:
     """What the messages of the window have beside their chat form, by seq."""
     first, records = history.first_seq, history.records
-    sent = set(window.seqs) if history.outside or records.details else ()
+    sent = set(window.seqs)
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
     found |= {first + index: records.details[index].extra for index in records.rich() if first + index in sent}
     return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
