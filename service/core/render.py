@@ -63,7 +63,7 @@ def render_openai(
     lines = _lines(window) if window.summary is not None or window.note else ()
     kept = _kept(window, bodies, grounding)
     if beside:
-        kept = _chat_forms(window.seqs, kept, beside)
+        kept = _chat_forms(window.seqs, kept, beside, bodies.edited)
     if window.recalled is not None and window.recalled.block:
         kept.insert(window.recalled.place(window.seqs), window.recalled.block)
     messages = [*parts.system, *parts.few_shots, *lines, *kept] or [b""]
@@ -74,13 +74,17 @@ def render_openai(
     return b",".join(messages)
 
 
-def _chat_forms(seqs: Sequence[int], bodies: Sequence[bytes], beside: Mapping[int, Beside]) -> list[bytes]:
-    """Bodies without what only another provider is sent. Raises FormatCannotCarry where that would lose something."""
+def _chat_forms(
+    seqs: Sequence[int], bodies: Sequence[bytes], beside: Mapping[int, Beside], edited: Mapping[int, bytes]
+) -> list[bytes]:
+    """Bodies without what only another provider is sent; ``edited`` ones have lost it. Raises FormatCannotCarry where that
+    would lose something."""
     refusals = Refusals("openai")
     forms = list(bodies)
     for index, seq in enumerate(seqs):
         if found := beside.get(seq):
-            forms[index] = forms[index][: -found.size - 1] + b"}"
+            if seq not in edited:
+                forms[index] = forms[index][: -found.size - 1] + b"}"
             for kind in found.only:
                 refusals.add(f"messages/{seq}", only_detail(kind, found.format))
     refusals.check()
@@ -103,7 +107,7 @@ def render_other(
         else:
             outgoing.append(Outgoing(seq, msgspec.json.decode(_with_documents(body, chosen, grounding.get(seq)))))
     if window.recalled is not None and window.recalled.block:
-        place = len(fixed) + window.recalled.place(window.seqs)
+        place = len(outgoing) - len(window.seqs) + window.recalled.place(window.seqs)
         outgoing.insert(place, Outgoing(seq=0, message=msgspec.json.decode(window.recalled.block)))
     tools: Any = parts.fixed.tools
     return msgspec.json.encode(render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice))
