@@ -4,6 +4,7 @@ import asyncio
 import base64
 import binascii
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -54,6 +55,8 @@ class AppendNative(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _append = msgspec.json.Decoder(AppendMessages)
+_AS_SENT: AbstractContextManager[None] = nullcontext()
+"""Problems of entries that came as chat messages point to where they came."""
 _append_native = msgspec.json.Decoder(AppendNative)
 
 
@@ -87,12 +90,17 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         context.windows.plan(query)  # an unknown model must not come out after the append
     expected = if_match(request)
     body = await read_body(request)
-    sent = await run_in_thread_if_large(len(body), read_sent, body, query.format)
-    if sent.sent > context.settings.max_entries:
+    native, given = None, []
+    if query.format == "openai":
+        given = (await run_in_thread_if_large(len(body), decode_entries, body, _append)).messages
+    else:
+        native = await run_in_thread_if_large(len(body), _read_native, body, query.format)
+        given = native.entries
+    if (native.sent if native else len(given)) > context.settings.max_entries:
         raise _too_many(context.settings.max_entries)
-    with sent:
+    with native or _AS_SENT:
         template, grounded = _DEFAULT_TEMPLATE, False
-        for place, entry in enumerate(sent.entries):
+        for place, entry in enumerate(given):
             grounded = grounded or entry.grounding is not None
             if entry.id is None:
                 entry.id = fresh_id(request, place)
@@ -103,7 +111,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
             if unnamed:  # what is wrong with these must not come out after the append
                 limits_of(query, settings, context.models)
         now, counting = now_ms(), time.perf_counter()
-        entries = await run_in_thread_if_large(len(body), _prepared, sent.entries, template, now)
+        entries = await run_in_thread_if_large(len(body), _prepared, given, template, now)
         counting_seconds = time.perf_counter() - counting
         writing: dict[str, Any] = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now}
         if not wants_window:
@@ -169,11 +177,8 @@ def _tell(
     context.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
-def read_sent(body: bytes, form: str) -> ReadEntries:
-    """The entries of a body; with another form than ``openai`` their messages are that provider's. Raises BadRequest."""
-    if form == "openai":
-        entries = decode_entries(body, _append).messages
-        return ReadEntries(entries, list(range(len(entries))), len(entries))
+def _read_native(body: bytes, form: str) -> ReadEntries:
+    """The entries of a body whose messages are a provider's own. Raises BadRequest."""
     return read_entries(form, decode_json(body, _append_native).messages)
 
 

@@ -259,7 +259,7 @@ class Records(Sequence[Record]):
     def plain(self) -> bool:
         """Whether no message makes a call, and none is in progress."""
         grouped = self.calls.strip(b"\0") or self.flags.translate(_LEGACY).strip(b"\0")
-        return not grouped and not self.in_progress.strip(b"\0")
+        return not grouped and not self.packed[3::RECORD_BYTES].translate(_OPEN).strip(b"\0")
 
     @property
     def in_progress(self) -> bytes:
