@@ -95,6 +95,29 @@ REMEMBERED = [
 ]
 
 
+CLAUDE: list[dict[str, Any]] = [
+    {"role": "user", "content": "Two seats tonight?"},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "A table for two.", "signature": "c2ln"},
+            {"type": "tool_use", "id": "call_1", "name": "find_table", "input": {"seats": 2}},
+        ],
+    },
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": "Osteria, seven"}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "Osteria has a table at seven."}]},
+]
+
+
+def words_of(message: dict[str, Any]) -> dict[str, Any]:
+    """The message with its calls' arguments read: how they are spaced is nobody's business."""
+    calls = [
+        {**call["function"], "arguments": json.loads(call["function"]["arguments"])}
+        for call in message.get("tool_calls", ())
+    ]
+    return {**message, **({"tool_calls": calls} if calls else {})}
+
+
 def commands() -> list[list[str]]:
     """Every line of the section's shell blocks, split as a shell does."""
     found = blocks("sh", section("service/commands/README.md", "## Moving in"))
@@ -141,6 +164,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "session.json").write_text(json.dumps(WORKING_MEMORY))
     whole = {"id": "order-1", "model": "gpt-4o-mini", "entries": [{"message": each} for each in MOVED]}
     (tmp_path / "conversations.jsonl").write_text(json.dumps(whole) + "\n")
+    (tmp_path / "request.json").write_text(json.dumps({"system": "You book tables.", "messages": CLAUDE}))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -149,18 +173,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_pages_way_in_works_and_may_be_taken_twice(served: Served, theirs: EmbeddedStore) -> None:
     """Each source arrives whole and in order, ready for a window; a second run adds nothing."""
     run = [[word.replace(THEIR_REDIS, theirs.url) for word in command] for command in commands()]
-    assert [command[:2] for command in run] == [["sash", "import"]] * 6
+    assert [command[:2] for command in run] == [["sash", "import"]] * 7
     told: list[dict[str, Any]] = []
     for command in [*run, *run]:
         result = CliRunner().invoke(main, [*command[1:], "--url", served.url], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         told.append(json.loads(result.stdout))
-    assert [each["messages"] for each in told] == [5, 4, 4, 3, 4, 4, 0, 0, 0, 0, 0, 0]
-    assert [each["left_out"] for each in told[:6]] == [
+    assert [each["messages"] for each in told] == [5, 4, 4, 3, 4, 4, 4, *[0] * 7]
+    assert [each["left_out"] for each in told[:7]] == [
         {},
         {"reasoning": 1},
         {"reasoning": 1},
         {"memories": 1, "tool messages": 1},
+        {},
         {},
         {},
     ]
@@ -170,11 +195,12 @@ def test_the_pages_way_in_works_and_may_be_taken_twice(served: Served, theirs: E
         "user-3": MOVED,
         "user-5": REMEMBERED,
         "support-4711": MOVED,
+        "request": [{"role": "system", "content": "You book tables."}, *MOVED],
         "order-1": MOVED,
     }
     for conversation, messages in expected.items():
         window = httpx.get(f"{served.url}/conversations/{conversation}/window", params={"model": "gpt-4o-mini"}).json()
-        assert window["request"]["messages"] == messages
+        assert [words_of(message) for message in window["request"]["messages"]] == list(map(words_of, messages))
         assert window["stop_reason"] == "complete"
     remembered = httpx.get(f"{served.url}/conversations/user-5").json()
     assert (remembered["owner"], remembered["ttl_seconds"]) == (safe_id("ann@example.org"), 86400)

@@ -23,6 +23,7 @@ from service.api.schemas import (
 from service.core.counting import reference_tokens
 from service.core.messages import whole_numbers
 from service.core.mistakes import invalid
+from service.core.native import compaction_item
 from service.core.settings import ConversationSettings, check_settings, encode_settings, owner_of, read_settings
 from service.problems import BadRequest, CannotOpen, ConversationDamaged, NotFound, PreconditionFailed
 from service.store.replies import Shut, State
@@ -213,7 +214,9 @@ def conversation_body(identity: str, state: State, progress: RecallProgress | No
     summary = None
     if state.summary is not None:
         tokens = EncodingTokens(*reference_tokens(state.summary.measure))
-        summary = ConversationSummary(state.summary.text, state.summary.through_seq, tokens)
+        compaction = state.summary.compaction
+        item = compaction_item(compaction) if compaction is not None else None
+        summary = ConversationSummary(state.summary.text, state.summary.through_seq, tokens, item)
     conversation = Conversation(
         **{name: getattr(settings, name) for name in ConversationSettings.__struct_fields__},
         id=identity,

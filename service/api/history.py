@@ -11,7 +11,8 @@ from service.api.context import Context, context_of, extend_deadline, now_ms, re
 from service.api.conversations import JSON, conversation_body
 from service.api.messages import checked_seq
 from service.api.openapi.operation import documented
-from service.api.schemas import Conversation
+from service.api.schemas import Conversation, ProviderObject
+from service.core.native import read_compaction
 from service.store.history import make_summary
 from service.store.replies import State
 
@@ -26,10 +27,15 @@ class Rewind(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PutSummary(msgspec.Struct, forbid_unknown_fields=True):
-    """A text that stands in for messages 1 to ``through_seq``; an empty text takes the summary away."""
+    """What stands in for messages 1 to ``through_seq``: a text, a provider's compaction item, or both. Neither of them takes
+    the summary away."""
 
-    text: str
     through_seq: Seq
+    text: str = ""
+    item: Annotated[
+        ProviderObject | None,
+        msgspec.Meta(description="A compaction item of Responses or Anthropic: windows in that format begin with it."),
+    ] = None
 
 
 _rewind = msgspec.json.Decoder(Rewind)
@@ -81,7 +87,10 @@ async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[
     """Put a text in place of the oldest messages, for windows that cannot hold them."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _summary)
-    summary = make_summary(wanted.text, wanted.through_seq) if wanted.text and wanted.through_seq else None
+    compaction, text = read_compaction(wanted.item, "/item") if wanted.item is not None else (None, "")
+    text = wanted.text or text
+    stands = wanted.through_seq and (text or compaction)
+    summary = make_summary(text, wanted.through_seq, compaction) if stands else None
     state = await _standing(request, context, tenant, identity)
     await context.histories.put_summary(
         tenant,

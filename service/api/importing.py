@@ -7,12 +7,14 @@ import msgspec
 
 from service.api.schemas import EncodingTokens
 from service.core.grounding import Template
-from service.core.messages import Entry, Grounding, Id, Side, decode_json
-from service.core.records import Flags
+from service.core.messages import Entry, Grounding, Id, Side, Status, decode_json
+from service.core.native import read_compaction
+from service.core.records import Flags, Summary
 from service.core.redaction import NO_DIGEST
 from service.core.settings import ConversationSettings, check_settings, fixed_parts
 from service.problems import BadRequest, InvalidEntry, Pointer, Problem
-from service.store.entries import check_entry, prepare
+from service.store.entries import check_entry, check_status, prepare
+from service.store.history import make_summary
 from service.store.messages import NewEntry
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,8 +30,9 @@ class ImportLine(NamedTuple):
 
 
 class ImportedSummary(msgspec.Struct, forbid_unknown_fields=True):
-    text: Annotated[str, msgspec.Meta(min_length=1)]
+    text: str
     through_seq: _Count
+    item: dict[str, Any] | None = None
     tokens: EncodingTokens | None = None
 
 
@@ -64,6 +67,7 @@ class ImportEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     seq: int | None = None
     created_at: _Time | None = None
     redacted: bool = False
+    status: Status | None = None
     digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")] | None = None
     tokens: EncodingTokens | None = None
     grounding_tokens: EncodingTokens | None = None
@@ -79,7 +83,7 @@ class Imported(msgspec.Struct, frozen=True):
     created_ms: int | None
     updated_ms: int | None
     messages: int | None
-    summary: ImportedSummary | None
+    summary: Summary | None
 
 
 _head = msgspec.json.Decoder(ImportHead)
@@ -94,6 +98,7 @@ def read_head(line: ImportLine) -> Imported:
             **{name: getattr(head, name) for name in ConversationSettings.__struct_fields__}
         )
         check_settings(settings)
+        summary = _summary(head.summary) if head.summary else None
     except Problem as problem:
         raise at_line(problem, line.number) from None
     return Imported(
@@ -104,8 +109,17 @@ def read_head(line: ImportLine) -> Imported:
         created_ms=_milliseconds(head.created_at),
         updated_ms=_milliseconds(head.updated_at),
         messages=head.messages.count if head.messages else None,
-        summary=head.summary,
+        summary=summary,
     )
+
+
+def _summary(given: ImportedSummary) -> Summary:
+    """The summary as it was put. Raises BadRequest."""
+    if not given.text and given.item is None:
+        detail = "A summary has a text, or a provider's compaction item"
+        raise BadRequest(f"{detail}.", errors=[Pointer("#/summary/text", detail)])
+    compaction = read_compaction(given.item, "/summary/item")[0] if given.item is not None else None
+    return make_summary(given.text, given.through_seq, compaction)
 
 
 def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_ms: int) -> list[NewEntry]:
@@ -130,9 +144,11 @@ def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -
         grounding=given.grounding,
         pinned=given.pinned,
         metadata=given.metadata,
+        status=given.status,
         image_sizes=[size or (0, 0) for size in given.image_sizes] if given.image_sizes is not None else None,
     )
     check_entry(entry, "")
+    check_status(entry, "")
     (prepared,) = prepare([entry], template, now_ms if created_ms is None else created_ms)
     return _as_exported(prepared, given)
 

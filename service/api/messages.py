@@ -4,6 +4,7 @@ import asyncio
 import base64
 import binascii
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -26,7 +27,8 @@ from service.api.schemas import (
 )
 from service.core.counting import reference_tokens
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
-from service.core.messages import Document, Grounding, decode_entries
+from service.core.messages import Document, Entry, Grounding, decode_entries, decode_json
+from service.core.native.entries import ReadEntries, read_entries
 from service.core.parameters import WindowQuery
 from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
@@ -40,11 +42,22 @@ from service.store.scripts import AppendReply
 from service.windows.budgets import limits_of
 
 Req = Request[Any, Any, Any]
-_append = msgspec.json.Decoder(AppendMessages)
 _AT_ONCE = 32
 _log = get_logger()
 _DEFAULTS = encode_settings(ConversationSettings())
 _DEFAULT_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+
+
+class AppendNative(msgspec.Struct, forbid_unknown_fields=True):
+    """A provider's own messages to append, each bare or in an entry."""
+
+    messages: Annotated[list[dict[str, Any]], Meta(min_length=1)]
+
+
+_append = msgspec.json.Decoder(AppendMessages)
+_AS_SENT: AbstractContextManager[None] = nullcontext()
+"""Problems of entries that came as chat messages point to where they came."""
+_append_native = msgspec.json.Decoder(AppendNative)
 
 
 class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,39 +85,45 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
     started = time.perf_counter()
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
-    wants_window = bool(request.scope["query_string"])
+    wants_window = any(not pair.startswith(b"format=") for pair in request.scope["query_string"].split(b"&") if pair)
     if wants_window:
         context.windows.plan(query)  # an unknown model must not come out after the append
     expected = if_match(request)
     body = await read_body(request)
-    appended = await run_in_thread_if_large(len(body), decode_entries, body, _append)
-    if len(appended.messages) > context.settings.max_entries:
+    native, given = None, []
+    if query.format == "openai":
+        given = (await run_in_thread_if_large(len(body), decode_entries, body, _append)).messages
+    else:
+        native = await run_in_thread_if_large(len(body), _read_native, body, query.format)
+        given = native.entries
+    if (native.sent if native else len(given)) > context.settings.max_entries:
         raise _too_many(context.settings.max_entries)
-    template, grounded = _DEFAULT_TEMPLATE, False
-    for place, entry in enumerate(appended.messages):
-        grounded = grounded or entry.grounding is not None
-        if entry.id is None:
-            entry.id = fresh_id(request, place)
-    unnamed = wants_window and query.model is None
-    if unnamed or grounded:
-        settings, parts = decode_settings(await _stored_settings(context, tenant, identity))
-        template = parts.template
-        if unnamed:
-            limits_of(query, settings, context.models)  # what is wrong with these must not come out after the append
-    now, counting = now_ms(), time.perf_counter()
-    entries = await run_in_thread_if_large(len(body), _prepared, appended, template, now)
-    counting_seconds = time.perf_counter() - counting
-    writing: dict[str, Any] = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now}
-    if not wants_window:
-        reply = await context.conversations.append(tenant, identity, entries, **writing)
+    with native or _AS_SENT:
+        template, grounded = _DEFAULT_TEMPLATE, False
+        for place, entry in enumerate(given):
+            grounded = grounded or entry.grounding is not None
+            if entry.id is None:
+                entry.id = fresh_id(request, place)
+        unnamed = wants_window and query.model is None
+        if unnamed or grounded:
+            settings, parts = decode_settings(await _stored_settings(context, tenant, identity))
+            template = parts.template
+            if unnamed:  # what is wrong with these must not come out after the append
+                limits_of(query, settings, context.models)
+        now, counting = now_ms(), time.perf_counter()
+        entries = await run_in_thread_if_large(len(body), _prepared, given, template, now)
+        counting_seconds = time.perf_counter() - counting
+        writing: dict[str, Any] = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now}
+        if not wants_window:
+            reply = await context.conversations.append(tenant, identity, entries, **writing)
+            _tell(request, context, entries, reply, (started, counting_seconds))
+            _follow_up(context, tenant, identity, entries, reply)
+            return _answer(reply, _appended(identity, entries, reply))
+        reply, tail = await context.windows.append(tenant, identity, query, entries, **writing)
         _tell(request, context, entries, reply, (started, counting_seconds))
         _follow_up(context, tenant, identity, entries, reply)
-        return _answer(reply, _appended(identity, entries, reply))
-    reply, tail = await context.windows.append(tenant, identity, query, entries, **writing)
-    _tell(request, context, entries, reply, (started, counting_seconds))
-    _follow_up(context, tenant, identity, entries, reply)
-    window = await _window(request, context, (tenant, identity), query, tail)
-    return _answer(reply, b"".join((_appended(identity, entries, reply)[:-1], window, b"}")))
+        window = await _window(request, context, (tenant, identity), query, tail)
+        return _answer(reply, b"".join((_appended(identity, entries, reply)[:-1], window, b"}")))
 
 
 def _follow_up(context: Context, tenant: str, identity: str, entries: list[NewEntry], reply: AppendReply) -> None:
@@ -158,6 +177,11 @@ def _tell(
     context.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
+def _read_native(body: bytes, form: str) -> ReadEntries:
+    """The entries of a body whose messages are a provider's own. Raises BadRequest."""
+    return read_entries(form, decode_json(body, _append_native).messages)
+
+
 def _too_many(limit: int) -> TooLarge:
     detail = f"A request may append {limit} entries"
     return TooLarge(f"{detail}.", errors=[Pointer("#/messages", detail)], members={"limit": limit, "unit": "entries"})
@@ -171,9 +195,9 @@ async def _stored_settings(context: Context, tenant: str, identity: str) -> byte
         return _DEFAULTS
 
 
-def _prepared(appended: AppendMessages, template: Any, now: int) -> list[NewEntry]:
-    check_entries(appended.messages)
-    return prepare(appended.messages, template, now)
+def _prepared(entries: list[Entry], template: Any, now: int) -> list[NewEntry]:
+    check_entries(entries)
+    return prepare(entries, template, now)
 
 
 class _Appended(msgspec.Struct, frozen=True):
@@ -273,6 +297,7 @@ def stored_message(message: Message, grounding: StoredGrounding | None, metadata
         grounding_tokens=EncodingTokens(*record.grounding) if record.grounding else None,
         metadata=msgspec.Raw(metadata) if metadata else None,
         redacted=bool(record.flags & Flags.REDACTED),
+        status=message.identity.status,  # type: ignore[arg-type] # what the client said
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from service.core.messages import Entry, Grounding, Id, MessageAsSent
+from service.core.messages import Entry, Grounding, Id, MessageAsSent, Status
 from service.core.models import Counting, WindowSource
 from service.core.parameters import Name
 from service.core.settings import ConversationSettings, SystemPrompt, ToolAsSent, ToolChoice
@@ -23,6 +23,11 @@ ProblemObject = Annotated[
         title="ProblemObject",
         description="A problem as RFC 9457 has it: `type`, `title`, `status`, `detail`, and its figures.",
     ),
+]
+
+
+ProviderObject = Annotated[
+    dict[str, Any], Meta(title="ProviderObject", description="An object of the provider's request.")
 ]
 
 
@@ -49,12 +54,13 @@ class MessageRange(msgspec.Struct, frozen=True):
     last_seq: int | None
 
 
-class ConversationSummary(msgspec.Struct, frozen=True):
-    """The text that stands in for the oldest messages."""
+class ConversationSummary(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The text that stands in for the oldest messages; ``item`` is a provider's compaction item beside it."""
 
     text: str
     through_seq: int
     tokens: EncodingTokens
+    item: ProviderObject | None = None
 
 
 class RecallProgress(msgspec.Struct, frozen=True):
@@ -123,6 +129,7 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     grounding_tokens: EncodingTokens | None = None
     metadata: Annotated[msgspec.Raw, Meta(title="Metadata")] | None = None
     redacted: bool = False
+    status: Status | None = None
 
 
 class MessagePage(msgspec.Struct, frozen=True):
@@ -256,9 +263,6 @@ class ProblemMeaning(msgspec.Struct, frozen=True):
     do: str
 
 
-ProviderObject = Annotated[
-    dict[str, Any], Meta(title="ProviderObject", description="An object of the provider's request.")
-]
 StopReason = Annotated[
     Literal["complete", "budget", "limit", "summary"],
     Meta(

@@ -26,7 +26,6 @@ from service.core.messages import Id
 from service.core.records import Flags, Record
 from service.core.settings import encode_settings
 from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, TooLarge, UnsupportedMediaType
-from service.store.history import make_summary
 from service.store.replies import Message, Page, State
 from service.store.staging import OrphanEntry, StagedTwice, Staging
 
@@ -183,7 +182,7 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
         created_ms=now if imported.created_ms is None else imported.created_ms,
         updated_ms=now if imported.updated_ms is None else imported.updated_ms,
         ttl_ms=context.conversations.ttl_ms(imported.settings.ttl_seconds),
-        summary=make_summary(summary.text, summary.through_seq) if summary else None,
+        summary=summary,
     )
 
 

@@ -3,7 +3,6 @@
 import time
 from typing import Any
 
-import msgspec
 from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
@@ -13,16 +12,14 @@ from service.api.context import context_of, line_of, tenant_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.api.schemas import Window
-from service.core.messages import decode_entries
 from service.core.parameters import WindowQuery
 from service.operations.served import tell_window
 from service.problems import WindowDoesNotFit
 from service.store.scripts import Known
-from service.windows.request import WindowRequest
+from service.windows.request import HistoryQuery, WindowRequest, decode_request
 from service.windows.stateless import window_of_request
 
 Req = Request[Any, Any, Any]
-_request = msgspec.json.Decoder(WindowRequest)
 
 
 @get("/conversations/{conversation_id:str}/window", operation_id="getWindow")
@@ -54,15 +51,23 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
 
 
 @post("/window", operation_id="buildWindow", status_code=200)
-@documented("Build a window of a history in the body", "windows", takes=WindowRequest, gives=Window, errors=(409, 422))
+@documented(
+    "Build a window of a history in the body",
+    "windows",
+    query=HistoryQuery,
+    takes=WindowRequest,
+    gives=Window,
+    errors=(409, 422),
+)
 async def build_window(request: Req) -> Response[bytes]:
     """The same for a history in the body; nothing is stored."""
     body = await read_body(request)
-    wanted = await run_in_thread_if_large(len(body), decode_entries, body, _request)
+    form = query_of(request, HistoryQuery).format
+    wanted, sent = await run_in_thread_if_large(len(body), decode_request, body, form)
     context, started = context_of(request), time.perf_counter()
     try:
         models = await context.calibrations.correct(tenant_of(request), context.models, wanted.model)
-        made, counting_seconds = await run_in_thread_if_large(len(body), window_of_request, wanted, models)
+        made, counting_seconds = await run_in_thread_if_large(len(body), window_of_request, wanted, models, sent)
     except WindowDoesNotFit:
         if not wanted.explain:
             context.metrics.windows.does_not_fit(wanted.model or "")

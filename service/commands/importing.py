@@ -9,9 +9,10 @@ import msgspec
 
 from service.commands.server import Refused, RemoteServer
 from service.commands.sources.conversation import SourceConversation, SourceError
-from service.core.messages import Entry, calls_of, parallel_flags, validate_message
+from service.core.messages import Entry, calls_of, parallel_flags
 from service.core.settings import ConversationSettings, check_settings
 from service.problems import OrphanToolResult, Problem
+from service.store.entries import check_entry
 
 _BATCH_ENTRIES = 100
 _BATCH_BYTES = 2 * 1024 * 1024  # the server's own limit is 4 MiB, unless it was changed
@@ -45,7 +46,7 @@ def check(source: SourceConversation) -> None:
         raise SourceError(f"{source.id}: {problem.detail}") from None
     for entry in entries:
         try:
-            validate_message(entry.message, "")
+            check_entry(entry, "")
         except Problem as problem:
             raise SourceError(f"{source.id}: entry {entry.id}: {problem.detail}") from None
     for entry, orphan in zip(entries, orphans([entry.message for entry in entries]), strict=True):
@@ -92,8 +93,8 @@ def without_orphans(source: SourceConversation) -> SourceConversation:
 
 def _is_plain(message: Any) -> bool:
     try:
-        validate_message(message, "")
-    except (Problem, TypeError):
+        check_entry(Entry(message=message), "")
+    except (Problem, TypeError, AttributeError):
         return False
     return True
 

@@ -98,11 +98,16 @@ def read_bytes(name: str) -> bytes:
         raise SourceError(f"{name}: {error.strerror}") from None
 
 
-def read_conversations(name: str, order: Any = "auto") -> list[SourceConversation]:
-    """The conversations of a file or of standard input. Raises SourceError."""
-    from service.commands.sources import agents, detect  # noqa: PLC0415 - only commands that read conversations wait
+def read_conversations(name: str, order: Any = "auto", form: str | None = None) -> list[SourceConversation]:
+    """The conversations of a file or of standard input; ``form`` names the provider whose messages it holds.
+
+    Raises SourceError.
+    """
+    from service.commands.sources import agents, detect, native  # noqa: PLC0415 - only commands that read these wait
 
     data = read_bytes(name)
+    if form is not None:
+        return native.native_conversations_in(data, "standard input" if name == "-" else name, form)
     if data.startswith(agents.SQLITE_MAGIC):
         if name == "-":
             raise SourceError("a SQLite file cannot be read from standard input: name it")

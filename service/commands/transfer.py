@@ -65,6 +65,12 @@ class _Head(msgspec.Struct):
     help="Which of LangChain's messages a list begins with. [default: newest in a list as Redis gives it, else oldest]",
 )
 @click.option(
+    "--format",
+    "form",
+    type=click.Choice(["responses", "anthropic", "gemini"]),
+    help="The provider whose own messages the files hold: requests as they were sent, or their messages.",
+)
+@click.option(
     "--drop-orphans", is_flag=True, help="Leave out tool results without their call, which no provider takes."
 )
 @click.option("--dry-run", is_flag=True, help="Read and check everything; send nothing.")
@@ -84,6 +90,7 @@ def import_(
     model: str | None,
     keys: tuple[str, ...],
     order: str,
+    form: str | None,
     drop_orphans: bool,
     dry_run: bool,
     every: float | None,
@@ -100,7 +107,7 @@ def import_(
     from service.commands.server import RemoteServer, read_key  # noqa: PLC0415
 
     with plain_errors():
-        found = [each for source in sources for each in _read(source, keys or _KEYS, order)]
+        found = [each for source in sources for each in _read(source, keys or _KEYS, order, form)]
         found = _named(found, identity)
         for each in found:
             if model is not None and not each.exported:
@@ -127,9 +134,9 @@ def import_(
         sys.exit(1)
 
 
-def _read(source: str, keys: tuple[str, ...], order: Any) -> list[SourceConversation]:
+def _read(source: str, keys: tuple[str, ...], order: Any, form: str | None) -> list[SourceConversation]:
     if urlsplit(source).scheme not in _STORES:
-        return read_conversations(source, order)
+        return read_conversations(source, order, form)
     from service.commands.sources.detect import from_redis  # noqa: PLC0415
     from service.store.foreign import ForeignStoreFailed, read_lists  # noqa: PLC0415 - only this source needs a client
 

@@ -47,6 +47,7 @@ _REASONS = {
     "summary": "the summary stands for it",
     "duplicate": "said again later",
     "unanswered": "a call without its results",
+    "in progress": "a reply in progress",
     "start": "before the first user message",
 }
 
@@ -72,6 +73,8 @@ def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int,
             continue
         why = view.always.get(index) or ("fits" if index in kept else taken.reasons.get(index, taken.rest))
         is_kept = index in view.always or index in kept
+        if why == "unanswered" and view.history.records[unit.start].in_progress:
+            why = "in progress"
         lines += (line(seq, why, is_kept=is_kept) for seq in range(first + unit.start, first + unit.end))
     return lines
 

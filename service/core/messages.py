@@ -8,7 +8,7 @@ envelopes (entries, grounding) refuse what they do not know.
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -166,6 +166,14 @@ Metadata = Annotated[
 ]
 
 
+Status = Annotated[
+    Literal["in_progress", "completed", "interrupted"],
+    msgspec.Meta(
+        title="ReplyStatus", description="Whether a reply is still being written, is whole, or was broken off."
+    ),
+]
+
+
 class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A retrieved text; ``id`` tells the same document in two turns."""
 
@@ -187,6 +195,10 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     grounding: Annotated[Grounding | None, msgspec.Meta(description="What retrieval found for this message.")] = None
     pinned: Annotated[bool, msgspec.Meta(description="In every window.")] = False
     metadata: Metadata | None = None
+    status: Annotated[
+        Status | None,
+        msgspec.Meta(description="Of a reply: while in progress it may be sent again under its id, longer."),
+    ] = None
     image_sizes: Annotated[
         Annotated[list[tuple[Side, Side]], msgspec.Meta(max_length=1000)] | None,
         msgspec.Meta(description="Width and height in pixels of the images, in their order, where no header tells."),

@@ -70,14 +70,17 @@ def foreign(message: Any, pointer: str) -> InvalidEntry | None:
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     kinds = {kind for part in parts if isinstance(kind := part.get("type"), str)}
     if isinstance(message.get("parts"), list):
-        what = "a content of Gemini"
+        what, form = "a content of Gemini", "gemini"
     elif kinds & _ANTHROPIC:
-        what = "a message of Anthropic"
+        what, form = "a message of Anthropic", "anthropic"
     elif kinds & _RESPONSES or ("role" not in message and isinstance(message.get("type"), str)):
-        what = "an item of OpenAI's Responses"
+        what, form = "an item of OpenAI's Responses", "responses"
     else:
         return None
-    detail = f'This is {what}, and not a chat message, which looks like {{"role": "user", "content": "Hello"}}'
+    detail = (
+        f'This is {what}, and not a chat message, which looks like {{"role": "user", "content": "Hello"}}; '
+        f"?format={form} takes it as it is"
+    )
     return InvalidEntry(f"{detail}: see #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
 
 

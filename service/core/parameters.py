@@ -86,7 +86,7 @@ ToolResultOverflow = Annotated[
 ]
 WindowFormat = Annotated[
     Literal["openai", "responses", "anthropic", "gemini"],
-    Meta(title="WindowFormat", description="The provider whose SDK takes `request`."),
+    Meta(title="WindowFormat", description="The provider whose SDK takes `request`; appended messages are its own."),
 ]
 CountFormat = Annotated[
     Literal["openai", "responses", "anthropic", "gemini"],

@@ -4,8 +4,8 @@ A record is 24 bytes, the same for every message, so that a tail of them is read
 messages cost is one addition a message, and where they end is a sum. What few messages have (tool calls, names, images,
 documents) stands beside, in ``Details``, and is looked at only where a flag says that it is there::
 
-    0  flags   1  role   2  calls   3  generation   4-7  tokens in o200k_base   8-11  in cl100k_base   12-15  bytes of the
-    body   16-23  digest of role and content; numbers are little-endian
+    0  flags   1  role   2  calls   3  generation, +128 in progress   4-7  tokens in o200k_base   8-11  in cl100k_base
+    12-15  bytes of the body   16-23  digest of role and content; numbers are little-endian
 """
 
 import sys
@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -29,6 +29,8 @@ _LARGEST: Final = 2**32 - 1
 GENERATION: Final = 1
 """Which rules a message was measured by. Older ones did not count unknown members and reasoning: they are measured anew."""
 _STORED: Final = 2**8 - 1
+_OPEN_BIT: Final = 128
+"""Beside the generation: the message is in progress."""
 
 
 class Flags:
@@ -36,7 +38,8 @@ class Flags:
     is in its details, MIXED one whose scripts are there, which estimates alone need.
 
     LIST_BEGINS and LIST_ENDS mark the first and the last of such results. They are not stored: a record has them where
-    it is read among its neighbours."""
+    it is read among its neighbours. IN_PROGRESS marks a message that is still being written; it is stored beside the
+    generation."""
 
     PINNED: Final = 1
     GROUNDED: Final = 2
@@ -48,6 +51,7 @@ class Flags:
     MIXED: Final = 128
     LIST_BEGINS: Final = LIST_BEGINS
     LIST_ENDS: Final = LIST_ENDS
+    IN_PROGRESS: Final = 1024
 
 
 _IN_DETAILS = Flags.RICH | Flags.MIXED
@@ -62,11 +66,15 @@ def stamp_of(created_ms: int, chance: int) -> int:
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who a message is: its id, when it was made (a stamp), and a digest of all that was said of it when it came."""
+    """Who a message is: its id, when it was made (a stamp), and a digest of all that was said of it when it came.
+
+    ``status`` is what the client said of a reply: ``in_progress``, ``completed``, ``interrupted``, or nothing.
+    """
 
     id: str
     stamp: int
     digest: bytes
+    status: str | None = None
 
     @property
     def created_ms(self) -> int:
@@ -85,6 +93,7 @@ class Details(msgspec.Struct, array_like=True, frozen=True):
     stamp: int
     extra: Extra | None = None
     grounding: tuple[int, int] | None = None
+    status: str | None = None
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -103,6 +112,11 @@ class Record(msgspec.Struct, frozen=True):
     def pinned(self) -> bool:
         """Whether the message is in every window."""
         return bool(self.flags & Flags.PINNED)
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether the message is still being written: no window has it."""
+        return bool(self.flags & Flags.IN_PROGRESS)
 
     @property
     def parallel(self) -> int:
@@ -126,14 +140,16 @@ def encode_record(record: Record) -> bytes:
     flags = record.flags & ~_IN_DETAILS | (Flags.RICH if record.rich else 0) | (Flags.MIXED if record.mixed else 0)
     one = record.measure
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
+    generation = record.generation | (_OPEN_BIT if record.flags & Flags.IN_PROGRESS else 0)
     return _LAYOUT.pack(
-        flags & _STORED, one.role, record.calls, record.generation, o200k, cl100k, record.size, record.content_digest
+        flags & _STORED, one.role, record.calls, generation, o200k, cl100k, record.size, record.content_digest
     )
 
 
 def details_of(record: Record, identity: Identity) -> Details:
     """What stands beside the record."""
-    return Details(identity.digest, identity.id, identity.stamp, record.measure.extra, record.grounding)
+    digest, name, stamp, status = identity.digest, identity.id, identity.stamp, identity.status
+    return Details(digest, name, stamp, record.measure.extra, record.grounding, status)
 
 
 def _places(flag: int) -> bytes:
@@ -141,7 +157,8 @@ def _places(flag: int) -> bytes:
 
 
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
-_STALE = bytes(1 if byte < GENERATION else 0 for byte in range(256))
+_STALE = bytes(1 if byte & ~_OPEN_BIT < GENERATION else 0 for byte in range(256))
+_OPEN = _places(_OPEN_BIT)
 _NOTHING = Details(b"", "", 0)
 _DETAILED = _places(_IN_DETAILS)
 
@@ -180,6 +197,8 @@ class Records(Sequence[Record]):
         extra, grounding = None, None
         if flags & Flags.PARALLEL:
             flags |= list_place(self.roles, index)
+        if generation & _OPEN_BIT:
+            flags, generation = flags | Flags.IN_PROGRESS, generation & ~_OPEN_BIT
         if flags & _IN_DETAILS:
             extra, grounding = self.details[index].extra, self.details[index].grounding
         measure = Measure(role, o200k, cl100k, extra)
@@ -192,7 +211,7 @@ class Records(Sequence[Record]):
     def identity(self, index: int) -> Identity:
         """Who a message is; its details must be there."""
         details = self.details[index]
-        return Identity(details.id, details.stamp, details.digest)
+        return Identity(details.id, details.stamp, details.digest, details.status)
 
     def tokens(self, column: int) -> Sequence[int]:
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1)."""
@@ -232,14 +251,20 @@ class Records(Sequence[Record]):
         packed, details = bytearray(self.packed), list(self.details) or [_NOTHING] * len(self)
         for index, record in records.items():
             packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] = encode_record(record)
-            identity = Identity(details[index].id, details[index].stamp, details[index].digest)
+            identity = self.identity(index) if self.details else Identity("", 0, b"")
             details[index] = details_of(record, identity)
         return Records(bytes(packed), details)
 
     @property
     def plain(self) -> bool:
-        """Whether no message makes a call."""
-        return not self.calls.strip(b"\0") and not self.flags.translate(_LEGACY).strip(b"\0")
+        """Whether no message makes a call, and none is in progress."""
+        grouped = self.calls.strip(b"\0") or self.flags.translate(_LEGACY).strip(b"\0")
+        return not grouped and not self.packed[3::RECORD_BYTES].translate(_OPEN).strip(b"\0")
+
+    @property
+    def in_progress(self) -> bytes:
+        """1 for each message that is still being written, 0 for the others."""
+        return self.packed[3::RECORD_BYTES].translate(_OPEN)
 
     @cached_property
     def _words(self) -> "array[int]":
@@ -270,9 +295,23 @@ class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
     documents: list[tuple[str | None, str]]
 
 
-class Summary(msgspec.Struct, frozen=True):
-    """A text that stands in for messages 1 to ``through_seq``."""
+class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A text that stands in for messages 1 to ``through_seq``.
+
+    ``compaction`` is the chat message of what a provider made of them, with its ``native`` member; windows in its format
+    begin with that, and others have the text.
+    """
 
     text: str
     through_seq: int
     measure: Measure
+    compaction: dict[str, Any] | None = None
+    compaction_measure: Measure | None = None
+
+    def sent_as(self, form: str) -> "Summary | None":
+        """What stands in for the messages in this format: the compaction alone, or the text alone; None without either."""
+        if self.compaction is not None and self.compaction["native"]["format"] == form:
+            return msgspec.structs.replace(self, measure=self.compaction_measure)
+        if not self.text:
+            return None
+        return self if self.compaction is None else msgspec.structs.replace(self, compaction=None)

@@ -63,7 +63,7 @@ def render_openai(
     lines = _lines(window) if window.summary is not None or window.note else ()
     kept = _kept(window, bodies, grounding)
     if beside:
-        kept = _chat_forms(window.seqs, kept, beside)
+        kept = _chat_forms(window.seqs, kept, beside, bodies.edited)
     if window.recalled is not None and window.recalled.block:
         kept.insert(window.recalled.place(window.seqs), window.recalled.block)
     messages = [*parts.system, *parts.few_shots, *lines, *kept] or [b""]
@@ -74,13 +74,17 @@ def render_openai(
     return b",".join(messages)
 
 
-def _chat_forms(seqs: Sequence[int], bodies: Sequence[bytes], beside: Mapping[int, Beside]) -> list[bytes]:
-    """Bodies without what only another provider is sent. Raises FormatCannotCarry where that would lose something."""
+def _chat_forms(
+    seqs: Sequence[int], bodies: Sequence[bytes], beside: Mapping[int, Beside], edited: Mapping[int, bytes]
+) -> list[bytes]:
+    """Bodies without what only another provider is sent; ``edited`` ones have lost it. Raises FormatCannotCarry where that
+    would lose something."""
     refusals = Refusals("openai")
     forms = list(bodies)
     for index, seq in enumerate(seqs):
         if found := beside.get(seq):
-            forms[index] = forms[index][: -found.size - 1] + b"}"
+            if seq not in edited:
+                forms[index] = forms[index][: -found.size - 1] + b"}"
             for kind in found.only:
                 refusals.add(f"messages/{seq}", only_detail(kind, found.format))
     refusals.check()
@@ -91,8 +95,10 @@ def render_other(
     form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
 ) -> bytes:
     """``request`` in another provider's form. Raises FormatCannotCarry."""
+    compaction = window.summary.compaction if window.summary is not None else None
+    outgoing = [Outgoing(0, compaction)] if compaction is not None else []
     fixed = [*parts.system, *parts.few_shots, *_lines(window)]
-    outgoing = [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in fixed]
+    outgoing += [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in fixed]
     for seq in window.seqs:
         body, chosen = bodies.body(seq), window.grounding.get(seq)
         message = msgspec.json.decode(body)
@@ -101,7 +107,7 @@ def render_other(
         else:
             outgoing.append(Outgoing(seq, msgspec.json.decode(_with_documents(body, chosen, grounding.get(seq)))))
     if window.recalled is not None and window.recalled.block:
-        place = len(fixed) + window.recalled.place(window.seqs)
+        place = len(outgoing) - len(window.seqs) + window.recalled.place(window.seqs)
         outgoing.insert(place, Outgoing(seq=0, message=msgspec.json.decode(window.recalled.block)))
     tools: Any = parts.fixed.tools
     return msgspec.json.encode(render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice))
@@ -109,7 +115,7 @@ def render_other(
 
 def _lines(window: Window) -> tuple[bytes, ...]:
     lines = []
-    if window.summary is not None:
+    if window.summary is not None and window.summary.compaction is None:
         lines.append(msgspec.json.encode(summary_message(window.summary.text)))
     if window.note:
         lines.append(msgspec.json.encode(note_message(window.note)))

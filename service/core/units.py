@@ -50,23 +50,25 @@ class Units(Sequence[Unit]):
         return isinstance(self.starts, range)
 
 
-def group_units(records: Records) -> Units:
+def group_units(records: Records) -> Units:  # noqa: C901 - one loop, as it goes over every message of a tail
     """Units of consecutive records.
 
     Results whose call is not among the records make a unit that is not whole; so do calls that other messages overtook
-    before every result came. Calls at the very end wait for their results still, and are whole.
+    before every result came, and a message in progress. Calls at the very end wait for their results still, and are whole.
     """
     roles, flags, calls = records.roles, records.flags, records.calls
     if TOOL not in roles and records.plain:
         return Units(range(len(roles) + 1))
     starts: list[int] = []
     broken: set[int] = set()
-    index, count = 0, len(roles)
+    index, count, in_progress = 0, len(roles), records.in_progress
     while index < count:
         start = index
         role = roles[index]
         index += 1
-        if role == ASSISTANT:
+        if in_progress[start]:
+            broken.add(len(starts))
+        elif role == ASSISTANT:
             if calls[start]:
                 while index < count and roles[index] == TOOL:
                     index += 1

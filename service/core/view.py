@@ -116,6 +116,8 @@ def view_history(history: History, model: Model) -> View | None:
     headless = bool(records) and first > 1 and records.roles[0] in (TOOL, FUNCTION)
     if headless and (len(units) == 1 or first - 1 in history.outside or _any_pinned(records, units.starts[1])):
         return None
+    if first > 1 and units and _newest(records, units) is None:
+        return None
     costs = message_costs(records, model)
     return View(
         history, costs, units, unit_costs(units, costs), _always(history, units), _outside(history, model), headless
@@ -153,11 +155,18 @@ def _always(history: History, units: Units) -> dict[int, str]:
         index: _why(records.roles[units.starts[index]], pinned=index in pinned)
         for index in sorted(pinned | leading | question)
     }
-    always.setdefault(len(units) - 1, "newest")
+    if (newest := _newest(records, units)) is not None:
+        always.setdefault(newest, "newest")
     for seq in sorted(history.recalled):
         if seq >= history.first_seq:
             always.setdefault(unit_at(units, seq - history.first_seq), "recalled")
     return always
+
+
+def _newest(records: Records, units: Units) -> int | None:
+    """The newest unit that is no reply in progress; None where there is none."""
+    last = records.in_progress.rfind(0)
+    return unit_at(units, last) if last >= 0 else None
 
 
 def unit_at(units: Units, index: int) -> int:

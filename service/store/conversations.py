@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from service.core.records import RECORD_BYTES
+from service.core.records import RECORD_BYTES, Flags
 from service.problems import ConversationExists, Internal, Problem
 from service.store import scripts
 from service.store.client import Client
@@ -217,6 +217,7 @@ def arguments_of(entry: NewEntry) -> EntryArguments:
         makes=entry.makes,
         answers=entry.answers,
         always=entry.always,
+        progress=bool(entry.record.flags & Flags.IN_PROGRESS),
     )
 
 

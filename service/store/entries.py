@@ -11,7 +11,7 @@ import msgspec
 
 from service.core.counting import measure, reference_tokens
 from service.core.grounding import Template, added_tokens, content_text
-from service.core.messages import BareEntry, Entry, calls_of, digest, encode_message, validate_message
+from service.core.messages import BareEntry, Calls, Entry, calls_of, digest, encode_message, validate_message
 from service.core.native import check_native
 from service.core.records import Flags, Identity, Record, StoredGrounding, stamp_of
 from service.core.units import DEVELOPER, TOOL
@@ -41,6 +41,8 @@ def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
     on a message that is not a user's."""
     for index, entry in enumerate(entries):
         check_entry(entry, f"{prefix}/messages/{index}")
+        if entry.status is not None:
+            check_status(entry, f"{prefix}/messages/{index}")
 
 
 def check_entry(entry: Entry, pointer: str) -> None:
@@ -56,6 +58,18 @@ def check_entry(entry: Entry, pointer: str) -> None:
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"#{pointer}/grounding", detail)])
 
 
+def opened_by(entry: Entry) -> Calls:
+    """What an entry does to its tool group: nothing while it is in progress."""
+    return Calls() if entry.status == "in_progress" else calls_of(entry.message)
+
+
+def check_status(entry: Entry, pointer: str) -> None:
+    """Raise Unprocessable for what only a reply can be: in progress, or interrupted."""
+    if entry.status in ("in_progress", "interrupted") and entry.message["role"] != "assistant":
+        detail = "Only an assistant's message is in progress or interrupted"
+        raise Unprocessable(f"{detail}.", errors=[Pointer(f"#{pointer}/status", detail)])
+
+
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int) -> list[NewEntry]:
     """Checked entries, measured and encoded; those without an id get one."""
     stamp = stamp_of(now_ms, secrets.randbits(32))
@@ -65,6 +79,7 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int) -> list[N
 def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEntry:
     body, start, end = encode_message(entry.message)
     measured = measure(entry.message, image_sizes=entry.image_sizes or ())
+    in_progress = entry.status == "in_progress"
     calls = calls_of(entry.message)
     grounding, added = _grounding(entry, body[start:end], start, end, template)
     flags = (
@@ -72,9 +87,12 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
         | (Flags.GROUNDED if grounding else 0)
         | (Flags.NOTED if entry.metadata else 0)
         | (Flags.LEGACY_CALL if calls.legacy else 0)
+        | (Flags.IN_PROGRESS if in_progress else 0)
     )
     identity = entry.id or new_id(now_ms)
-    said = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
+    said: list[Any] = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
+    if entry.status not in (None, "completed"):
+        said.append(entry.status)
     record = Record(
         flags=flags,
         measure=measured,
@@ -84,14 +102,14 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
         grounding=added if grounding else None,
     )
     return NewEntry(
-        identity=Identity(id=identity, stamp=stamp, digest=digest(said, 16)),
+        identity=Identity(id=identity, stamp=stamp, digest=digest(said, 16), status=entry.status),
         record=record,
         body=body,
         grounding=grounding,
         metadata=encode_json(entry.metadata) if entry.metadata else b"",
-        makes=calls.opens or None,
+        makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
-        always=entry.pinned or measured.role <= DEVELOPER,
+        always=(entry.pinned and not in_progress) or measured.role <= DEVELOPER,
         tokens=reference_tokens(measured),
         tokens_parallel=reference_tokens(measured, parallel=True),
         grounding_tokens=added,
@@ -136,9 +154,9 @@ def stored_entry(identity: Identity, record: Record, body: bytes, grounding: byt
         body=body,
         grounding=grounding,
         metadata=metadata,
-        makes=opens or None,
+        makes=None if record.in_progress else opens or None,
         answers=answers or None,
-        always=record.pinned or record.measure.role <= DEVELOPER,
+        always=(record.pinned and not record.in_progress) or record.measure.role <= DEVELOPER,
         tokens=reference_tokens(record.measure),
         tokens_parallel=reference_tokens(record.measure, parallel=True),
         grounding_tokens=record.grounding or (0, 0),

@@ -6,6 +6,7 @@ does nothing unless that still stands; then it is read again.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -196,7 +197,7 @@ class Histories:
         start = len(records) - 1
         while start > 0 and records[start].measure.role == TOOL:
             start -= 1
-        if not records[start].calls:
+        if not records[start].calls or records[start].in_progress:
             return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
         group = [(first + start, records[start:])]
         bodies = await self._reader.bodies(tenant, conversation, group, state=state)
@@ -228,7 +229,7 @@ class Histories:
         name = conversation_name(tenant, conversation)
         edited, covered = "*", None
         if standing is not None:
-            edited = standing.made[1].decode()
+            edited = standing.made[1].decode().partition("~")[0]
             covered = standing.summary.through_seq if standing.summary else 0
         sealer = await self._data_keys.sealer(tenant, name)
         call = scripts.summarize(
@@ -272,9 +273,15 @@ class _Gone:
                 self.ids += (records.identity(index).id, first + index)
 
 
-def make_summary(text: str, through_seq: int) -> Summary:
-    """A summary, measured as the message that carries it."""
-    return Summary(text=text, through_seq=through_seq, measure=measure(summary_message(text)))
+def make_summary(text: str, through_seq: int, compaction: dict[str, Any] | None = None) -> Summary:
+    """A summary, measured as the message that carries it; ``compaction`` is the chat message of a provider's own."""
+    return Summary(
+        text=text,
+        through_seq=through_seq,
+        measure=measure(summary_message(text)),
+        compaction=compaction,
+        compaction_measure=measure(compaction) if compaction is not None else None,
+    )
 
 
 def _only_pinned_by_its_result(record: Record) -> bool:

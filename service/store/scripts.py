@@ -123,6 +123,7 @@ class EntryArguments(msgspec.Struct, frozen=True, omit_defaults=True):
     makes: Sequence[str] | None = None
     answers: str | None = None
     always: bool = False
+    progress: bool = False
 
 
 class _AppendArguments(msgspec.Struct, frozen=True, omit_defaults=True):

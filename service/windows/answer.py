@@ -11,6 +11,7 @@ from service.core.costs import record_cost
 from service.core.counting import is_estimate
 from service.core.documents import Documents
 from service.core.expected import Expected
+from service.core.formats.history import is_of
 from service.core.hints import Places, hinted
 from service.core.models import Model
 from service.core.native.costs import Beside
@@ -187,10 +188,11 @@ def make(
     before, after = _encode(head)[:-1] + b',"request":', b"}"
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
+    is_rich = query.format == "openai" and (history.records.details or history.outside)
+    beside = _beside(window, history) if is_rich else {}
     if hints is not None:
-        body = before + _hinted(query.format, parts, window, bodies, grounding, model, hints) + after
+        body = before + _hinted(query.format, parts, window, bodies, grounding, beside, model, hints) + after
     elif query.format == "openai":
-        beside = _beside(window, history)
         body = render_openai(parts, window, bodies, grounding, beside, before=before, after=after)
     else:
         body = before + render_other(query.format, parts, window, bodies, grounding) + after
@@ -203,12 +205,13 @@ def _hinted(
     window: Window,
     bodies: Bodies,
     grounding: Mapping[int, StoredGrounding],
+    beside: Mapping[int, Beside],
     model: Model,
     hints: Hints,
 ) -> bytes:
     """``request`` with hints for the prompt cache: it is decoded, because they stand inside messages."""
     if form == "openai":
-        plain = render_openai(parts, window, bodies, grounding)
+        plain = render_openai(parts, window, bodies, grounding, beside)
     else:
         plain = render_other(form, parts, window, bodies, grounding)
     request = msgspec.json.decode(plain)
@@ -222,6 +225,8 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     trimmed: dict[int, int] = {}
     for seq, each in window.edits.items():
         message, record = msgspec.json.decode(bodies.body(seq)), history.record(seq)
+        if each.limit is not None or not is_of(message, model.format):
+            message.pop("native", None)  # a cut result goes out in its chat form
         if each.without_reasoning:
             message = without_reasoning(message)
         if each.limit is not None:
@@ -261,7 +266,7 @@ def _documents_of(window: Window, history: History, documents: Documents) -> Win
 def _beside(window: Window, history: History) -> dict[int, Beside]:
     """What the messages of the window have beside their chat form, by seq."""
     first, records = history.first_seq, history.records
-    sent = set(window.seqs) if history.outside or records.details else ()
+    sent = set(window.seqs)
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
     found |= {first + index: records.details[index].extra for index in records.rich() if first + index in sent}
     return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}

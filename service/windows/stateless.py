@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 import msgspec
 
 from service.core.caching import settled
 from service.core.costs import column_of, record_cost, reference_costs
 from service.core.documents import Documents
-from service.core.messages import calls_of, parallel_flags
+from service.core.messages import parallel_flags
 from service.core.models import Model
+from service.core.native.entries import ReadEntries
 from service.core.recall import Recollection, bound
 from service.core.records import Flags, Record, Records, StoredGrounding
 from service.core.render import Bodies
@@ -19,7 +21,7 @@ from service.core.view import History
 from service.core.window import Window
 from service.core.words import pack_words, plain_number, said_in, words_of
 from service.problems import EntryConflict, Internal, Pointer
-from service.store.entries import check_entries, prepare
+from service.store.entries import check_entries, opened_by, prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
 from service.windows.answer import Made, make
@@ -40,8 +42,12 @@ from service.windows.request import WindowRequest
 from service.windows.stored import build, documents_of, messages_path
 
 
-def window_of_request(wanted: WindowRequest, models: Mapping[str, Model]) -> tuple[Made, float]:
+def window_of_request(
+    wanted: WindowRequest, models: Mapping[str, Model], sent: ReadEntries | None = None
+) -> tuple[Made, float]:
     """The window of the messages in the request, as the same messages stored would give; and seconds spent on counting.
+
+    ``sent`` knows of which of the client's entries they were made.
 
     Raises BadRequest, Unprocessable, EntryConflict, UnknownModel, WindowDoesNotFit, FormatCannotCarry.
     """
@@ -59,13 +65,14 @@ def window_of_request(wanted: WindowRequest, models: Mapping[str, Model]) -> tup
     check_settings(settings)
     parts = fixed_parts(settings)
     limits = limits_of(wanted, settings, models)
-    check_entries(wanted.messages)
-    pointers = [f"/messages/{index}/message" for index in range(len(wanted.messages))]
-    flags = parallel_flags([calls_of(entry.message) for entry in wanted.messages], pointers)
-    started = time.perf_counter()
-    entries = prepare(wanted.messages, parts.template, now_ms=0)
-    counting_seconds = time.perf_counter() - started
-    kept = _once(entries, flags)
+    with sent or nullcontext():
+        check_entries(wanted.messages)
+        pointers = [f"/messages/{index}/message" for index in range(len(wanted.messages))]
+        flags = parallel_flags([opened_by(entry) for entry in wanted.messages], pointers)
+        started = time.perf_counter()
+        entries = prepare(wanted.messages, parts.template, now_ms=0)
+        counting_seconds = time.perf_counter() - started
+        kept = _once(entries, flags)
     history = _history(kept, column_of(limits.model))
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
     query = settled(wanted, limits.model, limits.budget)

@@ -89,3 +89,82 @@ async def test_conditions_and_absence(client: httpx.AsyncClient, conversation: s
     tag = await etag_of(client, conversation)
     assert (await client.put(path, json=body, headers={"If-Match": tag})).status_code == 200
     assert (await client.delete(path, headers={"If-Match": tag})).status_code == 412
+
+
+ITEM = {"type": "compaction", "id": "cmp_1", "encrypted_content": "c2VhbGVk" * 30}
+BLOCK = {"type": "compaction", "content": "Ten lines about nothing."}
+
+
+async def test_a_compaction_item_begins_windows_in_its_format(client: httpx.AsyncClient, conversation: str) -> None:
+    """OpenAI's item stands for what it covers in windows for Responses, and its text in others."""
+    await filled(client, conversation)
+
+    answer = await client.put(
+        f"/conversations/{conversation}/summary", json={"text": "Ten lines.", "item": ITEM, "through_seq": 6}
+    )
+
+    assert answer.json()["summary"]["item"] == ITEM
+    path = f"/conversations/{conversation}/window?model=gpt-5"
+    own = (await client.get(f"{path}&format=responses")).json()
+    assert own["request"]["input"][0] == ITEM
+    assert len(own["request"]["input"]) == 5
+    assert own["kept"]["first_seq"] == 7
+    assert own["tokens"]["summary"] >= len(ITEM["encrypted_content"]) // 4
+    assert "Ten lines." not in str(own["request"])
+    whole = (await client.get(path)).json()
+    assert whole["kept"]["messages"] == 10
+    chat = (await client.get(f"{path}&summary=always")).json()
+    assert chat["request"]["messages"][0]["content"].endswith("Ten lines.")
+    assert "compaction" not in str(chat["request"])
+    assert "compaction" not in str((await client.get(f"{path}&format=responses&summary=never")).json()["request"])
+
+
+async def test_anthropics_block_brings_its_text(client: httpx.AsyncClient, conversation: str) -> None:
+    """A block that says its summary needs no text beside it, and begins the messages that Claude is sent."""
+    await filled(client, conversation)
+
+    answer = await client.put(f"/conversations/{conversation}/summary", json={"item": BLOCK, "through_seq": 6})
+
+    assert answer.json()["summary"]["text"] == BLOCK["content"]
+    path = f"/conversations/{conversation}/window?summary=always"
+    own = (await client.get(f"{path}&model=claude-sonnet-4-5&format=anthropic")).json()
+    assert own["request"]["messages"][0] == {"role": "assistant", "content": [BLOCK]}
+    chat = (await client.get(f"{path}&model=gpt-4o")).json()
+    assert chat["request"]["messages"][0]["content"].endswith(BLOCK["content"])
+
+
+async def test_an_item_without_a_text_is_for_its_own_provider(client: httpx.AsyncClient, conversation: str) -> None:
+    """What only OpenAI can read is not used by windows in other formats: they have the messages, as far as they fit."""
+    await filled(client, conversation)
+    await client.put(f"/conversations/{conversation}/summary", json={"item": ITEM, "through_seq": 6})
+
+    made = (await client.get(f"/conversations/{conversation}/window?model=gpt-4o&summary=always")).json()
+
+    assert made["kept"]["messages"] == 10
+    assert made["tokens"]["summary"] == 0
+
+
+async def test_an_item_goes_with_copies(client: httpx.AsyncClient, conversation: str) -> None:
+    """A fork and an import of an export have the item, too."""
+    await filled(client, conversation)
+    path = f"/conversations/{conversation}"
+    await client.put(f"{path}/summary", json={"text": "Ten lines.", "item": ITEM, "through_seq": 6})
+
+    forked = await client.post(f"{path}/fork", json={"id": f"{conversation}-fork", "at_seq": 8})
+    lines = (await client.get(f"{path}/export")).content
+    imported = await client.post(
+        f"/conversations/import?id={conversation}-copy", content=lines, headers={"content-type": "application/x-ndjson"}
+    )
+
+    assert (forked.status_code, imported.status_code) == (201, 201)
+    for copy in ("fork", "copy"):
+        assert (await client.get(f"{path}-{copy}")).json()["summary"]["item"] == ITEM
+
+
+@pytest.mark.parametrize("item", [{"type": "message"}, {"type": "compaction", "content": 5}, 5])
+async def test_another_item_is_refused(client: httpx.AsyncClient, conversation: str, item: Any) -> None:
+    """What is no compaction item is 400 that points to it."""
+    await filled(client, conversation)
+    answer = await client.put(f"/conversations/{conversation}/summary", json={"item": item, "through_seq": 6})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["pointer"].startswith("#/item")

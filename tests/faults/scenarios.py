@@ -1,5 +1,6 @@
 """Every fault by name."""
 
+from faults.clients_killed import clients_killed
 from faults.cluster_work import cluster_primary_frozen, cluster_reshaped
 from faults.hostile import disk_full, disk_full_everysec, slow_clients
 from faults.processes_killed import cancelled, replies_dropped, rolling, scripts_flushed, service_killed, store_killed
@@ -9,6 +10,7 @@ from faults.store_trouble import cluster_primary_killed, out_of_memory, slot_mov
 SCENARIOS: dict[str, Scenario] = {
     "store-killed": store_killed,
     "service-killed": service_killed,
+    "clients-killed": clients_killed,
     "rolling": rolling,
     "cancelled": cancelled,
     "replies-dropped": replies_dropped,

@@ -141,6 +141,11 @@ class Steps:
         self.requests = 0
 
 
+def chat(query: dict[str, Any]) -> dict[str, Any]:
+    """A query of an append of chat messages: with ``format`` they would be a provider's own."""
+    return {name: value for name, value in query.items() if name != "format"}
+
+
 class Machine(RuleBasedStateMachine):
     """Everything that clients do to a few conversations of two tenants, through two applications."""
 
@@ -430,7 +435,7 @@ class Machine(RuleBasedStateMachine):
     @step(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=maybe(QUERY))
     def append(self, place: Any, how: int, which: int, entries: list[int], query: int | None) -> None:
         """Entries of every kind; some under ids that were used before, some that answer nothing."""
-        self._append(place, how, which, entries, {} if query is None else QUERIES[query])
+        self._append(place, how, which, entries, {} if query is None else chat(QUERIES[query]))
 
     @step(place=PLACES, how=HOW, which=ANY, entries=TURNS)
     def append_turns(self, place: Any, how: int, which: int, entries: list[int]) -> None:
@@ -440,7 +445,7 @@ class Machine(RuleBasedStateMachine):
     @step(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=QUERY)
     def append_and_read(self, place: Any, how: int, which: int, entries: list[int], query: int) -> None:
         """A turn: append and window in one."""
-        self._append(place, how, which, entries, QUERIES[query])
+        self._append(place, how, which, entries, chat(QUERIES[query]))
 
     def _append(self, place: Any, how: int, which: int, drawn: list[int], query: dict[str, Any]) -> None:
         name = self.name(place)
@@ -462,7 +467,7 @@ class Machine(RuleBasedStateMachine):
         history = [*talk.messages, *(entry["message"] for entry in entries)]
         with contextlib.suppress(ValueError):  # a result whose call is gone
             entries = [*entries, *entries_of(more, history, self.words)]
-        asked = {} if query is None else QUERIES[query]
+        asked = {} if query is None else chat(QUERIES[query])
         self.do(how % 2, self.conditioned("append", name, how, which, given={"entries": entries}, query=asked))
 
     @step(place=PLACES, via=numbers(2), which=numbers(len(_MANY) * 4), alone=FLAG, query=QUERY)
@@ -473,7 +478,7 @@ class Machine(RuleBasedStateMachine):
         roles = ("assistant",) if alone else ("user", "assistant")
         said = [{"role": roles[n % len(roles)], "content": self.words.text(n % 5)} for n in range(_MANY[which])]
         name = self.name(place)
-        self.do(via, Op("append", name, {"entries": [{"message": message} for message in said]}, QUERIES[query]))
+        self.do(via, Op("append", name, {"entries": [{"message": message} for message in said]}, chat(QUERIES[query])))
         self.check_windows(via, name, QUERIES[query])
 
     # ---- rules: reading
@@ -488,7 +493,7 @@ class Machine(RuleBasedStateMachine):
         """The same window before and after a turn, which one of the applications hears of from the store alone."""
         query = QUERIES[queries[0]]
         self.check_windows(via, self.name(place), query)
-        self._append(place, via + 32, 0, entries, QUERIES[queries[1]] if len(queries) > 2 else query)
+        self._append(place, via + 32, 0, entries, chat(QUERIES[queries[1]] if len(queries) > 2 else query))
         self.check_windows(via, self.name(place), query)
 
     @step(grown=True, place=PLACES, via=numbers(2), what=numbers(6), which=ANY, query=QUERY)

@@ -8,7 +8,7 @@ import msgspec
 from service.clients.ids import safe_id
 from service.clients.items import Step
 
-_ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes")
+_ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes", "status")
 _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}
 """What our own listings and exports add to an entry: ours to know again, not the client's to send."""
 

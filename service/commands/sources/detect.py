@@ -14,16 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
 from service.commands.sources import agents, langchain, memory_server
 from service.commands.sources.conversation import SourceConversation, SourceError, from_entries, from_steps
-from service.core.messages import refuse_deep
-from service.problems import BadRequest
+from service.commands.sources.values import decoded, values_in
 
 Order = Literal["auto", "oldest", "newest"]
-_decoder = msgspec.json.Decoder()
-_BOM = b"\xef\xbb\xbf"
 _KEY = re.compile(r"message_store:(.+)|agents:session:(.+):messages", re.DOTALL)
 """Keys of LangChain and of the Agents SDK, around the session's name."""
 
@@ -35,7 +30,7 @@ def conversations_in(data: bytes, name: str, *, order: Order = "auto") -> list[S
     holds texts, as Redis gives it. Raises SourceError.
     """
     stem = Path(name).stem or "conversation"
-    values, lines = _values(data.removeprefix(_BOM), name)
+    values, lines = values_in(data, name)
     if lines or _is_exported(values[0]):
         return _from_lines(values, stem, name, order)
     value = values[0]
@@ -55,42 +50,9 @@ def from_sqlite(path: Path) -> list[SourceConversation]:
     """The sessions of an Agents SDK file. Raises SourceError."""
     conversations = []
     for session, rows in agents.read_sqlite(path).items():
-        items = [(row, _decoded(data, f"{path}: row {row}")) for row, data in rows]
+        items = [(row, decoded(data, f"{path}: row {row}")) for row, data in rows]
         conversations.append(from_steps(session, *agents.to_steps(items, str(path))))
     return conversations
-
-
-# ---- bytes to values
-
-
-def _values(data: bytes, name: str) -> tuple[list[Any], bool]:
-    """One JSON value, or those of several lines; whether they were lines."""
-    lines = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
-    if not lines:
-        raise SourceError(f"{name}: is empty")
-    if len(lines) > 1 and _is_value(lines[0][1]):
-        return [_decoded(line, f"{name}: line {number}") for number, line in lines], True
-    return [_decoded(data, name)], False
-
-
-def _is_value(line: bytes) -> bool:
-    try:
-        _decoded(line, "")
-    except SourceError:
-        return False
-    return True
-
-
-def _decoded(data: bytes, where: str) -> Any:
-    try:
-        refuse_deep(data)
-        return _decoder.decode(data)
-    except BadRequest:
-        raise SourceError(f"{where}: nests too deep, or its brackets do not match") from None
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{where}: not UTF-8 at byte {error.start}") from None
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise SourceError(f"{where}: not JSON: {error}") from None
 
 
 # ---- values to conversations
@@ -157,7 +119,7 @@ def _from_list(values: list[Any], identity: str, name: str, order: Order) -> lis
 
 def _from_texts(texts: Sequence[bytes], identity: str, name: str, order: Order) -> list[SourceConversation]:
     """A list as Redis gives it: LangChain pushes on its left, so its newest message comes first."""
-    values = [_decoded(text, f"{name}: element {place}") for place, text in enumerate(texts, 1)]
+    values = [decoded(text, f"{name}: element {place}") for place, text in enumerate(texts, 1)]
     if values and all(map(langchain.is_langchain, values)):
         return _from_langchain(values, identity, name, reverse=order != "oldest")
     if any(isinstance(value, str) for value in values):

@@ -71,7 +71,9 @@ def _call(call: Call) -> Block:
 def _result(result: Result, refusals: Refusals) -> Block:
     """The words as they are under ``output``, the key that Gemini looks for."""
     response = {"output": words(result.parts, refusals, "tool")}
-    return {"function_response": {"id": result.call.id, "name": result.call.name, "response": response}}
+    made = result.call.as_it_came and result.call.id.startswith(f"call_{result.call.name}")  # the call had no id
+    named = {} if made else {"id": result.call.id}
+    return {"function_response": {**named, "name": result.call.name, "response": response}}
 
 
 def _in_call_order(steps: Iterable[Said | Result | Whole]) -> Iterator[Said | Result | Whole]:

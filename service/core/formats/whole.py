@@ -43,7 +43,7 @@ def whole_of(seq: int, message: Block, before: str = "", after: str = "") -> Who
     at = native.get("at", ())
     if before or after:
         messages = [_grounded(messages[0], form, before, after)]
-        at = at and [at[0], *at, at[-1]]
+        at = at and [*at[: bool(before)], *at, *(at[-1:] if after else ())]
     return Whole(seq, form, messages, place, count, at)
 
 
@@ -53,7 +53,8 @@ def _grounded(message: Block, form: str, before: str, after: str) -> Block:
     if isinstance(value, str):
         return {**message, key: before + value + after}
     parts = value if isinstance(value, list) else [value] if value else []
-    return {**message, key: [{**_TEXT[form], "text": before}, *parts, {**_TEXT[form], "text": after}]}
+    around = [[{**_TEXT[form], "text": text}] if text else [] for text in (before, after)]
+    return {**message, key: [*around[0], *parts, *around[1]]}
 
 
 def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, key: str) -> list[Block]:
@@ -66,10 +67,10 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
     messages: list[Block] = []
     came: list[Whole] = []
     growing = False  # the last message was made here, and may grow
-    begins_as_it_came = False
+    begins_as_it_came = False  # the history itself, or what a provider made of its beginning
     for turn in turns:
         if isinstance(turn, Whole):
-            begins_as_it_came = begins_as_it_came or (not messages and not came and turn.seq == 1)
+            begins_as_it_came = begins_as_it_came or (not messages and not came and turn.seq <= 1)
             if came and not turn.follows(came[-1]):
                 messages += joined(came)
                 came = []

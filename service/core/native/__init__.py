@@ -36,7 +36,17 @@ from service.core.native.pieces import ChatRequest, Object, Piece, chat_message
 from service.core.native.sharing import fill
 from service.problems import InvalidEntry, Pointer
 
-__all__ = ["NATIVE_FORMATS", "ChatRequest", "Turn", "check_native", "read_messages", "read_request", "restore"]
+__all__ = [
+    "NATIVE_FORMATS",
+    "ChatRequest",
+    "Turn",
+    "check_native",
+    "compaction_item",
+    "read_compaction",
+    "read_messages",
+    "read_request",
+    "restore",
+]
 
 _READ: Final[dict[str, Callable[[Mapping[str, Any], str], list[Piece]]]] = {
     "responses": responses.read,
@@ -111,6 +121,30 @@ def restore(message: Mapping[str, Any]) -> list[Object]:
     """The provider's messages, or as much of one as this chat message is: equal as JSON to what came."""
     filled: list[Object] = fill(message["native"]["messages"], message)
     return filled
+
+
+def read_compaction(item: Object, pointer: str) -> tuple[Object, str]:
+    """The chat message of a provider's compaction item, and the text that other providers can be sent.
+
+    Anthropic's is a block with its summary in ``content``; that of Responses is an item that only OpenAI can read. Raises
+    InvalidEntry.
+    """
+    if item.get("type") != "compaction":
+        detail = "This is no compaction item: its type is 'compaction'"
+        raise InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}", detail)])
+    content = item.get("content")
+    if "content" in item:
+        (turn,) = read_messages("anthropic", [{"role": "assistant", "content": [item]}], [pointer])
+    else:
+        (turn,) = read_messages("responses", [item], [pointer])
+    return turn.message, content if isinstance(content, str) else ""
+
+
+def compaction_item(message: Object) -> Object:
+    """The compaction item that a chat message was read from."""
+    (own,) = restore(message)
+    block: Object = own["content"][0] if own.get("role") == "assistant" else own
+    return block
 
 
 class _Native(msgspec.Struct, forbid_unknown_fields=True):

@@ -68,6 +68,10 @@ class _Thinking(msgspec.Struct):
     signature: str = ""
 
 
+class _Compaction(msgspec.Struct):
+    content: str | None = None
+
+
 class _Redacted(msgspec.Struct):
     data: str
 
@@ -130,7 +134,7 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
         case "image" | "document" as kind if piece.role == "user" and (part := _media(block, kind, pointer)):
             piece.parts.append(part)
         case "compaction":  # stands for messages that other providers are sent themselves
-            pass
+            convert(block, _Compaction, pointer)
         case _:
             piece.only.append(_kind(block))
 

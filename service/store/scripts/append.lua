@@ -1,10 +1,12 @@
 #!lua
--- Append entries, all or none, each id once. Creates the conversation when it is not there.
+-- Append entries, all or none, each id once. Creates the conversation when it is not there. An entry in progress, while it
+-- is the newest, is replaced by what comes under its id.
 --
 -- ARGV  1 JSON: name, now (ms), if_match, change (a random name for this write), before (messages that must be there, or
 --         none), most_pinned, ttl (ms, of a new conversation, or none), and entries, each with: id, makes (ids of the tool
 --         calls that it makes), answers (the call that it answers), always (belongs in every window), tokens, parallel
---         (tokens when it answers one of several calls), documents (tokens of its documents); each as {o200k, cl100k}
+--         (tokens when it answers one of several calls), documents (tokens of its documents), each as {o200k, cl100k}; progress (is
+--         still being written)
 --       2 settings of a new conversation; then for each entry: record, details, body, grounding or '', metadata or ''
 -- Gives {'ok', version, etag, settings, edited, then for each entry: seq, 1 for a duplicate, 1 for a parallel result}
 --    or {'moved', version} {'conflict', index} {'orphan', index} {'pinned', index} {'foreign'} {'damaged', part}
@@ -13,7 +15,7 @@
 -- include conversation.lua
 local BLOBS = 5
 local PARALLEL, REDACTED, LEGACY_CALL, RICH, MIXED = 8, 16, 32, 64, 128
-local USER, FUNCTION, SEALED = 2, 5, 1
+local USER, FUNCTION, SEALED, IN_PROGRESS = 2, 5, 1, 128 -- in progress: added to a record's byte 4
 local asked = cjson.decode(ARGV[1])
 local entries = asked.entries
 
@@ -33,6 +35,7 @@ pins = tonumber(pins or redis.call('HLEN', pinned))
 local was_user, was_open = user, state[11]
 
 local function has(record, flag) return math.floor(string.byte(record, 1) / flag) % 2 == 1 end
+local function size_of(record) return (struct.unpack('<I4', record, 13)) end
 local function role_of(record) return string.byte(record, 2) end
 local function digest_of(its_details) return string.sub(its_details, 4, 19) end
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
@@ -47,8 +50,18 @@ local function stored_seq(id)
   return string.find(redis.call('LINDEX', details, seq - 1), head .. id, 20, true) == 20 and seq or nil
 end
 
+-- What an entry in progress counts in the totals, where the one at a place may still be replaced.
+local function draft_of(seq, its_record, entry)
+  local record = seq == length and record_at(seq)
+  if not record or string.byte(record, 4) < IN_PROGRESS then return nil end
+  if entry.progress and size_of(its_record) < size_of(record) then return nil end -- a late retry of what was shorter
+  local at, o200k, cl100k = string.match(redis.call('HGET', conversation, 'draft') or '', '^(%d+) (%d+) (%d+)$')
+  return tonumber(at) == seq and {tonumber(o200k), tonumber(cl100k)} or nil
+end
+
 -- First pass: what would happen.
 local plan, in_batch, fresh, fresh_pins, pinned_groups, always_seq = {}, {}, 0, 0, {}, 0
+local replaced
 
 local function is_pinned(seq) return seq == always_seq or seq <= length and redis.call('HEXISTS', pinned, seq) == 1 end
 
@@ -72,12 +85,23 @@ for index, entry in ipairs(entries) do
     local known = earlier and earlier.details or redis.call('LINDEX', details, seq - 1)
     -- What was redacted stays so, whatever comes back under its id: its content is known to nobody.
     local redacted = seq and has(record_at(seq), REDACTED)
-    if digest_of(known) ~= digest_of(its_details) and not redacted then return {'conflict', index - 1} end
+    local other = digest_of(known) ~= digest_of(its_details) and not redacted
+    local draft = other and seq and not replaced and fresh == 0 and draft_of(seq, its_record, entry)
+    if other and not draft then return {'conflict', index - 1} end
     -- The very same details are of this very call, sent again because its reply was lost: that is no duplicate.
     plan[index] = {
-      seq = seq or earlier.seq, duplicate = (earlier or known ~= its_details) and 1 or 0,
-      parallel = earlier and earlier.parallel or has(record_at(seq), PARALLEL) and 1 or 0,
+      seq = seq or earlier.seq, duplicate = not draft and (earlier or known ~= its_details) and 1 or 0,
+      parallel = earlier and earlier.parallel or seq and has(record_at(seq), PARALLEL) and 1 or 0,
+      details = its_details, draft = draft,
     }
+    if draft then
+      replaced = plan[index]
+      open = entry.makes and {s = seq, x = #entry.makes > 1 and 1 or 0, p = entry.makes} or nil
+      if entry.always then fresh_pins, always_seq = fresh_pins + 1, seq end
+      if entry.always and entry.makes then pinned_groups[seq] = true end
+      if fresh_pins > 0 and pins + fresh_pins > asked.most_pinned then return {'pinned', index - 1} end
+      in_batch[entry.id] = replaced
+    end
   else
     fresh = fresh + 1
     local step = {seq = length + fresh, fresh = true, duplicate = 0, parallel = 0, details = its_details}
@@ -105,16 +129,17 @@ for index, entry in ipairs(entries) do
   end
 end
 -- The entity tag of what is not there yet is 0.
-if fresh > 0 and not stands(asked.if_match, exists and etag_of(version, life, change) or '0') then
+local writes = fresh > 0 or replaced
+if writes and not stands(asked.if_match, exists and etag_of(version, life, change) or '0') then
   return {'moved', tonumber(version or 0)}
 end
-if fresh > 0 and asked.if_match == '*' and not exists then return {'moved', 0} end
-if fresh > 0 and asked.before and asked.before ~= length then return {'moved', tonumber(version or 0)} end
+if writes and asked.if_match == '*' and not exists then return {'moved', 0} end
+if writes and asked.before and asked.before ~= length then return {'moved', tonumber(version or 0)} end
 
 -- Second pass: do it.
 local etag = exists and etag_of(version, life, change) or ''
 version = tonumber(version or 0)
-if fresh > 0 then
+if writes then
   version = version + 1
   t0, t1, gn, g0, g1 = tonumber(t0 or 0), tonumber(t1 or 0), tonumber(gn or 0), tonumber(g0 or 0), tonumber(g1 or 0)
   user = user or '0'
@@ -133,9 +158,26 @@ if fresh > 0 then
     end
     return record_at(seq), redis.call('LINDEX', details, seq - 1), redis.call('LINDEX', log, seq - 1)
   end
+  local newest_draft = false
   for index, entry in ipairs(entries) do
     local step = plan[index]
+    if step.draft then
+      local record, its_details, body, _, notes = blobs_of(index)
+      redis.call('LSET', log, step.seq - 1, body)
+      redis.call('LSET', details, step.seq - 1, its_details)
+      redis.call('SETRANGE', counts, (step.seq - 1) * RECORD, record)
+      for _, index in ipairs({words, vectors}) do
+        if redis.call('LLEN', index) == step.seq then redis.call('RPOP', index) end -- it is indexed anew
+      end
+      redis.call('HDEL', metadata, step.seq)
+      if notes ~= '' then redis.call('HSET', metadata, step.seq, notes) end
+      if entry.always then redis.call('HSET', pinned, step.seq, pin_value(record, its_details, body)) end
+      t0, t1 = t0 - step.draft[1] + entry.tokens[1], t1 - step.draft[2] + entry.tokens[2]
+      rich, sealed = rich or has(record, RICH) or has(record, MIXED), sealed or string.byte(body) == SEALED
+      newest_draft = entry.progress and step.seq .. ' ' .. entry.tokens[1] .. ' ' .. entry.tokens[2]
+    end
     if step.fresh then
+      newest_draft = entry.progress and step.seq .. ' ' .. entry.tokens[1] .. ' ' .. entry.tokens[2]
       local record, its_details, body, documents, notes = blobs_of(index)
       if step.parallel == 1 and not has(record, PARALLEL) then
         record = string.char(string.byte(record, 1) + PARALLEL) .. string.sub(record, 2)
@@ -150,7 +192,10 @@ if fresh > 0 then
       rich, sealed = rich or has(record, RICH) or has(record, MIXED), sealed or string.byte(body) == SEALED
       if stale then
         redis.call('HDEL', grounding, step.seq)
-        redis.call('HDEL', metadata, step.seq)
+        for _, index in ipairs({words, vectors}) do
+        if redis.call('LLEN', index) == step.seq then redis.call('RPOP', index) end -- it is indexed anew
+      end
+      redis.call('HDEL', metadata, step.seq)
       end
       if documents ~= '' then
         redis.call('HSET', grounding, step.seq, documents)
@@ -174,7 +219,7 @@ if fresh > 0 then
     redis.call('RPUSH', details, unpack(detail_list, first, last))
     redis.call('HSET', ids, unpack(id_seqs, 2 * first - 1, 2 * last))
   end
-  redis.call('APPEND', counts, table.concat(records))
+  if fresh > 0 then redis.call('APPEND', counts, table.concat(records)) end
   -- What stays as it was is not written again: each number is printed, and each field is looked up.
   local waits = open and #open.p > 0 and cjson.encode(open) or ''
   local fields = {'t0', t0, 't1', t1}
@@ -190,6 +235,12 @@ if fresh > 0 then
   if user ~= was_user then note('user', user) end
   if waits ~= (was_open or '') then note('open', waits) end
   if fresh_pins > 0 or not state[14] then note('pins', redis.call('HLEN', pinned)) end
+  if newest_draft then note('draft', newest_draft) end
+  -- Who reads in several steps begins anew; who only asks whether something before was edited looks before the tilde.
+  if replaced then
+    edited = string.match(edited or '', '^[^~]*') .. '~' .. string.sub(asked.change, 1, 8)
+    note('edited', edited)
+  end
   if rich then note('rich', 1) end
   if sealed then note('sealed', 1) end
   etag = write_version(version, life, asked.change, asked.now, fields)

@@ -11,7 +11,7 @@ local version, life, change, ttl, edited, through =
 if not version or (life or '') ~= ARGV[1] then return {} end
 if was_done(ARGV[3]) then return {'ok', version, etag_of(version, life, change)} end
 if not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
-if ARGV[8] ~= '*' and (edited or '') ~= ARGV[8] then return {'moved', version} end
+if ARGV[8] ~= '*' and string.match(edited or '', '^[^~]*') ~= ARGV[8] then return {'moved', version} end
 if ARGV[9] ~= '*' and (through or '0') ~= ARGV[9] then return {'moved', version} end
 local length = redis.call('LLEN', log)
 if ARGV[6] == '' then

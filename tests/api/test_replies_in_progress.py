@@ -1,0 +1,192 @@
+"""Replies that are stored while they come: replaced under their id, left out of windows, ended once."""
+
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
+
+
+def reply(text: str, status: str | None = "in_progress", **envelope: Any) -> dict[str, Any]:
+    return assistant(text, id="r-1", **({"status": status} if status else {}), **envelope)
+
+
+async def tokens(client: httpx.AsyncClient, conversation: str) -> tuple[int, int]:
+    """What the conversation says that it holds, and the sum over its messages."""
+    said = (await client.get(f"/conversations/{conversation}")).json()["tokens"]["o200k_base"]
+    return said, sum(message["tokens"]["o200k_base"] for message in await history(client, conversation))
+
+
+async def test_a_reply_grows_and_ends(client: httpx.AsyncClient, conversation: str) -> None:
+    """Each longer part replaces the one before, in its place; versions, tags and totals follow."""
+    await append(client, conversation, user("Tell me a story."))
+    tags = [await etag_of(client, conversation)]
+    for text in ("Once", "Once upon", "Once upon a time"):
+        body = await append(client, conversation, reply(text))
+        assert (body["first_seq"], body["messages"][0]["duplicate"]) == (2, False)
+        tags.append(await etag_of(client, conversation))
+        said, summed = await tokens(client, conversation)
+        assert said == summed
+    assert len(set(tags)) == 4
+
+    body = await append(client, conversation, reply("Once upon a time. The end.", "completed"))
+
+    assert (body["version"], body["last_seq"]) == (5, 2)
+    stored = await history(client, conversation)
+    assert [message["message"]["content"] for message in stored] == ["Tell me a story.", "Once upon a time. The end."]
+    assert stored[1]["status"] == "completed"
+    said, summed = await tokens(client, conversation)
+    assert said == summed
+
+
+async def test_windows_leave_it_out(client: httpx.AsyncClient, conversation: str) -> None:
+    """No window has a reply in progress, and each has it once it has ended, interrupted or not."""
+    await append(client, conversation, user("Tell me a story."), reply("Once upon"))
+    asked = await window(client, conversation, explain=True)
+    assert [message["role"] for message in asked["request"]["messages"]] == ["user"]
+    assert asked["explain"][1]["reason"] == "a reply in progress"
+    assert asked["stop_reason"] == "complete"
+
+    await append(client, conversation, reply("Once upon", "interrupted"))
+
+    made = await window(client, conversation)
+    assert [message["content"] for message in made["request"]["messages"]] == ["Tell me a story.", "Once upon"]
+    assert (await history(client, conversation))[1]["status"] == "interrupted"
+
+
+async def test_it_is_left_out_when_others_came_after(client: httpx.AsyncClient, conversation: str) -> None:
+    """A reply whose client never came back stays out of windows, and is not replaced any more."""
+    await append(client, conversation, user("A story?"), reply("Once upon"), user("Are you there?", id="u-2"))
+
+    made = await window(client, conversation)
+    answer = await client.post(
+        f"/conversations/{conversation}/messages", json={"messages": [reply("Once upon a time")]}
+    )
+
+    assert [message["content"] for message in made["request"]["messages"]] == ["A story?", "Are you there?"]
+    problem(answer, 409, "entry-conflict")
+    again = await append(client, conversation, reply("Once upon"))
+    assert again["messages"][0]["duplicate"] is True
+
+
+@pytest.mark.parametrize("status", ["completed", "interrupted", None])
+async def test_what_has_ended_stays(client: httpx.AsyncClient, conversation: str, status: str | None) -> None:
+    """After the end the id names one content: the same is a duplicate, another is a conflict."""
+    await append(client, conversation, user("A story?"), reply("Once"))
+    await append(client, conversation, reply("Once upon", status))
+
+    again = await append(client, conversation, reply("Once upon", status))
+    assert again["messages"][0]["duplicate"] is True
+    for other in (reply("Once upon a time"), reply("Once upon"), reply("Twice", "completed")):
+        answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [other]})
+        problem(answer, 409, "entry-conflict")
+    assert (await history(client, conversation))[1]["message"]["content"] == "Once upon"
+
+
+async def test_a_late_retry_does_not_shorten_it(client: httpx.AsyncClient, conversation: str) -> None:
+    """What was sent before and comes again late is refused; only the end may be shorter."""
+    await append(client, conversation, user("A story?"), reply("Once upon a time"))
+
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [reply("Once")]})
+    problem(answer, 409, "entry-conflict")
+    await append(client, conversation, reply("Once.", "completed"))
+
+    assert (await history(client, conversation))[1]["message"]["content"] == "Once."
+
+
+async def test_the_end_and_the_next_question_in_one_request(client: httpx.AsyncClient, conversation: str) -> None:
+    """A request may end the reply and go on, and its answer carries the window of both."""
+    await append(client, conversation, user("A story?", id="u-1"), reply("Once"))
+
+    body = await append(
+        client, conversation, reply("Once upon", "interrupted"), user("Go on.", id="u-2"), model="gpt-4o-mini"
+    )
+
+    assert [message["seq"] for message in body["messages"]] == [2, 3]
+    assert [message["content"] for message in body["window"]["request"]["messages"]] == [
+        "A story?",
+        "Once upon",
+        "Go on.",
+    ]
+
+
+async def test_calls_count_when_the_reply_is_whole(client: httpx.AsyncClient, conversation: str) -> None:
+    """Results of calls that are still being written are orphans; those of a whole reply are not."""
+    await append(client, conversation, user("Look."), calling("c-1", id="r-1", status="in_progress"))
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [result("c-1")]})
+    problem(answer, 422, "orphan-tool-result")
+
+    await append(client, conversation, calling("c-1", "c-2", id="r-1", status="completed"))
+    body = await append(client, conversation, result("c-1"), result("c-2"))
+
+    assert body["last_seq"] == 4
+    assert (await window(client, conversation))["kept"]["messages"] == 4
+
+
+async def test_only_replies(client: httpx.AsyncClient, conversation: str) -> None:
+    """A user's message in progress is 422 that says so, and nothing is stored."""
+    entry = user("Hello", status="in_progress")
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [entry]})
+
+    assert problem(answer, 422, "unprocessable")["errors"][0]["pointer"] == "#/messages/0/status"
+    assert await history(client, conversation) == []
+
+
+async def test_conditions_hold(client: httpx.AsyncClient, conversation: str) -> None:
+    """If-Match guards a replacement as it guards every write."""
+    await append(client, conversation, user("A story?"))
+    old = await etag_of(client, conversation)
+    await append(client, conversation, reply("Once"))
+
+    answer = await client.post(
+        f"/conversations/{conversation}/messages", json={"messages": [reply("Once upon")]}, headers={"If-Match": old}
+    )
+
+    problem(answer, 412, "precondition-failed")
+    assert (await history(client, conversation))[1]["message"]["content"] == "Once"
+
+
+async def test_pins_and_notes_come_with_the_end(client: httpx.AsyncClient, conversation: str) -> None:
+    """A pinned reply is in every window once it is whole; notes are those of the last part."""
+    await append(client, conversation, user("A story?"), reply("Once", pinned=True, metadata={"part": 1}))
+    assert (await window(client, conversation))["kept"]["messages"] == 1
+    await append(client, conversation, reply("Once upon", "completed", pinned=True, metadata={"part": 2}))
+    await append(client, conversation, *(user("word " * 50) for _ in range(20)))
+
+    stored = (await history(client, conversation))[1]
+    assert (stored["pinned"], stored["metadata"]) == (True, {"part": 2})
+    made = await window(client, conversation, max_tokens=200)
+    assert "Once upon" in [message["content"] for message in made["request"]["messages"]]
+
+
+async def test_copies_and_edits(client: httpx.AsyncClient, conversation: str) -> None:
+    """Exports, forks, redaction and rewinding know a reply in progress."""
+    path = f"/conversations/{conversation}"
+    await append(client, conversation, user("A story?"), reply("Once"))
+    lines = (await client.get(f"{path}/export")).content
+    headers = {"content-type": "application/x-ndjson"}
+    copy = await client.post(f"/conversations/import?id={conversation}-copy", content=lines, headers=headers)
+    fork = await client.post(f"{path}/fork", json={"id": f"{conversation}-fork", "at_seq": 2})
+    assert (copy.status_code, fork.status_code) == (201, 201)
+    for name in ("copy", "fork"):
+        assert (await history(client, f"{conversation}-{name}"))[1]["status"] == "in_progress"
+        assert (await window(client, f"{conversation}-{name}"))["kept"]["messages"] == 1
+    exported = (await client.get(f"{path}-copy/export")).text
+    assert exported.replace(f"{conversation}-copy", conversation) == lines.decode()
+
+    assert (await client.delete(f"{path}/messages/2")).status_code == 204
+    again = await append(client, conversation, reply("Once upon"))
+    assert again["messages"][0]["duplicate"] is True
+    assert "Once" not in str(await history(client, conversation))
+    assert (await client.post(f"{path}/rewind", json={"to_seq": 1})).status_code == 200
+    await append(client, conversation, reply("Anew"))
+    await append(client, conversation, reply("Anew, then.", "completed"))
+    said, summed = await tokens(client, conversation)
+    assert (said, (await window(client, conversation))["kept"]["messages"]) == (summed, 2)
+
+
+async def test_in_a_body(client: httpx.AsyncClient) -> None:
+    """POST /window leaves a reply in progress out, too."""
+    body = {"model": "gpt-4o", "messages": [user("A story?"), reply("Once")]}
+    made = (await client.post("/window", json=body)).json()
+    assert made["kept"]["messages"] == 1

@@ -1,0 +1,110 @@
+"""``sash import --format``: providers' own messages in files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+from conftest import Served
+from recordings import NO_TRUTH, TRUTH
+
+from service.cli import main
+from service.commands.importing import check
+from service.commands.sources.conversation import SourceError
+from service.commands.sources.native import native_conversations_in
+
+TOOL = {"name": "weather", "description": "The weather.", "input_schema": {"type": "object"}}
+REQUEST: dict[str, Any] = {
+    "model": "claude-sonnet-4-5",
+    "system": [{"type": "text", "text": "Be brief."}],
+    "tools": [TOOL, {"type": "web_search_20250305", "name": "web_search"}],
+    "tool_choice": {"type": "any"},
+    "messages": [
+        {"role": "user", "content": "Weather?"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Look.", "signature": "c2ln"},
+                {"type": "tool_use", "id": "t1", "name": "weather", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "content": "sun"},
+                {"type": "text", "text": "And tomorrow?"},
+            ],
+        },
+    ],
+}
+
+
+def sash(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+def read(value: Any, form: str) -> list[Any]:
+    return native_conversations_in(json.dumps(value).encode(), "chat.json", form)
+
+
+def test_a_request_is_imported_once(served: Served, tmp_path: Path, conversation: str) -> None:
+    """A request as it was sent becomes settings and messages; a second run adds nothing; a window is the request again."""
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(REQUEST))
+    asked = ("import", str(file), "--format", "anthropic", "--id", conversation, "--url", served.url)
+
+    told, again = (json.loads(sash(*asked).stdout) for _ in range(2))
+
+    assert (told["messages"], told["left_out"]) == (4, {"a provider's own tools": 1})
+    assert (again["messages"], again["duplicates"]) == (0, 4)
+    window = httpx.get(f"{served.url}/conversations/{conversation}/window", params={"format": "anthropic"}).json()
+    assert window["model"] == REQUEST["model"]
+    assert window["request"]["messages"] == REQUEST["messages"]
+    assert window["request"]["system"] == "Be brief."
+    assert window["request"]["tools"][0]["name"] == "weather"
+    assert window["request"]["tool_choice"] == {"type": "any"}
+
+
+def test_messages_alone_in_a_list_or_a_line_each() -> None:
+    """A list of messages, and a message a line, are one conversation named after the file."""
+    items = [{"role": "user", "content": "Hi"}, {"type": "reasoning", "id": "rs_1", "summary": []}]
+    items.append({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Ho"}]})
+    lines = "\n".join(map(json.dumps, items)).encode()
+    (listed,), (lined,) = read(items, "responses"), native_conversations_in(lines, "chat.jsonl", "responses")
+    assert listed.id == "chat"
+    assert listed.entries == lined.entries
+    assert [entry["id"] for entry in listed.entries] == ["import-1", "import-2"]
+    check(listed)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([1], "element 1 is no message"),
+        ([{"role": "user", "content": [{"type": "text"}]}], "#/0/message/content/0"),
+        ({"messages": [], "system": 5}, "system"),
+    ],
+)
+def test_what_cannot_be_read_is_named(value: Any, said: str) -> None:
+    """The file and the place are named."""
+    with pytest.raises(SourceError, match=f"chat.json: .*{said}"):
+        read(value, "anthropic")
+
+
+@pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
+@pytest.mark.parametrize(
+    ("name", "form"), [("more_anthropic", "anthropic"), ("more_gemini", "gemini"), ("kani_responses", "responses")]
+)
+def test_recorded_requests_can_be_imported(name: str, form: str) -> None:
+    """Nearly every recorded request passes the checks that are made before anything is sent."""
+    rows = json.loads((TRUTH / f"{name}.json").read_text())
+    refused = []
+    for row in rows:
+        (conversation,) = read(row["request"], form)
+        try:
+            check(conversation)
+        except SourceError as error:
+            refused.append((row["id"], str(error)))
+    assert len(refused) <= 0.01 * len(rows), refused
