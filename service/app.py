@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import cast
 
 from litestar import Litestar
@@ -41,8 +42,9 @@ from service.api.idempotency import Idempotent
 from service.api.keys import Callers
 from service.api.paths import Paths
 from service.api.ring import Ring
-from service.core.models import Model, find_model, list_models, load_models_toml
+from service.core.models import Model, OwnModels, find_model, list_models, load_models_toml
 from service.core.text import load_vocabularies
+from service.core.text.vocabularies import find_files
 from service.operations.embedder import Embedder
 from service.operations.indexer import Indexer
 from service.operations.logging import RequestLog, get_logger, log_request
@@ -209,17 +211,23 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     )
 
 
-def read_models(settings: Settings) -> dict[str, Model]:
-    """The deployment's own models. Raises SettingsError when their file is missing or broken."""
-    if settings.models_file is None:
-        return {}
+def read_models(settings: Settings) -> Mapping[str, Model]:
+    """The deployment's own models, and its vocabularies. Raises SettingsError when a file is missing or broken."""
     try:
-        return load_models_toml(settings.models_file.read_text("utf-8"))
+        models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file is not None else {}
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
-        raise SettingsError(
-            (f"SASH_MODELS_FILE is {str(settings.models_file)!r}, which cannot be used: {reason}",)
-        ) from None
+        raise _unusable("SASH_MODELS_FILE", settings.models_file, error) from None
+    if settings.tokenizers is None:
+        return models
+    try:
+        return OwnModels(models, find_files(settings.tokenizers))
+    except OSError as error:
+        raise _unusable("SASH_TOKENIZERS", settings.tokenizers, error) from None
+
+
+def _unusable(name: str, path: Path | None, error: Exception) -> SettingsError:
+    reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+    return SettingsError((f"{name} is {str(path)!r}, which cannot be used: {reason}",))
 
 
 def _hosts(settings: Settings) -> re.Pattern[bytes] | None:

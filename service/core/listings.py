@@ -52,7 +52,7 @@ def _providers() -> Mapping[str, Any]:
 
 
 def find_listed(name: str) -> ListedModel | None:
-    """Return what is listed of ``name`` (lower case): by its maker, else by a gateway, else of its longer names.
+    """Return what is listed of ``name`` (lower case): by its maker, else by a gateway, else of a maker's longer names.
 
     The window is the first that one of them states, the makers asked first and then OpenRouter; of several gateways it is
     what most of them state, the smallest of a tie.
@@ -66,7 +66,9 @@ def find_listed(name: str) -> ListedModel | None:
             found = (found or listed[0])._replace(context_window=_window(listed))
             if found.context_window is not None:
                 return found
-    return found and found._replace(context_window=_published(bare))
+    longer = [_listed(provider, model) for provider, model in _flavours(bare)]
+    found = found or next((each for each in longer if each.provider in _MAKERS), None)
+    return found and found._replace(context_window=_window(longer) or _published(bare))
 
 
 def _groups(name: str, bare: str, makers: Sequence[_Entry]) -> Iterator[Sequence[_Entry]]:
@@ -75,7 +77,6 @@ def _groups(name: str, bare: str, makers: Sequence[_Entry]) -> Iterator[Sequence
     yield _sold_as([bare])
     yield _sold_as(_names_of(makers))
     yield [(each, model) for each in _PATTERNED if (model := _match(each, name)) is not None]
-    yield _flavours(bare)
 
 
 def listed_models() -> Iterator[ListedModel]:

@@ -136,7 +136,7 @@ def test_prices_come_with_the_model() -> None:
     assert find_model("gpt-9-whatever").input_price is None
 
 
-@pytest.mark.parametrize("name", ["gtp-4o", "claud", "nobody-made-this", "", "x" * 10_000])
+@pytest.mark.parametrize("name", ["gtp-4o", "claud", "phi-3", "nobody-made-this", "", "x" * 10_000])
 def test_an_unknown_name_is_a_problem_with_near_names(name: str) -> None:
     """An unknown name says so and lists names that look like it."""
     with pytest.raises(UnknownModel) as caught:
