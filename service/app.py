@@ -44,7 +44,7 @@ from service.api.paths import Paths
 from service.api.ring import Ring
 from service.core.models import Model, OwnModels, find_model, list_models, load_models_toml
 from service.core.text import load_vocabularies
-from service.core.text.vocabularies import find_files
+from service.core.text.vocabularies import INSTALLED, find_files
 from service.operations.embedder import Embedder
 from service.operations.indexer import Indexer
 from service.operations.logging import RequestLog, get_logger, log_request
@@ -64,6 +64,7 @@ from service.store import datafiles
 from service.store.chunks import Chunks
 from service.store.claims import Claims
 from service.store.client import Client
+from service.store.columns import Columns
 from service.store.conversations import Conversations
 from service.store.datakeys import DataKeys
 from service.store.history import Histories
@@ -74,6 +75,7 @@ from service.store.owners import Owners
 from service.store.usage import Calibrations
 from service.windows.recaller import Embeddings, Recaller
 from service.windows.stored import Windows
+from service.windows.vocabularies import Counts
 
 ROUTES = (
     *conversations.HANDLERS,
@@ -119,6 +121,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     recaller = Recaller(stored.reader, index, default=settings.recall, embeddings=embeddings)
     claims = Claims(client, data_keys)
     calibrations = Calibrations(client)
+    counts = Counts(stored.reader, Columns(client))
     models = read_models(settings)
     pseudonyms = Pseudonyms()
     requests = Requests(metrics, pseudonyms, log)
@@ -135,7 +138,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         client=client,
         conversations=stored,
         reader=stored.reader,
-        windows=Windows(stored, calibrations, models, recaller),
+        windows=Windows(stored, calibrations, counts, models, recaller),
         histories=histories,
         claims=claims,
         chunks=Chunks(stored.reader),
@@ -155,6 +158,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         load_vocabularies()
+        for vocabulary in INSTALLED.values():
+            vocabulary.count("")  # loading holds the interpreter for half a second: before anybody waits
         metrics.windows.know(model.id for model in list_models(models))
         await client.open()
         tasks = [asyncio.create_task(each.run()) for each in (watch, statistics)]
@@ -172,6 +177,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
             await context.indexer.close()
             if embedder is not None:
                 await embedder.close()
+            await counts.close()
             await context.owners.close()
             await client.close()
             if spans is not None:
@@ -220,8 +226,11 @@ def read_models(settings: Settings) -> Mapping[str, Model]:
     if settings.tokenizers is None:
         return models
     try:
-        return OwnModels(models, find_files(settings.tokenizers))
-    except OSError as error:
+        files = find_files(settings.tokenizers)
+        for vocabulary in files.values():
+            vocabulary.count("")
+        return OwnModels(models, files)
+    except (OSError, ValueError) as error:
         raise _unusable("SASH_TOKENIZERS", settings.tokenizers, error) from None
 
 

@@ -128,7 +128,7 @@ def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) 
     """Say at once that an estimate was too low; of an exact model a drift is told."""
     _log.warning(
         "a request was billed above its prediction",
-        model=context.metrics.label(published_name(model.id)),
+        model=context.metrics.windows.label(published_name(model.id)),
         provider=model.provider,
         counting=model.counting,
         predicted=predicted,

@@ -78,7 +78,8 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
     the model's own vocabulary.
     """
     if model.ratios is not None:
-        measure = estimated(measure, model.ratios) if said is None else known(measure, said, model.ratios)
+        is_known = said is not None and model.vocabulary is not None
+        measure = known(measure, said or 0, model.ratios) if is_known else estimated(measure, model.ratios)
     if isinstance(model.rules, VendorRules):
         return math.ceil(message_cost(measure, model, model.rules) * model.margin)
     column = 0 if model.encoding == "o200k_base" else 1

@@ -226,7 +226,9 @@ class OwnModels(dict[str, Model]):
     @staticmethod
     def _counted(model: Model, files: Mapping[str, Vocabulary]) -> Model:
         own = None if model.exact else vocabulary_of(_bare(model.id.lower()), files)
-        return model if own is None else msgspec.structs.replace(model, vocabulary=own, margin=1.0)
+        if own is None:
+            return model
+        return msgspec.structs.replace(model, vocabulary=own, ratios=model.ratios or "other", margin=1.0)
 
 
 class _Own(msgspec.Struct, forbid_unknown_fields=True):

@@ -90,6 +90,7 @@ def test_other_providers_are_estimates_that_err_high(name: str, provider: str) -
         ("mistral-large-2512", 262_144),
         ("qwen3-max", 262_144),
         ("deepseek-v4", 1_000_000),
+        ("qwen3.5-plus", 1_000_000),
         ("llama-4-maverick", 1_048_576),
         ("glm-4.6", 204_800),
         ("gpt-4o", 128_000),
