@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import cast
 
 from litestar import Litestar
@@ -41,8 +42,9 @@ from service.api.idempotency import Idempotent
 from service.api.keys import Callers
 from service.api.paths import Paths
 from service.api.ring import Ring
-from service.core.models import Model, find_model, list_models, load_models_toml
+from service.core.models import Model, OwnModels, find_model, list_models, load_models_toml
 from service.core.text import load_vocabularies
+from service.core.text.vocabularies import INSTALLED, find_files
 from service.operations.embedder import Embedder
 from service.operations.indexer import Indexer
 from service.operations.logging import RequestLog, get_logger, log_request
@@ -62,6 +64,7 @@ from service.store import datafiles
 from service.store.chunks import Chunks
 from service.store.claims import Claims
 from service.store.client import Client
+from service.store.columns import Columns
 from service.store.conversations import Conversations
 from service.store.datakeys import DataKeys
 from service.store.history import Histories
@@ -72,6 +75,7 @@ from service.store.owners import Owners
 from service.store.usage import Calibrations
 from service.windows.recaller import Embeddings, Recaller
 from service.windows.stored import Windows
+from service.windows.vocabularies import Counts
 
 ROUTES = (
     *conversations.HANDLERS,
@@ -117,6 +121,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     recaller = Recaller(stored.reader, index, default=settings.recall, embeddings=embeddings)
     claims = Claims(client, data_keys)
     calibrations = Calibrations(client)
+    counts = Counts(stored.reader, Columns(client))
     models = read_models(settings)
     pseudonyms = Pseudonyms()
     requests = Requests(metrics, pseudonyms, log)
@@ -133,7 +138,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         client=client,
         conversations=stored,
         reader=stored.reader,
-        windows=Windows(stored, calibrations, models, recaller),
+        windows=Windows(stored, calibrations, counts, models, recaller),
         histories=histories,
         claims=claims,
         chunks=Chunks(stored.reader),
@@ -153,6 +158,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         load_vocabularies()
+        for vocabulary in INSTALLED.values():
+            vocabulary.count("")  # loading holds the interpreter for half a second: before anybody waits
         metrics.windows.know(model.id for model in list_models(models))
         await client.open()
         tasks = [asyncio.create_task(each.run()) for each in (watch, statistics)]
@@ -170,6 +177,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
             await context.indexer.close()
             if embedder is not None:
                 await embedder.close()
+            await counts.close()
             await context.owners.close()
             await client.close()
             if spans is not None:
@@ -209,17 +217,26 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     )
 
 
-def read_models(settings: Settings) -> dict[str, Model]:
-    """The deployment's own models. Raises SettingsError when their file is missing or broken."""
-    if settings.models_file is None:
-        return {}
+def read_models(settings: Settings) -> Mapping[str, Model]:
+    """The deployment's own models, and its vocabularies. Raises SettingsError when a file is missing or broken."""
     try:
-        return load_models_toml(settings.models_file.read_text("utf-8"))
+        models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file is not None else {}
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
-        raise SettingsError(
-            (f"SASH_MODELS_FILE is {str(settings.models_file)!r}, which cannot be used: {reason}",)
-        ) from None
+        raise _unusable("SASH_MODELS_FILE", settings.models_file, error) from None
+    if settings.tokenizers is None:
+        return models
+    try:
+        files = find_files(settings.tokenizers)
+        for vocabulary in files.values():
+            vocabulary.count("")
+        return OwnModels(models, files)
+    except (OSError, ValueError) as error:
+        raise _unusable("SASH_TOKENIZERS", settings.tokenizers, error) from None
+
+
+def _unusable(name: str, path: Path | None, error: Exception) -> SettingsError:
+    reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+    return SettingsError((f"{name} is {str(path)!r}, which cannot be used: {reason}",))
 
 
 def _hosts(settings: Settings) -> re.Pattern[bytes] | None:

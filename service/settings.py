@@ -101,6 +101,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
     library_log_level: Literal["debug", "info", "warning", "error", "critical"] = "warning"
     models_file: Path | None = None
+    tokenizers: Path | None = None
     request_timeout_seconds: float = 10.0
     store_timeout_seconds: float = 5.0
     store_connections: int = 8
@@ -435,6 +436,7 @@ VARIABLES = (
         "the least level of what libraries log, where SASH_LOG_LEVEL lets it through; below warning it names addresses",
     ),
     Variable("models_file", Path, "models of your own, added to those that are built in"),
+    Variable("tokenizers", Path, "a folder of vocabularies: tokenizer.json, or tiktoken's ranks"),
     Variable("request_timeout_seconds", _number(0.1, 600), "longest a request may last"),
     Variable("store_timeout_seconds", _number(0.05, 600), "longest wait for the store"),
     Variable("store_connections", _integer(1, 1024), "connections to the store, a process"),

@@ -1,5 +1,6 @@
 """``sash doctor``: what is good is said to be, and what is not comes with what to change."""
 
+import base64
 import json
 import os
 import shutil
@@ -382,6 +383,7 @@ def test_bad_settings_are_problems_and_the_rest_is_still_looked_at() -> None:
         "SASH_HSOT": "problem",
         "SASH_PORT": "problem",
         "tokeniser": "good",
+        "vocabularies": "good",
         "clock": "good",
     }
     assert all(each["change"] for each in findings if each["verdict"] == "problem")
@@ -503,3 +505,21 @@ def test_an_address_that_is_no_stores_is_refused() -> None:
     """A line that says what to write, and exit status 2."""
     found = CliRunner().invoke(main, ["doctor", "--url", "redis://host:six"])
     assert (found.exit_code, "redis://host:6379/0" in found.output) == (2, True)
+
+
+def test_the_vocabularies_that_are_here_are_listed_and_tried(tmp_path: Path) -> None:
+    """Each of an operator's files is tried; one that is broken, or a folder that is missing, is a problem."""
+    ranks = b"".join(base64.b64encode(bytes([i])) + f" {i}\n".encode() for i in range(256))
+    (tmp_path / "llama-3.tiktoken").write_bytes(ranks)
+    (tmp_path / "kimi.json").write_text("{}")
+    (tmp_path / "empty").mkdir()
+
+    found = list(doctor._check_vocabularies(str(tmp_path)))
+
+    assert "qwen3.5 (toktok-rs)" in found[0].found
+    said = {finding.found.rpartition("/")[2]: finding.verdict for finding in found[1:]}
+    assert [verdict for said, verdict in said.items() if said.startswith("kimi.json cannot")] == ["problem"]
+    assert said["llama-3.tiktoken)"] == "good"
+    assert [each.verdict for each in doctor._check_vocabularies(str(tmp_path / "empty"))] == ["good", "advice"]
+    assert [each.verdict for each in doctor._check_vocabularies(str(tmp_path / "none"))] == ["good", "problem"]
+    assert len(list(doctor._check_vocabularies(None))) == 1

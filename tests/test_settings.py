@@ -36,6 +36,7 @@ RIGHT = [
     ("SASH_LOG_FORMAT", "console", "log_format", "console"),
     ("SASH_LOG_LEVEL", "WARNING", "log_level", "warning"),
     ("SASH_MODELS_FILE", "models.json", "models_file", Path("models.json")),
+    ("SASH_TOKENIZERS", "/etc/sash/tokenizers", "tokenizers", Path("/etc/sash/tokenizers")),
     ("SASH_REQUEST_TIMEOUT_SECONDS", "30", "request_timeout_seconds", 30.0),
     ("SASH_STORE_TIMEOUT_SECONDS", "0.25", "store_timeout_seconds", 0.25),
     ("SASH_STORE_CONNECTIONS", "2", "store_connections", 2),

@@ -7,7 +7,7 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.params import FromPath
 
-from service.api.body import query_of, read_body, run_in_thread_if_large
+from service.api.body import LONG_BYTES, query_of, read_body, run_in_thread_if_large
 from service.api.context import context_of, line_of, tenant_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
@@ -51,7 +51,8 @@ async def count(request: Req) -> Response[bytes]:
     models = await context.calibrations.correct(tenant_of(request), context.models, name)
     model = named_model(name, models, "#/model")
     started = time.perf_counter()
-    counted = await run_in_thread_if_large(len(body), count_in_format, wanted, model, form)
+    size = LONG_BYTES if model.waits else len(body)
+    counted = await run_in_thread_if_large(size, count_in_format, wanted, model, form)
     context.metrics.counted(time.perf_counter() - started)
     line = line_of(request)
     line["model"] = context.metrics.windows.label(counted.model)
@@ -88,7 +89,7 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
     _check_beside(wanted)
     text = plain_text_tokens(wanted.text, model) if wanted.text is not None else None
     if wanted.messages is None:
-        return Count(model.id, model.encoding, model.exact, 0, 0, 0, [], text)
+        return Count(model.id, model.counted_with, model.exact, 0, 0, 0, [], text)
     counted = count_request(
         model,
         messages=wanted.messages,
@@ -159,7 +160,7 @@ def _info(model: Model) -> ModelInfo:
     return ModelInfo(
         id=model.id,
         provider=model.provider,
-        encoding=model.encoding,
+        encoding=model.counted_with,
         exact=model.exact,
         counting=model.counting,
         context_window=model.context_window if known else None,

@@ -96,6 +96,8 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
     if wanted.from_cache() is not None:
         read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
         context.metrics.windows.record_cache(model.id, billed=billed, read=read, written=written)
+    if billed > wanted.window_tokens and not model.exact:
+        _warn_of_short(context, model, billed, wanted.window_tokens)
     _warn_of_drift(context, model, known)
     told = Reported(model.id, wanted.window_tokens - billed, shown(model, known))
     return Response(msgspec.json.encode(told), media_type=JSON)
@@ -120,6 +122,19 @@ def _refuse_more_cached_than_billed(wanted: Usage, billed: int) -> None:
 def shown(model: Model, known: core.Calibration) -> Calibration:
     """A calibration as clients see it."""
     return Calibration(known.reports, round(known.mean_error, 2), known.worst_error, margin_of(model, known))
+
+
+def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) -> None:
+    """Say at once that an estimate was too low; of an exact model a drift is told."""
+    _log.warning(
+        "a request was billed above its prediction",
+        model=context.metrics.windows.label(published_name(model.id)),
+        provider=model.provider,
+        counting=model.counting,
+        predicted=predicted,
+        billed=billed,
+        short_tokens=billed - predicted,
+    )
 
 
 def _warn_of_drift(context: Context, model: Model, known: core.Calibration) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from os import environ
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -76,6 +77,7 @@ def examine(variables: Mapping[str, str]) -> "Iterator[Finding]":
         if not any(each.subject == "store" and each.verdict == "problem" for each in findings):
             yield from check_encryption(settings)
     yield _check_tokeniser()
+    yield from _check_vocabularies(variables.get("SASH_TOKENIZERS"))
     yield _check_clock(datetime.now(UTC))
 
 
@@ -152,6 +154,30 @@ def _check_tokeniser() -> "Finding":
         for text, o200k, cl100k in _PARITY
     )
     return judge_tokeniser(_tokeniser(), wrong)
+
+
+def _check_vocabularies(folder: str | None) -> "Iterator[Finding]":
+    """Which other vocabularies are here, each tried on a sample."""
+    from service.core.text.vocabularies import INSTALLED, find_files  # noqa: PLC0415
+    from service.store.checks import Finding  # noqa: PLC0415
+
+    yield Finding("vocabularies", "good", ", ".join(f"{each.name} ({each.source})" for each in INSTALLED.values()))
+    try:
+        files = find_files(Path(folder)) if folder else {}
+    except OSError as error:
+        yield Finding("SASH_TOKENIZERS", "problem", f"{folder}: {error.strerror}", "name a folder that can be read")
+        return
+    for each in files.values():
+        try:
+            each.count(_PARITY[0][0])
+        except ValueError as error:
+            yield Finding("SASH_TOKENIZERS", "problem", str(error), "put a tokenizer.json or tiktoken's ranks there")
+        else:
+            yield Finding("SASH_TOKENIZERS", "good", f"{each.name} counts for models with that name ({each.source})")
+    if folder and not files:
+        yield Finding(
+            "SASH_TOKENIZERS", "advice", f"no vocabulary in {folder}", "add <name>.json or <name>/tokenizer.json"
+        )
 
 
 def judge_tokeniser(name: str, wrong: int) -> "Finding":

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from os import environ
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -143,12 +144,15 @@ def tools_of(name: str) -> list[Any]:
 
 
 def own_models(path: str | None) -> Any:
-    """The models of a file of one's own. Raises SourceError."""
-    from service.core.models import load_models_toml  # noqa: PLC0415
+    """The models of a file of one's own, and the vocabularies of SASH_TOKENIZERS. Raises SourceError."""
+    from service.core.models import OwnModels, load_models_toml  # noqa: PLC0415
+    from service.core.text.vocabularies import find_files  # noqa: PLC0415
 
-    if path is None:
-        return {}
     try:
-        return load_models_toml(read_bytes(path).decode())
+        models = load_models_toml(read_bytes(path).decode()) if path is not None else {}
+        folder = environ.get("SASH_TOKENIZERS", "").strip()
+        return OwnModels(models, find_files(Path(folder))) if folder else models
+    except OSError as error:
+        raise SourceError(f"SASH_TOKENIZERS: {error}") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: {error}") from None

@@ -13,6 +13,8 @@ from service.core.records import Record, Records
 def message_costs(records: Records, model: Model) -> list[int]:
     """What each message costs ``model``, in its tokens, without documents and reasoning."""
     texts = records.tokens(column_of(model)) if model.ratios is None else plain_tokens(records, model.ratios)
+    if model.vocabulary is not None and records.said:
+        texts = [said - 1 if said else text for said, text in zip(records.said, texts, strict=True)]
     costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
     if model.margin != 1.0:
         margin = model.margin
@@ -32,7 +34,7 @@ def plain_tokens(records: Records, ratios: str) -> list[int]:
 
 def record_cost(record: Record, model: Model) -> int:
     """What one message costs ``model``, in its tokens, without documents and reasoning."""
-    return message_tokens(record.measure, model, parallel=record.parallel)
+    return message_tokens(record.measure, model, parallel=record.parallel, said=record.said)
 
 
 def reference_cost(record: Record, column: int) -> int:

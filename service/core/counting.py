@@ -22,13 +22,12 @@ from service.core.definitions import (
     functions_tokens,
     unpriced_definition_tokens,
 )
-from service.core.estimates import estimate_text, estimated
+from service.core.estimates import estimated, known, spoken_tokens, tokens_in
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, Rules
 from service.core.images import image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.strings import Pair
-from service.core.text import Encoding, count_text
 from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost
 from service.core.vendors import VendorRules
 
@@ -60,7 +59,7 @@ class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
     """A request's tokens: ``tokens`` is the sum of ``priming``, ``tools`` and all of ``messages``."""
 
     model: str
-    encoding: Encoding
+    encoding: str
     exact: bool
     tokens: int
     priming: int
@@ -71,14 +70,16 @@ class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
 # ---- messages
 
 
-def message_tokens(measure: Measure, model: Model, *, parallel: int = 0) -> int:
+def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: int | None = None) -> int:
     """Return what a message costs ``model``.
 
     ``parallel`` is not 0 for a result whose assistant message made several calls, and has the bits LIST_BEGINS and
-    LIST_ENDS for the first and the last of them.
+    LIST_ENDS for the first and the last of them. ``said`` are the tokens of all that it says, where they were counted in
+    the model's own vocabulary.
     """
     if model.ratios is not None:
-        measure = estimated(measure, model.ratios)
+        is_known = said is not None and model.vocabulary is not None
+        measure = known(measure, said or 0, model.ratios) if is_known else estimated(measure, model.ratios)
     if isinstance(model.rules, VendorRules):
         return math.ceil(message_cost(measure, model, model.rules) * model.margin)
     column = 0 if model.encoding == "o200k_base" else 1
@@ -96,9 +97,7 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0) -> int:
 
 def plain_text_tokens(text: str, model: Model) -> int:
     """Return the tokens of a text that is no message."""
-    if model.ratios is None:
-        return count_text(text, model.encoding)
-    return math.ceil(estimate_text(text, model.ratios) * model.margin)
+    return tokens_in(text, model) if model.ratios is None else math.ceil(tokens_in(text, model) * model.margin)
 
 
 def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int, place: int) -> int:
@@ -116,9 +115,9 @@ def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int, pl
     return max(text, listed) if rules.parallel_unknown else listed
 
 
-def messages_tokens(measures: Sequence[Measure], model: Model) -> list[int]:
+def messages_tokens(measures: Sequence[Measure], model: Model, said: Sequence[int] | None = None) -> list[int]:
     """Return what each of some messages in their order costs, reasoning included: results after several calls are billed
-    as one list."""
+    as one list. ``said`` is as ``message_tokens`` has it."""
     costs: list[int] = []
     parallel = False
     roles = [measured.role for measured in measures]
@@ -126,7 +125,8 @@ def messages_tokens(measures: Sequence[Measure], model: Model) -> list[int]:
         if measured.role == ASSISTANT:
             parallel = measured.extra is not None and measured.extra.calls > 1
         place = parallel | list_place(roles, index) if parallel else 0
-        costs.append(message_tokens(measured, model, parallel=place) + reasoning_tokens(measured, model))
+        tokens = message_tokens(measured, model, parallel=place, said=said[index] if said is not None else None)
+        costs.append(tokens + reasoning_tokens(measured, model))
     return costs
 
 
@@ -301,7 +301,8 @@ def count_request(
     ``tools`` of it is what definitions, a response format and a ``prediction`` cost.
     """
     measures = [measure(message) for message in messages]
-    costs = messages_tokens(measures, model)
+    said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
+    costs = messages_tokens(measures, model, said)
     priming = model.priming
     definitions = tools_tokens(
         model,
@@ -316,7 +317,7 @@ def count_request(
     definitions += math.ceil(_PREDICTION * model.margin) if prediction else 0
     return RequestCount(
         model=model.id,
-        encoding=model.encoding,
+        encoding=model.counted_with,
         exact=model.exact and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
         tokens=priming + definitions + sum(costs),
         priming=priming,

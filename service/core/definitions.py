@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from service.core.estimates import estimate_text
+from service.core.estimates import tokens_in
 from service.core.families import Dialect
 from service.core.models import Model
 from service.core.namespace import render_functions
@@ -89,15 +89,15 @@ def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> in
     The chat templates of open models write JSON in its place, some of them with indents of four.
     """
     if model.ratios is not None:
-        return _json_tokens(Content(functions), model.ratios)
+        return _json_tokens(Content(functions), model)
     declared = max(_rendered_tokens(Content(functions), dialect, model.encoding) for dialect in model.rules.dialects)
     return declared + _GRAMMAR * sum("grammar" in function for function in functions)
 
 
 @lru_cache(maxsize=CACHED_COUNTS)
-def _json_tokens(content: Content, ratios: str) -> int:
+def _json_tokens(content: Content, model: Model) -> int:
     tools = [{"type": "function", "function": function} for function in content.read()]
-    return estimate_text("\n".join(json.dumps(tool, ensure_ascii=False, indent=4) for tool in tools), ratios)
+    return tokens_in("\n".join(json.dumps(tool, ensure_ascii=False, indent=4) for tool in tools), model)
 
 
 @lru_cache(maxsize=CACHED_COUNTS)

@@ -1,13 +1,17 @@
 """A message's measure as a vocabulary that is not here would have it: each text's tokens by its scripts."""
 
 import math
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
-from service.core.measures import Extra, Measure, both
+from service.core.measures import Extra, Measure, arguments_of, both, functions_called
+from service.core.models import Model
 from service.core.scripts import Mix, mix_of, text_tokens
 from service.core.strings import Pair
 from service.core.text import count_text
+from service.core.text.vocabularies import Vocabulary
 
 # Every figure of a measure that is a text's tokens in both encodings.
 _PAIRS = tuple(field.name for field in msgspec.structs.fields(Extra) if field.type in (Pair, Pair | None))
@@ -39,9 +43,47 @@ def estimate_text(text: str, ratios: str) -> int:
     return text_tokens(o200k, cl100k, mix_of(text, o200k), ratios)
 
 
+def tokens_in(text: str, model: Model) -> int:
+    """Return the tokens of a text for a model: in its vocabulary if that is here, else by its scripts or its encoding."""
+    if model.vocabulary is not None:
+        return model.vocabulary.count(text)
+    return count_text(text, model.encoding) if model.ratios is None else estimate_text(text, model.ratios)
+
+
 def estimate_factor(text: str, ratios: str) -> float:
     """Return how many tokens of a family of ``ratios.RATIOS`` one of o200k_base is, in any part of a text; at least 1."""
     return max(1.0, _OF_A_PART * estimate_text(text, ratios) / max(1, count_text(text, "o200k_base")))
+
+
+_SPOKEN = ("name", "call_names", "bare_names", "call_arguments", "together", "listed", "opens_list", "closes_list")
+
+
+def known(measure: Measure, tokens: int, ratios: str) -> Measure:
+    """Return the measure with ``tokens`` for all that its message says, as ``spoken`` has it; the rest is estimated."""
+    extra = estimated(measure, ratios).extra
+    if extra is not None:
+        extra = msgspec.structs.replace(extra, **{name: (0, 0) for name in _SPOKEN if getattr(extra, name)})
+    return Measure(measure.role, tokens, tokens, extra)
+
+
+def spoken(message: Mapping[str, Any]) -> Iterator[str]:
+    """Yield all that a chat message says: its text, its author's name, its calls' names and arguments."""
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    else:
+        parts = (part.get(kind) for part in content or () for kind in ("text", "refusal"))
+        yield "".join(text for text in parts if isinstance(text, str))
+    called = functions_called(message)
+    for text in (message.get("refusal"), message.get("name"), *(call.get("name") for call in called)):
+        if isinstance(text, str):
+            yield text
+    yield from map(arguments_of, called)
+
+
+def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
+    """Return the tokens of all that a chat message says."""
+    return sum(vocabulary.count(text) for text in spoken(message) if text)
 
 
 def _part(mix: Mix, part: float) -> Mix:

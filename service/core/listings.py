@@ -31,6 +31,7 @@ _MAKERS = ("openai", "anthropic", "google", "mistral", "deepseek", "meta", "x-ai
 # OpenRouter writes the makers' own figures; these two name models by patterns.
 _FIRST_GATEWAY = "openrouter"
 _PATTERNED = ("aws", "azure")
+_LISTED_BY_A_GATEWAY = ("qwen/", "meta-llama/")
 # What makers publish and genai-prices leaves out: ai.google.dev/gemini-api/docs/models, docs.mistral.ai/models.
 _PUBLISHED = (
     (re.compile(r"gemini-(2\.5|3)-(pro|flash).*|gemini-1\.5-flash.*|gemini-flash-1\.5"), 1_048_576),
@@ -52,7 +53,8 @@ def _providers() -> Mapping[str, Any]:
 
 
 def find_listed(name: str) -> ListedModel | None:
-    """Return what is listed of ``name`` (lower case): by its maker, else by a gateway, else of its longer names.
+    """Return what is listed of ``name`` (lower case): by its maker, else by a gateway, else of a maker's longer
+    names, or of its own name with a date.
 
     The window is the first that one of them states, the makers asked first and then OpenRouter; of several gateways it is
     what most of them state, the smallest of a tie.
@@ -66,7 +68,9 @@ def find_listed(name: str) -> ListedModel | None:
             found = (found or listed[0])._replace(context_window=_window(listed))
             if found.context_window is not None:
                 return found
-    return found and found._replace(context_window=_published(bare))
+    longer = [_listed(provider, model) for provider, model in _flavours(bare)]
+    found = found or next((each for each in longer if each.provider in _MAKERS or _is_dated(each.id, bare)), None)
+    return found and found._replace(context_window=_window(longer) or _published(bare))
 
 
 def _groups(name: str, bare: str, makers: Sequence[_Entry]) -> Iterator[Sequence[_Entry]]:
@@ -75,16 +79,18 @@ def _groups(name: str, bare: str, makers: Sequence[_Entry]) -> Iterator[Sequence
     yield _sold_as([bare])
     yield _sold_as(_names_of(makers))
     yield [(each, model) for each in _PATTERNED if (model := _match(each, name)) is not None]
-    yield _flavours(bare)
 
 
 def listed_models() -> Iterator[ListedModel]:
-    """Yield the chat models of the makers."""
+    """Yield the chat models of the makers, and of those whom OpenRouter alone lists."""
     for provider_id in _MAKERS:
         provider = _providers().get(provider_id)
         for model in provider.models if provider else ():
             if not _NOT_CHAT.search(model.id):
                 yield _listed(provider_id, model)
+    for model in _providers()[_FIRST_GATEWAY].models:
+        if model.id.startswith(_LISTED_BY_A_GATEWAY) and not _NOT_CHAT.search(model.id):
+            yield _listed(_FIRST_GATEWAY, model)._replace(id=bare_name(model.id))
 
 
 def dated_models(since: str) -> Iterator[str]:
@@ -122,6 +128,10 @@ def _flavours(bare: str) -> list[_Entry]:
         return []
     longer = (name for name in _sold() if name.startswith(bare + "-") and not _NOT_CHAT.search(name))
     return _sold_as(longer)
+
+
+def _is_dated(name: str, bare: str) -> bool:
+    return re.fullmatch(re.escape(bare) + r"(-\d+)+", bare_name(name)) is not None
 
 
 def _names_of(entries: Sequence[_Entry]) -> set[str]:

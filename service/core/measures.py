@@ -192,10 +192,11 @@ def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
 
 def _mix(message: Mapping[str, Any], text: str, tokens: int) -> Mix | None:
     """Return the mix of all that a message says: its text, and its calls' arguments."""
-    return mix_of(text + "".join(map(_arguments, _functions_called(message))), tokens)
+    return mix_of(text + "".join(map(arguments_of, functions_called(message))), tokens)
 
 
-def _functions_called(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def functions_called(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the functions that a message calls, each with its name and arguments; the legacy one is last."""
     calls: list[Mapping[str, Any]] = [
         call.get("function") or call.get("custom") or {} for call in message.get("tool_calls") or ()
     ]
@@ -204,11 +205,11 @@ def _functions_called(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
-    calls, legacy = _functions_called(message), message.get("function_call")
+    calls, legacy = functions_called(message), message.get("function_call")
     if not calls:
         return {}
     names = [_string(call.get("name")) for call in calls]
-    arguments = [_arguments(call) if call is legacy else _compact(_arguments(call)) for call in calls]
+    arguments = [arguments_of(call) if call is legacy else _compact(arguments_of(call)) for call in calls]
     fields: dict[str, Any] = {
         "calls": len(calls),
         "call_names": _total(map(recipient, names)),
@@ -232,7 +233,8 @@ def _total(counts: Iterable[Pair]) -> Pair:
     return sum(o200k), sum(cl100k)
 
 
-def _arguments(call: Mapping[str, Any]) -> str:
+def arguments_of(call: Mapping[str, Any]) -> str:
+    """Return a call's arguments as text."""
     arguments = call.get("arguments", call.get("input", ""))
     return arguments if isinstance(arguments, str) else json.dumps(arguments)
 

@@ -25,6 +25,7 @@ from service.core.families import ESTIMATES, FAMILIES, Rules
 from service.core.mistakes import did_you_mean
 from service.core.ratios import RATIOS
 from service.core.text import Encoding
+from service.core.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
 from service.core.vendors import VENDORS
 from service.problems import UnknownModel
 
@@ -58,8 +59,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """The form in which it is sent messages: what they hold besides their chat form costs only in their own."""
     ratios: str | None = None
     """The row of ``ratios.RATIOS`` that text is counted by; without one it is counted as the encoding has it."""
+    vocabulary: Vocabulary | None = None
+    """What counts text instead, where the vendor's own vocabulary is on this machine."""
     own_vocabulary: bool = False
-    """Whether text is counted by the vendor's own vocabulary."""
+    """Whether the encoding is the vendor's own vocabulary."""
     context_window_source: WindowSource = "listed"
     """Whether somebody states the window, or it is what models of its family have at least."""
 
@@ -68,7 +71,17 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         """How counts come about: recorded bills agree, the vendor's vocabulary with guessed wrapping, or neither."""
         if self.exact:
             return "exact"
-        return "vocabulary" if self.own_vocabulary else "estimate"
+        return "vocabulary" if self.own_vocabulary or self.vocabulary is not None else "estimate"
+
+    @property
+    def waits(self) -> bool:
+        """Whether its first count takes half a second longer, to load its vocabulary."""
+        return self.vocabulary is not None and not self.vocabulary.is_loaded
+
+    @property
+    def counted_with(self) -> str:
+        """The name of what counts its text, or of what an estimate begins with."""
+        return self.vocabulary.name if self.vocabulary is not None else self.encoding
 
     @property
     def priming(self) -> int:
@@ -187,11 +200,35 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
         rules=VENDORS.get(estimate.family) or FAMILIES[estimate.family],
         margin=estimate.margin,
         ratios=estimate.ratios,
+        vocabulary=INSTALLED.get(estimate.ratios or ""),
+        own_vocabulary=estimate.maker == "openai",
         input_price=listed.input_price,
         cached_input_price=listed.cached_input_price,
         context_window_source="listed" if listed.context_window else "assumed",
         cache_write_price=listed.cache_write_price,
     )
+
+
+class OwnModels(dict[str, Model]):
+    """A deployment's own models, and those whose vocabularies are among its files."""
+
+    def __init__(self, models: Mapping[str, Model], files: Mapping[str, Vocabulary]) -> None:
+        super().__init__({name: self._counted(model, files) for name, model in models.items()})
+        self._files = files
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the model of this name, if it is one of the deployment's."""
+        if name in self or vocabulary_of(_bare(name.lower()), self._files) is None:
+            return super().get(name, default)
+        found = _find(name[:_LONGEST_NAME])
+        return default if found is None else self._counted(found, self._files)
+
+    @staticmethod
+    def _counted(model: Model, files: Mapping[str, Vocabulary]) -> Model:
+        own = None if model.exact else vocabulary_of(_bare(model.id.lower()), files)
+        if own is None:
+            return model
+        return msgspec.structs.replace(model, vocabulary=own, ratios=model.ratios or "other", margin=1.0)
 
 
 class _Own(msgspec.Struct, forbid_unknown_fields=True):

@@ -107,6 +107,8 @@ class Record(msgspec.Struct, frozen=True):
     content_digest: bytes
     grounding: tuple[int, int] | None = None
     generation: int = GENERATION
+    said: int | None = None
+    """Tokens of all that it says in the model's own vocabulary, where they are known; never stored here."""
 
     @property
     def pinned(self) -> bool:
@@ -164,11 +166,13 @@ _DETAILED = _places(_IN_DETAILS)
 
 
 class Records(Sequence[Record]):
-    """Consecutive messages as columns. ``details`` are those of the same messages, or none when no message is rich."""
+    """Consecutive messages as columns. ``details`` are those of the same messages, or none when no message is rich;
+    ``said`` their tokens in the model's own vocabulary, + 1, or 0 where nobody has counted, or none."""
 
-    def __init__(self, packed: bytes, details: Sequence[Details] = ()) -> None:
+    def __init__(self, packed: bytes, details: Sequence[Details] = (), said: Sequence[int] = ()) -> None:
         self.packed = packed
         self.details = details
+        self.said = said
         self.flags = packed[::RECORD_BYTES]
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
@@ -187,7 +191,9 @@ class Records(Sequence[Record]):
             start, end, step = index.indices(len(self))
             if step != 1:
                 return [self[i] for i in range(start, end, step)]
-            return Records(self.packed[start * RECORD_BYTES : end * RECORD_BYTES], self.details[start:end])
+            return Records(
+                self.packed[start * RECORD_BYTES : end * RECORD_BYTES], self.details[start:end], self.said[start:end]
+            )
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         index %= len(self)
@@ -202,7 +208,8 @@ class Records(Sequence[Record]):
         if flags & _IN_DETAILS:
             extra, grounding = self.details[index].extra, self.details[index].grounding
         measure = Measure(role, o200k, cl100k, extra)
-        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, generation)
+        said = self.said[index] - 1 if self.said and self.said[index] else None
+        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, generation, said)
 
     def before(self, newer: "Records") -> "Records":
         """These and the ``newer`` ones after them."""

@@ -13,7 +13,6 @@ in ``ratios.py``, with how they were measured.
 
 import math
 import re
-from bisect import bisect_right
 from collections import Counter
 
 import msgspec
@@ -41,10 +40,15 @@ _BLOCKS = tuple(
         if line.strip()
     )
 )
-_STARTS = tuple(start for start, _ in _BLOCKS)
 SCRIPTS = tuple(sorted({script for _, script in _BLOCKS}))
 _PLACES = {script: place for place, script in enumerate(SCRIPTS)}
 _LATIN = _PLACES["latin"]
+_ENDS = (*(start for start, _ in _BLOCKS[1:]), 0x110000)
+_PLACE_OF = b"".join(
+    bytes((_PLACES[script],)) * (end - start) for (start, script), end in zip(_BLOCKS, _ENDS, strict=True)
+)
+"""The place in ``SCRIPTS`` of every code point's script."""
+_BEYOND_LATIN = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u206f\u20a0-\u20cf]")
 _DIGITS = re.compile(r"[0-9]{2,}")
 _FEW = 0.03
 """Part of a text that no factor's headroom notices."""
@@ -64,7 +68,7 @@ class Mix(msgspec.Struct, array_like=True, frozen=True):
 def mix_of(text: str, tokens: int) -> Mix | None:
     """Return the mix of a text of so many tokens in o200k_base; None for plain Latin text with few digits."""
     digits = sum(len(run) - (len(run) + 2) // 3 for run in _DIGITS.findall(text))
-    shares = () if text.isascii() else _shares(text)
+    shares = _shares(text) if _BEYOND_LATIN.search(text) else ()
     if not shares and digits <= tokens * _FEW:
         return None
     return Mix(len(text.encode("utf-8", "surrogatepass")), digits, shares)
@@ -74,7 +78,7 @@ def _shares(text: str) -> tuple[tuple[int, int, int], ...]:
     """Return the shares of a text: the tokens of each script are guessed by its characters."""
     characters: Counter[int] = Counter()
     for character, times in Counter(text).items():
-        characters[_PLACES[_BLOCKS[bisect_right(_STARTS, ord(character)) - 1][1]]] += times
+        characters[_PLACE_OF[ord(character)]] += times
     weights = {
         place: tuple(times * each for each in TOKENS_A_CHARACTER[SCRIPTS[place]]) for place, times in characters.items()
     }

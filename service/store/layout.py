@@ -12,6 +12,7 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of what is in every window
     sash:{tenant/conversation}:words          list    a message a node: its words as numbers (core/words.py), for recall
     sash:{tenant/conversation}:vectors        list    a message a node: its embedding, for semantic recall
+    sash:{tenant/conversation}:columns        hash    tokens in vendors' vocabularies (columns.py), made when asked for
     sash:{tenant/conversation}:answers        hash    token of a request -> when it was answered, and what
     sash:{tenant/conversation}:done           hash    token of a request that changed more than the end -> when it did
 
@@ -81,7 +82,7 @@ from service.core.records import (
 PREFIX = "sash:"
 PARTS = (
     *("conversation", "log", "counts", "details", "ids", "grounding", "metadata", "pinned"),
-    *("words", "vectors", "answers", "done"),
+    *("words", "vectors", "columns", "answers", "done"),
 )
 
 
@@ -98,6 +99,7 @@ class Keys(NamedTuple):
     pinned: str
     words: str
     vectors: str
+    columns: str
     answers: str
     done: str
 

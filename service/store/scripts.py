@@ -246,6 +246,11 @@ def change(
     return _call("change", keys, arguments, _read_written)
 
 
+def fill(keys: Keys, *, made: tuple[bytes, bytes], fields: Sequence[str | bytes]) -> Call[bool]:
+    """Keep counts in a vendor's vocabulary, if the history is still the one that they were made of."""
+    return _call("fill", keys, (*made, *fields), bool)
+
+
 def erase(keys: Keys, *, life: str, if_match: str) -> Call[Written]:
     """Erase a conversation, of one ``life`` or of any. The call raises NotFound, PreconditionFailed."""
     return _call("erase", keys, (life, if_match), _read_written)

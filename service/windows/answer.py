@@ -163,7 +163,7 @@ def make(
         conversation_id=identity[0],
         version=identity[1],
         model=model.id,
-        encoding=model.encoding,
+        encoding=model.counted_with,
         exact=model.exact
         and not window.tokens["reasoning"]
         and not ((history.records.details or history.outside) and _any_estimate(history, window, model)),

@@ -9,6 +9,7 @@ import msgspec
 from service.core.caching import settled
 from service.core.costs import column_of, record_cost, reference_costs
 from service.core.documents import Documents
+from service.core.estimates import spoken_tokens
 from service.core.messages import parallel_flags
 from service.core.models import Model
 from service.core.native.entries import ReadEntries
@@ -73,7 +74,7 @@ def window_of_request(
         entries = prepare(wanted.messages, parts.template, now_ms=0)
         counting_seconds = time.perf_counter() - started
         kept = _once(entries, flags)
-    history = _history(kept, column_of(limits.model))
+    history = _history(kept, limits.model)
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
     query = settled(wanted, limits.model, limits.budget)
     documents = documents_of(query, parts, history, bodies, _grounding(wanted, kept, history))
@@ -160,8 +161,12 @@ def _once(entries: list[NewEntry], flags: list[bool]) -> list[tuple[NewEntry, Re
     return list(kept.values())
 
 
-def _history(kept: list[tuple[NewEntry, Record]], column: int) -> History:
+def _history(kept: list[tuple[NewEntry, Record]], model: Model) -> History:
+    column = column_of(model)
     records = Records.of([record for _, record in kept])
+    if (vocabulary := model.vocabulary) is not None:
+        said = [spoken_tokens(msgspec.json.decode(entry.body), vocabulary) + 1 for entry, _ in kept]
+        records = Records(records.packed, records.details, said)
     return History(
         first_seq=1,
         records=records,

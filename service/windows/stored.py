@@ -32,6 +32,7 @@ from service.windows.hints import hints_of
 from service.windows.recall import NOTHING, recollected
 from service.windows.recaller import Recaller
 from service.windows.tail import GrowingTail
+from service.windows.vocabularies import Counts
 
 _ATTEMPTS = 8
 
@@ -52,12 +53,18 @@ class Windows:
     """Windows of all conversations of a deployment; ``models`` are its own, by name."""
 
     def __init__(
-        self, conversations: Conversations, calibrations: Calibrations, models: Mapping[str, Model], recaller: Recaller
+        self,
+        conversations: Conversations,
+        calibrations: Calibrations,
+        counts: Counts,
+        models: Mapping[str, Model],
+        recaller: Recaller,
     ) -> None:
         self._conversations = conversations
         self._recaller = recaller
         self._reader: Reader = conversations.reader
         self._calibrations = calibrations
+        self._counts = counts
         self.models = models
         self.plan = lru_cache(maxsize=1024)(self._plan)
         """The plan of a query: the same query string is sent with every turn. Raises UnknownModel, Unprocessable."""
@@ -158,9 +165,12 @@ class Windows:
 
     async def _decided(self, asked: Asked, read: GrowingTail) -> Made | Window:
         """The window, made; of a draft the law's decision. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
+        vocabulary = asked.limits.model.vocabulary
         while True:
             if read.is_stale:
                 await read.measure_stale()
+            if vocabulary is not None and len(read.said) < len(read.records):
+                read.said = await self._counts.of(read, vocabulary)
             grounding = await read.grounding(asked.query.grounding) if read.state.grounding_messages else {}
             if grounding:
                 await read.read_bodies(sorted(grounding))

@@ -27,8 +27,8 @@ class GrowingTail:
 
     def __init__(self, reader: Reader, tenant: str, conversation: str, tail: Tail) -> None:
         self._reader = reader
-        self._tenant = tenant
-        self._id = conversation
+        self.tenant = tenant
+        self.conversation = conversation
         self.state = tail.state
         self.first_seq = tail.first_seq
         self.records = tail.records
@@ -37,6 +37,8 @@ class GrowingTail:
         apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         """The bodies that were read."""
+        self.said: Sequence[int] = ()
+        """Counts of the records in the model's own vocabulary, as ``Records`` has them."""
 
     @property
     def is_short(self) -> bool:
@@ -46,7 +48,9 @@ class GrowingTail:
 
     async def read_older(self, first_seq: int) -> None:
         """Put records from ``first_seq`` on before the tail."""
-        older = await self._reader.records(self._tenant, self._id, first_seq, self.first_seq - 1, state=self.state)
+        older = await self._reader.records(
+            self.tenant, self.conversation, first_seq, self.first_seq - 1, state=self.state
+        )
         self.records = older.before(self.records)
         self.first_seq = first_seq
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
@@ -84,7 +88,7 @@ class GrowingTail:
             yield first, self.records[first - self.first_seq : last - self.first_seq + 1]
 
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
-        return await self._reader.bodies(self._tenant, self._id, stretches, state=self.state)
+        return await self._reader.bodies(self.tenant, self.conversation, stretches, state=self.state)
 
     @property
     def is_stale(self) -> bool:
@@ -122,7 +126,7 @@ class GrowingTail:
         if mode == "latest":
             return {self.state.question: self._documents} if self._documents else {}
         grounded = self._grounded() if self.is_short else await asyncio.to_thread(self._grounded)
-        return await self._reader.grounding(self._tenant, self._id, grounded, state=self.state)
+        return await self._reader.grounding(self.tenant, self.conversation, grounded, state=self.state)
 
     def _grounded(self) -> dict[int, Record]:
         """Records of the messages that have documents."""
@@ -136,7 +140,7 @@ class GrowingTail:
         outside = Records.of([message.record for message in self.outside.values()]) if self.outside else ()
         return History(
             first_seq=self.first_seq,
-            records=self.records,
+            records=Records(self.records.packed, self.records.details, self.said) if self.said else self.records,
             outside=dict(zip(self.outside, outside, strict=True)),
             length=state.length,
             column=column,

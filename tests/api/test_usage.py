@@ -64,6 +64,30 @@ async def test_an_estimate_is_corrected(client: httpx.AsyncClient, conversation:
     assert (await client.post("/count", json=count)).json()["tokens"] == after["tokens"]["total"]
 
 
+async def _short_of(client: httpx.AsyncClient, model: str) -> float:
+    """Reports of a model that were above their prediction, as Prometheus reads them."""
+    series = f'sash_predictions_total{{model="{model}",outcome="under"}}'
+    return sum(
+        float(line.split()[-1]) for line in (await client.get("/metrics")).text.splitlines() if line.startswith(series)
+    )
+
+
+async def test_one_short_bill_shows_at_once(client: httpx.AsyncClient, conversation: str) -> None:
+    """A request that cost more than predicted is a warning in the log, a count in the metrics, and raises the margin."""
+    await append(client, conversation, user("hello"))
+    before = await _short_of(client, "qwen3-max")
+    with capture_logs() as lines:
+        await report(client, conversation, model="qwen3-max", prompt_tokens=50, window_tokens=50)
+        answer = await report(client, conversation, model="qwen3-max", prompt_tokens=62, window_tokens=50)
+
+    (line,) = [line for line in lines if line["event"] == "a request was billed above its prediction"]
+    assert line["log_level"] == "warning"
+    told = {name: line[name] for name in ("counting", "predicted", "billed", "short_tokens")}
+    assert told == {"counting": "estimate", "predicted": 50, "billed": 62, "short_tokens": 12}
+    assert await _short_of(client, "qwen3-max") == before + 1
+    assert answer.json()["calibration"]["correction"] > 1.24
+
+
 @pytest.mark.parametrize("tells", [True, False])
 async def test_reports_settle(client: httpx.AsyncClient, conversation: str, *, tells: bool) -> None:
     """A model that is billed at the same rate again and again keeps one correction, told or not, early or late."""

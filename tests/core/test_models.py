@@ -90,6 +90,7 @@ def test_other_providers_are_estimates_that_err_high(name: str, provider: str) -
         ("mistral-large-2512", 262_144),
         ("qwen3-max", 262_144),
         ("deepseek-v4", 1_000_000),
+        ("qwen3.5-plus", 1_000_000),
         ("llama-4-maverick", 1_048_576),
         ("glm-4.6", 204_800),
         ("gpt-4o", 128_000),
@@ -136,7 +137,7 @@ def test_prices_come_with_the_model() -> None:
     assert find_model("gpt-9-whatever").input_price is None
 
 
-@pytest.mark.parametrize("name", ["gtp-4o", "claud", "nobody-made-this", "", "x" * 10_000])
+@pytest.mark.parametrize("name", ["gtp-4o", "claud", "phi-3", "nobody-made-this", "", "x" * 10_000])
 def test_an_unknown_name_is_a_problem_with_near_names(name: str) -> None:
     """An unknown name says so and lists names that look like it."""
     with pytest.raises(UnknownModel) as caught:

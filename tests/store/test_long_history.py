@@ -134,11 +134,18 @@ async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
 async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conversations, conversation: str) -> None:
     """The law and the answer of thousands of messages are worked out in a thread."""
     from service.core.parameters import WindowQuery  # noqa: PLC0415
+    from service.store.columns import Columns  # noqa: PLC0415
     from service.store.usage import Calibrations  # noqa: PLC0415
     from service.windows.stored import Windows  # noqa: PLC0415
+    from service.windows.vocabularies import Counts  # noqa: PLC0415
 
     await fill(conversations, conversation, 5000)
-    windows = Windows(conversations, Calibrations(conversations._client), {})
+    windows = Windows(
+        conversations,
+        Calibrations(conversations._client),
+        Counts(conversations.reader, Columns(conversations._client)),
+        {},
+    )
     query = WindowQuery(model="gpt-4.1", explain=True, overflow="skip")
     turns, busy = 0, True
 

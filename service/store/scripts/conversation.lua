@@ -1,7 +1,7 @@
 -- What scripts about one conversation share. They take its keys in this order: conversation, log, counts, details, ids,
--- grounding, metadata, pinned, words, vectors, answers, done.
-local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, answers, done = unpack(KEYS)
-local KEPT, DAY, RECORD, CHUNK = 10, 86400000, 24, 1000
+-- grounding, metadata, pinned, words, vectors, columns, answers, done.
+local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, answers, done = unpack(KEYS)
+local KEPT, DAY, RECORD, CHUNK = 11, 86400000, 24, 1000
 
 -- The entity tag of a state: version, life, and what the last write was called. A store that lost its newest writes gives
 -- versions out again, but never the name of a write.

