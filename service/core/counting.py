@@ -28,7 +28,7 @@ from service.core.images import image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.strings import Pair
-from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost
+from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost, thoughts_cost
 from service.core.vendors import VendorRules
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "messages_tokens",
     "reasoning_tokens",
     "reference_tokens",
+    "seals_tokens",
     "tools_tokens",
 ]
 
@@ -149,13 +150,16 @@ def _extra_tokens(extra: Extra, rules: Rules, column: int, *, is_function: bool)
 
 
 def beside_tokens(extra: Extra, model: Model) -> int:
-    """Return what a message costs beside its chat form where it is sent as it came, before the model's margin."""
+    """Return what a message costs beside its chat form where it is sent as it came, before the model's margin.
+
+    Its thoughts are apart, in ``reasoning_tokens``.
+    """
     beside = extra.beside
     if beside is None or beside.format != model.format:
         return 0
     column = 0 if model.encoding == "o200k_base" else 1
     images = sum(image_tokens(image, model.rules.images) for image in beside.images)
-    return beside.thoughts_tokens(column) + beside.rest_tokens(column) + images
+    return beside.rest_tokens(column) + images
 
 
 def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
@@ -175,12 +179,35 @@ def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
 
 
 def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> int:
-    """Return what a message's reasoning costs ``model`` where it is sent in ``form``, in addition to the message."""
-    reasoning = measure.extra.reasoning if measure.extra else None
-    if reasoning is None:
+    """Return what a message's reasoning costs ``model``, in addition to the message.
+
+    That of a chat message where it is sent in ``form``; that of a message which came in the model's own form besides.
+    """
+    extra = measure.extra
+    if extra is None or (extra.reasoning is None and extra.beside is None):
         return 0
-    tokens = reasoning.tokens(0 if model.encoding == "o200k_base" else 1, form)
-    return tokens if model.scale == 1.0 else math.ceil(tokens * model.scale)
+    column = 0 if model.encoding == "o200k_base" else 1
+    tokens = extra.reasoning.tokens(column, form) if extra.reasoning else 0
+    cost = tokens if model.scale == 1.0 else math.ceil(tokens * model.scale)
+    if extra.beside is None or extra.beside.format != model.format:
+        return cost
+    if isinstance(model.rules, VendorRules):
+        return cost + math.ceil(thoughts_cost(extra.beside, model, model.rules) * model.margin)
+    return cost + math.ceil(extra.beside.thoughts_tokens(column) * model.margin)
+
+
+def seals_tokens(measure: Measure, model: Model, form: str) -> int:
+    """Return what the signatures on a message's calls cost ``model``: the part of its reasoning that is no thought."""
+    extra = measure.extra
+    if extra is None:
+        return 0
+    beside = extra.beside if extra.beside is not None and extra.beside.format == "gemini" else None
+    alone = msgspec.structs.replace(
+        extra,
+        reasoning=extra.reasoning.seals() if extra.reasoning else None,
+        beside=msgspec.structs.replace(beside, thoughts=(0, 0)) if beside else None,
+    )
+    return reasoning_tokens(msgspec.structs.replace(measure, extra=alone), model, form)
 
 
 def is_estimate(measure: Measure, model: Model) -> bool:

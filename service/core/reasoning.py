@@ -2,7 +2,7 @@
 
 Providers of chat completions put the model's reasoning into members of their own. They want that of the newest turn's tool
 loop back, ignore older one or charge for it, and refuse a signed block that was changed. So a block is sent whole or not
-at all::
+at all. Gemini wants the signatures of all calls back, so older ones go too unless no reasoning is wanted::
 
     member                          from                                        sent in the formats
     reasoning_content, reasoning,   DeepSeek, Kimi, Qwen, GLM, vLLM, OpenRouter  openai
@@ -41,6 +41,10 @@ class Reasoning(msgspec.Struct, array_like=True, frozen=True):
     blocks: Pair = (0, 0)
     signatures: Pair = (0, 0)
 
+    def seals(self) -> "Reasoning":
+        """Return what of it seals calls, without the thoughts."""
+        return Reasoning(signatures=self.signatures)
+
     def tokens(self, column: int, form: str = "openai") -> int:
         """Return the tokens of what ``form`` carries, in o200k_base (column 0) or cl100k_base (1)."""
         kinds = (self.plain, self.blocks, self.signatures)
@@ -58,9 +62,12 @@ def reasoning_of(message: Mapping[str, Any]) -> Reasoning | None:
     return None if found == Reasoning() else found
 
 
-def without_reasoning(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the message with its reasoning left out."""
-    left = {name: value for name, value in message.items() if name not in MEMBERS}
+def without_reasoning(message: Mapping[str, Any], *, seals: bool = True) -> dict[str, Any]:
+    """Return the message with its reasoning left out; ``seals`` too, or its calls keep their signatures."""
+    gone = MEMBERS if seals else MEMBERS - {_SIGNED}
+    left = {name: value for name, value in message.items() if name not in gone}
+    if not seals:
+        return left
     if calls := left.get("tool_calls"):
         left["tool_calls"] = [{name: value for name, value in call.items() if name != _SIGNED} for call in calls]
     return left

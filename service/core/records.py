@@ -241,8 +241,9 @@ class Records(Sequence[Record]):
         return indexes_of(self.flags.translate(_DETAILED))
 
     def reasoned(self) -> Iterator[int]:
-        """Indexes of messages with reasoning, ascending."""
-        return (index for index in self.rich() if (extra := self.details[index].extra) and extra.reasoning)
+        """Indexes of messages with reasoning, or that came in a provider's own form, ascending."""
+        extras = ((index, self.details[index].extra) for index in self.rich())
+        return (index for index, extra in extras if extra and (extra.reasoning or extra.beside))
 
     @property
     def is_stale(self) -> bool:

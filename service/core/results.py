@@ -24,11 +24,12 @@ _ATTEMPTS = 12
 
 class Edit(msgspec.Struct, frozen=True):
     """How a message is sent otherwise than it was stored: its result cut to ``limit`` tokens of the model (0: to the line
-    alone), which is ``saved`` tokens less at least; or without its reasoning."""
+    alone), which is ``saved`` tokens less at least; or without its reasoning, or its calls' signatures too."""
 
     limit: int | None = None
     saved: int = 0
     without_reasoning: bool = False
+    without_seals: bool = False
 
 
 def left_out_line(tokens: int, seq: int, place: str, what: str = "this tool result") -> str:

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from service.core.costs import record_cost
-from service.core.counting import reasoning_tokens
+from service.core.counting import reasoning_tokens, seals_tokens
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.reasoning import binds_reasoning
@@ -18,7 +18,10 @@ _IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
 
 
 def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
-    """The view with the reasoning that is sent in its costs: that after the newest question, all, or none."""
+    """The view with the reasoning that is sent in its costs: that after the newest question, all, or none.
+
+    Signatures on calls are sent unless none is: Gemini wants all of them back.
+    """
     history = view.history
     first = history.first_seq
     sent: dict[int, int] = {}
@@ -26,10 +29,18 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
     records = [(first + index, history.records[index]) for index in history.records.rich()]
     for seq, record in (*history.outside.items(), *records):
         tokens = reasoning_tokens(record.measure, model, options.format)
-        whole = reasoning_tokens(record.measure, model)
-        is_sent = options.reasoning == "all" or (options.reasoning == "turn" and seq > history.question)
-        if whole:
-            (sent if is_sent and tokens else left)[seq] = tokens if is_sent and tokens else whole
+        if not tokens:
+            tokens, whole = 0, reasoning_tokens(record.measure, model)
+        else:
+            whole = tokens
+        if options.reasoning == "none":
+            tokens = 0
+        elif options.reasoning == "turn" and seq <= history.question:
+            tokens = seals_tokens(record.measure, model, options.format)
+        if tokens:
+            sent[seq] = tokens
+        if whole > tokens:
+            left[seq] = whole - tokens
     if not (sent or left):
         return view
     costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items() if view.is_known(seq)}

@@ -37,9 +37,14 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
 
 
 def _beside_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
-    words = (beside.thoughts[0] + beside.rest[0]) * model.scale / model.margin
-    sealed = beside.thoughts_sealed * rules.sealed + beside.rest_sealed / SEALED_CHARACTERS
+    words = beside.rest[0] * model.scale / model.margin
+    sealed = beside.rest_sealed / SEALED_CHARACTERS
     return words + sealed + beside.estimated + sum(image_tokens(image, rules.images) for image in beside.images)
+
+
+def thoughts_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
+    """Return what a message's thoughts cost where it is sent as it came: their words, and what is sealed."""
+    return beside.thoughts[0] * model.scale / model.margin + beside.thoughts_sealed * rules.sealed
 
 
 def definitions_cost(

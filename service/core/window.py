@@ -354,7 +354,8 @@ class _Frame(msgspec.Struct, frozen=True):
             "reasoning": sum(sent.values()),
         }
         left = {**view.reasoning_left, **{seq: each for seq, each in reasoning.items() if seq < accepted}}
-        bare = {seq: Edit(without_reasoning=True) for seq in seqs if seq in left} if left else {}
+        bare = Edit(without_reasoning=True, without_seals=self.options.reasoning == "none")
+        without = {seq: bare for seq in seqs if seq in left} if left else {}
         return Window(
             budget=self.budget,
             seqs=seqs,
@@ -364,11 +365,11 @@ class _Frame(msgspec.Struct, frozen=True):
             tokens={"total": sum(tokens.values()), **tokens},
             dropped={
                 **dropped(view, taken, seqs, grounding, self.model),
-                "reasoning_tokens": sum(left[seq] for seq in bare),
+                "reasoning_tokens": sum(left[seq] for seq in without),
             },
             stop_reason=taken.stop,
             explain=explain(view, taken, sent, left) if self.options.explain else None,
-            edits={**{seq: view.edits[seq] for seq in seqs if seq in view.edits}, **bare} if view.edits else bare,
+            edits={**{seq: view.edits[seq] for seq in seqs if seq in view.edits}, **without} if view.edits else without,
             place=self.trimming.place,
         )
 

@@ -15,6 +15,7 @@ from service.core.formats.history import is_of
 from service.core.hints import Places, hinted
 from service.core.models import Model
 from service.core.native.costs import Beside
+from service.core.native.thoughts import without_reasoning as without_thoughts
 from service.core.parameters import WindowQuery
 from service.core.reasoning import without_reasoning
 from service.core.recall import Recollection, Searched
@@ -228,7 +229,9 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
         if each.limit is not None or not is_of(message, model.format):
             message.pop("native", None)  # a cut result goes out in its chat form
         if each.without_reasoning:
-            message = without_reasoning(message)
+            message = without_reasoning(message, seals=each.without_seals)
+            if native := message.get("native"):
+                message["native"] = without_thoughts(native, seals=each.without_seals)
         if each.limit is not None:
             message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
             bound = each.limit or line_cost(record, seq, window.place, model)
