@@ -143,12 +143,9 @@ def _companion(records: Records, unit: range) -> range:
     if roles[unit.start] != USER:
         question = roles.rfind(USER, 0, unit.start)
         return range(question, question + 1) if question >= 0 else range(0)
-    begins = unit.stop
-    while begins < len(roles) and roles[begins] == USER:
-        begins += 1
-    following = roles.find(USER, begins)
+    following = roles.find(USER, unit.stop)
     last = (following if following >= 0 else len(roles)) - 1
-    if last < begins:
+    if last < unit.stop:
         return range(0)
     answer = _unit_at(records, last)
     return answer if answer and roles[answer.start] == ASSISTANT else range(0)

@@ -88,8 +88,8 @@ def browser(one_browser: Browser, keyed: Served) -> Iterator[Browser]:
     assert one_browser.log() == []
 
 
-def open_conversation(browser: Browser, keyed: Served, query: str = "") -> None:
-    browser.open(f"{keyed.url}/dashboard#conversation?id=visitor-1{query}")
+def open_conversation(browser: Browser, keyed: Served, query: str = "", conversation: str = "visitor-1") -> None:
+    browser.open(f"{keyed.url}/dashboard#conversation?id={conversation}{query}")
     browser.wait(DECODED)
 
 
@@ -159,6 +159,23 @@ def test_the_window_of_a_conversation(browser: Browser, keyed: Served):
     assert browser.run("return document.querySelector('#strip .pinned').dataset.seq") == "1"
     assert browser.run("return document.querySelectorAll('#strip .cut').length") == 1
     assert f"{window['tokens']['total']} of 400 tokens" in browser.text("#seen")
+
+
+@browsed
+def test_recalled_messages_are_lit_up_and_searched(browser: Browser, keyed: Served):
+    """Messages that came back are marked in the strip, and a search lists what bears on it; one of them can be chosen."""
+    headers = {"Authorization": "Bearer k1"}
+    said = [{"role": "user", "content": "my dog is called Rex"}, *[{"role": "user", "content": "and then?"}] * 60]
+    with httpx.Client(base_url=keyed.url, headers=headers) as client:
+        client.post("/conversations", json={"id": "rex-1", "model": "gpt-4o-mini", "recall": "lexical"})
+        for message in said:
+            client.post("/conversations/rex-1/messages", json={"messages": [{"message": message}]})
+    open_conversation(browser, keyed, "&max_tokens=150&recall_max_tokens=50&recall_query=dogs", "rex-1")
+    browser.wait("document.querySelector('#strip .recalled')")
+    assert browser.run("return document.querySelector('#strip .recalled').dataset.seq") == "1"
+    assert "my dog is called Rex" in browser.text(".hits")
+    browser.run("document.querySelector('[data-hit]').click()")
+    browser.wait("document.querySelector('#detail').innerText.includes('bears on the question')")
 
 
 @browsed

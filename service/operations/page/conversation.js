@@ -1,5 +1,5 @@
-const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.5", grounding: "latest" };
-const found = { window: null, asked: "", selected: null, held: false, top: 128000 };
+const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.5", grounding: "latest", recall_max_tokens: "", recall_query: "" };
+const found = { window: null, hits: [], asked: "", selected: null, held: false, top: 128000 };
 const MOST_SHOWN = 600;
 const LEAST_TOKENS = 64;
 
@@ -16,6 +16,8 @@ function conversationView(main, parameters) {
       field("max", "At most, tokens", h("input", { id: "c-max", type: "number", min: 1, step: 1, value: looked.max_tokens, placeholder: "no limit", input: (event) => { looked.max_tokens = event.target.value.trim(); byId("c-slide").value = slideOf(looked.max_tokens); soon(); } })),
       field("slide", "Smaller window", h("input", { id: "c-slide", type: "range", min: 0, max: 100, value: slideOf(looked.max_tokens), input: (event) => { looked.max_tokens = tokensOf(event.target.value); byId("c-max").value = looked.max_tokens; soon(); } })),
       field("grounding", "Documents", h("select", { id: "c-grounding", change: change("grounding") }, ["latest", "all", "none"].map((value) => h("option", { value, selected: looked.grounding === value }, value)))),
+      field("recall", "For recall, tokens", h("input", { id: "c-recall", type: "number", min: 0, step: 1, value: looked.recall_max_tokens, placeholder: "none", input: change("recall_max_tokens") })),
+      field("query", "Search, and recall for", h("input", { id: "c-query", type: "search", value: looked.recall_query, placeholder: "the newest question", maxlength: 1000, autocomplete: "off", input: change("recall_query") })),
       h("div", { class: "field check" }, h("input", { id: "c-stable", type: "checkbox", checked: looked.stable, change: (event) => { looked.stable = event.target.checked; soon(); } }), h("label", { for: "c-stable" }, "Stable cut")),
       h("button", { class: "primary" }, "Show")),
     h("p", { id: "heard", class: "visually-hidden", role: "status" }), h("div", { id: "seen" }));
@@ -40,7 +42,7 @@ function soon() {
 
 function asked() {
   const query = new URLSearchParams();
-  for (const name of ["model", "reserve", "max_tokens"]) if (looked[name]) query.set(name, looked[name]);
+  for (const name of ["model", "reserve", "max_tokens", "recall_max_tokens", "recall_query"]) if (looked[name]) query.set(name, looked[name]);
   if (looked.grounding !== "latest") query.set("grounding", looked.grounding);
   if (looked.stable) { query.set("stable", "true"); query.set("stable_step", looked.stable_step); }
   return query;
@@ -63,12 +65,31 @@ async function look(whole) {
     if (found.asked === question && byId("seen")) { found.window = null; drawProblem(error); }
     return;
   }
+  const hits = await search();
   if (!window || found.asked !== question || !byId("seen")) return;
+  found.hits = hits;
   if (window.context_window) found.top = Math.max(1024, window.context_window - window.reserve);
   const arrived = found.window && found.window.conversation_id === window.conversation_id && window.version > found.window.version;
   if (found.window?.conversation_id !== window.conversation_id) found.held = false;
   found.window = window;
   drawConversation(window, arrived);
+}
+
+/** Messages that the search finds, the best first; why there are none where it cannot be searched. */
+async function search() {
+  if (!looked.recall_query) return [];
+  try {
+    return (await api.get(`conversations/${encodeURIComponent(looked.id)}/search?${new URLSearchParams({ query: looked.recall_query, limit: 20 })}`)).messages;
+  } catch (error) {
+    return [{ said: error.problem.detail }];
+  }
+}
+
+/** What was found, each a button that shows the message. */
+function hitsCard() {
+  if (!looked.recall_query) return null;
+  const lines = found.hits.map((hit) => h("li", {}, hit.said ?? h("button", { type: "button", "data-hit": hit.seq, click: () => choose(hit.seq, false) }, `${hit.seq} · ${hit.message.role} · ${textOf(hit.message).slice(0, 100)}`)));
+  return h("section", { class: "card whole", "aria-label": "Found" }, h("h2", {}, `Found: ${looked.recall_query}`), lines.length ? h("ol", { class: "hits" }, lines) : h("p", { class: "small" }, "Nothing bears on it."));
 }
 
 /** No model anywhere is no error: one is asked for, where it is typed. */
@@ -109,10 +130,12 @@ function drawConversation(window, arrived) {
           grounding.documents ? ["documents sent", `${grounding.documents_kept} of ${grounding.documents}${grounding.truncated ? ", cut" : ""}`, grounding.truncated ? "warn" : ""] : null,
           dropped.grounding_messages ? ["documents of other questions", `${say.short(dropped.grounding_tokens)} tokens, not sent again`] : null,
           dropped.reasoning_tokens ? ["earlier reasoning", `${say.short(dropped.reasoning_tokens)} tokens, not sent`] : null,
+          window.recalled?.messages ? ["recalled", `${say.count(window.recalled.messages, "message")}, ${say.short(window.recalled.tokens)} tokens`] : null,
           window.trimmed ? ["tool results cut", `${say.whole(window.trimmed.messages)}, ${say.short(window.trimmed.tokens)} tokens saved`, "warn"] : null, ["reserve", say.whole(window.reserve)])),
       h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: what is filled is sent, the line is the cut"), strip(window),
         h("ul", { class: "key" }, ["system", "user", "assistant", "tool"].map((role) => h("li", { class: `r-${role}` }, role)), h("li", { class: "c-quiet" }, "left out"),
-          window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, grounding.truncated || window.trimmed ? h("li", { class: "stripes" }, "cut") : null)),
+          window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, window.recalled?.messages ? h("li", { class: "lit" }, "recalled") : null, grounding.truncated || window.trimmed ? h("li", { class: "stripes" }, "cut") : null)),
+      hitsCard(),
       h("section", { class: "card whole detail", id: "detail", "aria-label": "The message", "aria-live": "polite" }),
       requestCard(window)));
   byId("heard").textContent = `${say.whole(tokens.total)} of ${say.whole(window.budget)} tokens, ${say.whole(kept.messages)} of ${say.count(messages, "message")} kept. ${why}`;
@@ -139,7 +162,7 @@ function strip(window) {
   const newest = lines.findLast((line) => line.role === "user")?.seq;
   const cells = lines.slice(first).map((line) => {
     const cutDocuments = window.grounding.truncated && line.seq === newest, trimmed = cutDocuments || line.trimmed;
-    const classes = [`r-${line.role}`, line.kept ? "" : "out", line.reason === "always: pinned" ? "pinned" : "", trimmed ? "trimmed" : ""];
+    const classes = [`r-${line.role}`, line.kept ? "" : "out", line.reason === "always: pinned" ? "pinned" : "", line.score === undefined ? "" : "recalled", trimmed ? "trimmed" : ""];
     const about = `Message ${line.seq}, ${line.role}, ${say.count(line.tokens, "token")}, ${line.kept ? "sent" : "left out"}: ${line.reason}${cutDocuments ? "; its documents were cut" : ""}${savedOn(line)}`;
     const button = h("button", { type: "button", class: classes.filter(Boolean).join(" "), title: about, "aria-label": about, "data-seq": line.seq, tabindex: "-1", click: () => choose(line.seq, true), keydown: walk, focus: () => choose(line.seq, false) });
     const wide = 16 + 16 * Math.log2(1 + (line.tokens + (line.trimmed ?? 0)) / 8), number = String(line.seq);
@@ -186,7 +209,7 @@ async function select(seq, focus) {
     if (here && focus) button.focus();
   }
   if (before === seq && byId("detail").childElementCount) return;
-  const line = found.window.explain.find((each) => each.seq === seq);
+  const line = found.window.explain.find((each) => each.seq === seq) ?? { kept: false, reason: "older than what the window looked at", tokens: null };
   let message = null;
   try {
     message = await api.get(`conversations/${encodeURIComponent(looked.id)}/messages/${seq}`);
@@ -195,7 +218,7 @@ async function select(seq, focus) {
   }
   if (found.selected !== seq || !byId("detail")) return;
   byId("detail").replaceChildren(
-    h("div", {}, h("h2", {}, `Message ${seq}`), pairs(["role", line.role], ["sent", line.kept ? "yes" : "no"], ["because", line.reason], ["tokens", say.whole(line.tokens)],
+    h("div", {}, h("h2", {}, `Message ${seq}`), pairs(["role", line.role ?? message?.message.role], ["sent", line.kept ? "yes" : "no"], ["because", line.reason], ["tokens", say.whole(line.tokens ?? message?.tokens[found.window.encoding])], line.score === undefined ? null : ["score", String(line.score)],
       line.reasoning ? ["reasoning sent", `${say.whole(line.reasoning)} tokens`] : null, line.reasoning_left_out ? ["reasoning not sent", `${say.whole(line.reasoning_left_out)} tokens`] : null,
       line.trimmed ? ["cut away", `${say.whole(line.trimmed)} tokens`] : null,
       message?.grounding ? ["documents", `${message.grounding.documents.length}, ${say.whole(message.grounding_tokens?.[found.window.encoding])} tokens`] : null,

@@ -1,0 +1,180 @@
+"""Recall's law, over histories of any kind: whole units, exact totals, the budget, and a prefix that stays."""
+
+import json
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.core.messages import Entry
+from service.core.ranking import best, fused, scores_of_vectors, scores_of_words
+from service.core.words import pack_words, plain_number, words_of
+from service.windows.request import WindowRequest
+from service.windows.stateless import window_of_request
+
+TOPICS = ("gradle", "the lake", "walnuts", "a blue key", "Biscuit the dog", "Oslo")
+
+
+def message(chance: random.Random) -> list[dict[str, Any]]:
+    """A turn: a question and its answer, with a tool group now and then, or a word of somebody alone."""
+    about = f"{chance.choice(TOPICS)} {chance.randint(0, 9)} " + "so " * chance.randint(0, 30)
+    asked, told = {"role": "user", "content": f"what of {about}?"}, {"role": "assistant", "content": f"it is {about}"}
+    match chance.randint(0, 6):
+        case 0:
+            return [asked]
+        case 1:
+            return [told]
+        case 2:
+            number = str(chance.randint(0, 10**9))
+            call = {
+                "id": number,
+                "type": "function",
+                "function": {"name": "look", "arguments": json.dumps({"at": about})},
+            }
+            called = {"role": "assistant", "content": None, "tool_calls": [call]}
+            return [asked, called, {"role": "tool", "tool_call_id": number, "content": about}, told]
+        case _:
+            return [asked, told]
+
+
+def history(seed: int, turns: int) -> list[dict[str, Any]]:
+    chance = random.Random(seed)
+    return [each for _ in range(turns) for each in message(chance)]
+
+
+def window(messages: list[dict[str, Any]], **query: Any) -> dict[str, Any]:
+    entries = [Entry(message=each) for each in messages]
+    wanted = WindowRequest(model="gpt-4o", reserve=0, messages=entries, **query)
+    made: dict[str, Any] = msgspec.json.decode(window_of_request(wanted, {})[0].body)
+    return made
+
+
+def counted(request: dict[str, Any]) -> int:
+    """What the request costs when all of it is sent as it is."""
+    total: int = window(request["messages"])["tokens"]["total"]
+    return total
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.integers(10, 60), st.sampled_from([150, 300, 600]), st.booleans())
+def test_recall_keeps_the_law(seed: int, turns: int, budget: int, stable: bool) -> None:  # noqa: FBT001
+    """Totals are exact and in the budget, the order is the conversation's, groups are whole, and answers have questions."""
+    said = [*history(seed, turns), {"role": "user", "content": f"tell me of {TOPICS[seed % len(TOPICS)]}"}]
+    made = window(said, max_tokens=budget, recall_max_tokens=budget // 2, stable=stable, explain=True)
+    assert made["tokens"]["total"] <= budget
+    assert made["tokens"]["total"] == counted(made["request"])
+    recalled = made["recalled"]
+    assert recalled["tokens"] <= budget // 2
+    kept = [line["seq"] for line in made["explain"] if line["kept"]]
+    assert kept == sorted(set(kept))
+    assert set(recalled["seqs"]) <= set(kept)
+    if not stable:
+        assert [said[seq - 1] for seq in kept] == made["request"]["messages"]
+    for seq in recalled["seqs"]:
+        role = said[seq - 1]["role"]
+        if role == "tool":
+            assert {seq - 1, seq} <= set(kept)
+        if role == "assistant":
+            asked = [place for place in range(1, seq) if said[place - 1]["role"] == "user"]
+            assert not asked or asked[-1] in kept
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32), st.sampled_from([200, 400]))
+def test_without_tokens_for_it_nothing_changes(seed: int, budget: int) -> None:
+    """recall_max_tokens=0 gives the very window that no parameter of recall gives."""
+    said = history(seed, 30)
+    assert window(said, max_tokens=budget, recall_max_tokens=0, recall_query="lake") == window(said, max_tokens=budget)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 2**32))
+def test_a_stable_window_with_recall_keeps_its_prefix(seed: int) -> None:
+    """All before the block stands again in the next window unless the cut moved, and that never moves back."""
+    said = history(seed, 40)
+    before: list[dict[str, Any]] = []
+    first = 0
+    for end in range(len(said) // 2, len(said)):
+        if said[end - 1]["role"] != "user":
+            continue
+        made = window(said[:end], max_tokens=300, recall_max_tokens=100, stable=True, recall_query="the lake")
+        messages = made["request"]["messages"]
+        cut = made["kept"]["first_seq"]
+        assert cut >= first
+        if cut == first:
+            assert messages[: len(before)] == before
+        place = len(messages) - (2 if made["recalled"]["messages"] else 1)
+        first, before = cut, messages[:place]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The dogs were RUNNING", "a dog runs"),
+        ("Café Zürich", "cafe zurich"),
+        ("собаки гуляли", "собака гуляла"),
+        ("東京タワーへ行きました", "東京"),
+        ("고양이를 사랑해", "고양이"),
+        ("ฉันรักแมว", "แมว"),
+    ],
+)
+def test_words_meet_in_their_forms(one: str, other: str) -> None:
+    """Case, accents, endings and missing spaces do not keep words apart."""
+    assert set(words_of(one)) & set(words_of(other))
+
+
+def test_words_that_all_texts_have_are_left_out() -> None:
+    """A question of such words alone asks for nothing."""
+    assert words_of("What was it that they had been doing there?") == []
+
+
+def test_a_word_is_four_bytes() -> None:
+    """Packed words ascend, and have how often they stand there in their lowest bits, 15 at most."""
+    packed = pack_words(["lake"] * 20 + ["dog"])
+    numbers = [int.from_bytes(packed[at : at + 4], "little") for at in (0, 4)]
+    assert numbers == sorted(numbers)
+    assert {number & 15 for number in numbers} == {1, 15}
+    assert {number >> 4 for number in numbers} == {plain_number(b"lake") >> 4, plain_number(b"dog") >> 4}
+
+
+def scored(texts: list[str], question: str) -> list[int]:
+    """Places of the texts that bear on the question, the best first."""
+    words = [(plain_number(word.encode()),) for word in words_of(question)]
+    return [place for place, _ in best(scores_of_words([pack_words(words_of(text)) for text in texts], words), 10)]
+
+
+def test_neighbours_of_a_word_count_less_and_less() -> None:
+    """A message with the word comes first, then those beside it; what is four steps away does not count."""
+    texts = ["one", "two", "three", "four", "five about walnuts", "six", "seven", "eight", "nine"]
+    found = scored(texts, "walnuts?")
+    assert found[0] == 4
+    assert set(found[1:3]) == {3, 5}
+    assert {0, 8}.isdisjoint(found)
+
+
+def test_rare_words_count_more() -> None:
+    """Where each message has one word, another one's is worth more."""
+    assert scored(["talk"] * 9 + ["quince"] + ["talk"] * 9, "a talk of quinces")[0] == 9
+
+
+def test_a_long_question_costs_its_rarest_words() -> None:
+    """A pasted page is a question too."""
+    page = " ".join(f"word{n}" for n in range(5000))
+    assert scored(["word77 word78", "nothing"], page)[0] == 0
+    assert scored([], page) == scored(["text"], "") == []
+
+
+def test_vectors_and_words_are_fused_by_rank() -> None:
+    """What both find comes first; what has no vector is found by its words."""
+    words = scores_of_words(
+        [pack_words([word]) for word in ("lake", "pond", "sea", "lake")], [(plain_number(b"lake"),)]
+    )
+    near = scores_of_vectors([b"\x7f\x00", b"\x00\x7f", b""], b"\x7f\x01", 4)
+    assert near[3] >= 0
+    places = [place for place, _ in best(fused(words, near), 4)]
+    assert places[0] == 0
+    assert 3 in places
+    assert not scores_of_vectors([], b"\x7f", 3).any()
