@@ -12,6 +12,7 @@ from service.core.parameters import WindowQuery
 from service.core.reasoning import binds_reasoning
 from service.core.records import Record
 from service.core.results import RESULTS, Edit, line_cost, share
+from service.core.units import USER
 from service.core.view import View, unit_costs
 
 _IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
@@ -22,7 +23,7 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
 
     Signatures on calls are sent unless none is: Gemini wants all of them back.
     """
-    history = view.history
+    history, begins = view.history, _turn_begins(view)
     first = history.first_seq
     sent: dict[int, int] = {}
     left: dict[int, int] = {}
@@ -35,7 +36,7 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
             whole = tokens
         if options.reasoning == "none":
             tokens = 0
-        elif options.reasoning == "turn" and seq <= history.question:
+        elif options.reasoning == "turn" and seq <= begins:
             tokens = seals_tokens(record.measure, model, options.format)
         if tokens:
             sent[seq] = tokens
@@ -45,6 +46,18 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
         return view
     costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items() if view.is_known(seq)}
     return msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
+
+
+def _turn_begins(view: View) -> int:
+    """The question that began the newest turn: one that came with a tool's results goes on with the turn before.
+
+    Anthropic answers 400 to results whose call came without the thoughts that led to it.
+    """
+    first, roles = view.history.first_seq, view.history.records.roles
+    place = view.history.question - first
+    while place > 0 and roles[place - 1] in RESULTS:
+        place = roles.rfind(USER, 0, place)
+    return first + place
 
 
 def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | None = None) -> View:

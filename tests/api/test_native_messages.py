@@ -48,7 +48,7 @@ async def test_a_turn_comes_back(client: httpx.AsyncClient, conversation: str) -
     for message in CLAUDE:
         await append(client, conversation, message, format="anthropic")
 
-    made = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
+    made = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic", reasoning="all")
 
     assert made["request"]["messages"] == CLAUDE
     assert made["kept"]["messages"] == 5
@@ -230,7 +230,7 @@ async def test_recorded_conversations(client: httpx.AsyncClient, name: str, form
         made: Any = None
         for turn in turns_of(wanted):
             answer = await client.post(
-                f"/conversations/recorded-{form}-{index}/messages?format={form}&model={row['model']}&max_tokens=10000000",
+                f"/conversations/recorded-{form}-{index}/messages?format={form}&model={row['model']}&max_tokens=10000000&reasoning=all",
                 json={"messages": turn},
             )
             made = answer.json()
