@@ -123,7 +123,7 @@ def _markable(blocks: list[Block], end: int) -> int:
 
 def _is_unmarkable(block: Block) -> bool:
     is_empty = block.get("type") == "text" and not block.get("text")
-    return block.get("type") in _UNMARKED or is_empty or bool(block.get("defer_loading"))
+    return str(block.get("type")) in _UNMARKED or is_empty or bool(block.get("defer_loading"))
 
 
 def _with_breakpoint(messages: list[Block], form: str, places: Places) -> list[Block]:

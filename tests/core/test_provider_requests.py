@@ -1,13 +1,21 @@
 """A provider's own request is counted as it is: what it says at its price, what asks for nothing but manner free."""
 
+import contextlib
+import copy
+import json
+import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from recordings import NO_TRUTH, TRUTH
 
 from service.core.counting import count_request
+from service.core.measures import measure
 from service.core.models import find_model
+from service.core.native import read_messages
 from service.core.provider_requests import count_provider_request
-from service.problems import InvalidEntry
+from service.problems import InvalidEntry, Problem
 
 CLAUDE, GEMINI, GPT = find_model("claude-sonnet-4-5"), find_model("gemini-3-flash-preview"), find_model("gpt-5-mini")
 QUESTION = "Who brought the spare jib on Sunday?"
@@ -153,3 +161,41 @@ def test_no_messages_are_refused(request_: dict[str, Any]) -> None:
     """A body that is no request of the provider's is said to be none."""
     with pytest.raises(InvalidEntry):
         count_provider_request("anthropic", request_, CLAUDE)
+
+
+_WRONG = (None, True, 0, 1.5, "", "x", [], {}, [1], ["a"], {"type": {}}, {"type": ["a"]}, [{}], [{"type": []}])
+_FORMS = {
+    "anthropic": ("more_anthropic", "messages", "claude-sonnet-4-5"),
+    "gemini": ("more_gemini", "contents", "gemini-2.5-pro"),
+    "responses": ("kani_responses", "input", "gpt-5"),
+}
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield (*place, key)
+        yield from _places(each, (*place, key))
+
+
+@pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
+@pytest.mark.parametrize("form", list(_FORMS))
+def test_what_is_wrong_anywhere_is_counted_or_refused(form: str) -> None:
+    """A recorded request with another value at any place is counted, or a problem of the client's: never a failure."""
+    name, key, model = _FORMS[form]
+    rows = [row["request"] for row in json.loads((TRUTH / f"{name}.json").read_text("utf-8"))]
+    chance, small = random.Random(5), [row for row in rows if len(str(row)) < 6000]
+    for _ in range(6000):
+        request = copy.deepcopy(chance.choice(small))
+        *above, last = chance.choice(list(_places(request)))
+        inner = request
+        for step in above:
+            inner = inner[step]
+        inner[last] = copy.deepcopy(chance.choice(_WRONG))
+        with contextlib.suppress(Problem):
+            count_provider_request(form, request, find_model(model))
+        with contextlib.suppress(Problem):
+            messages = request.get(key)
+            given = messages if isinstance(messages, list) else []
+            for turn in read_messages(form, given, [f"/{place}" for place in range(len(given))]):
+                measure(turn.message)

@@ -132,7 +132,7 @@ class _Weighed:
                     self.add(each, thoughts, key)
             case dict() if is_reference(value):
                 pass
-            case dict() if value.get("type") in _MEDIA or key in _MEDIA_MEMBERS:
+            case dict() if str(value.get("type")) in _MEDIA or key in _MEDIA_MEMBERS:
                 self._add_media(value, thoughts)
             case dict():
                 self._add_citing(value)
@@ -172,7 +172,7 @@ class _Weighed:
         """An image, at its size if its header tells; else a file."""
         data = max(strings, key=len, default="")
         media_type = next((text for text in strings if _MEDIA_TYPE.fullmatch(text)), "")
-        if value.get("type") in _IMAGES or media_type.startswith("image/"):
+        if str(value.get("type")) in _IMAGES or media_type.startswith("image/"):
             url = data if data.startswith("data:") else f"data:{media_type};base64,{data}"
             size = image_size(url) or (0, 0)
             self.images.append((*size, DETAILS.get(str(value.get("detail")), 0)))

@@ -162,12 +162,18 @@ def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
     flat = {**request, **(config if isinstance(config, dict) else {})}
     contents = _contents(flat.get("contents"))
     tools = [tool for tool in _list(flat.get("tools")) if isinstance(tool, dict)]
-    generation = member(flat, "generation_config") or flat
+    generation = member(flat, "generation_config")
+    generation = generation if isinstance(generation, dict) else flat
     known = ("contents", "config", "tools", "system_instruction", "tool_config", "generation_config")
     schema = member(generation, "response_json_schema") or member(generation, "response_schema")
     return ChatRequest(
         messages=[*_system(member(flat, "system_instruction")), *read_messages(contents, "/contents")],
-        tools=[_tool(function) for tool in tools for function in member(tool, "function_declarations") or ()],
+        tools=[
+            _tool(function)
+            for tool in tools
+            for function in _list(member(tool, "function_declarations"))
+            if isinstance(function, dict)
+        ],
         tool_choice=_choice(member(flat, "tool_config")),
         response_format=schema_format(schema),
         hosted=[tool for tool in map(_without_functions, tools) if tool],

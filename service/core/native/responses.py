@@ -23,6 +23,7 @@ from service.core.native.pieces import (
     schema_format,
     to_json,
 )
+from service.problems import InvalidEntry, Pointer
 
 _SILENT: Final = frozenset({"reasoning", "compaction", "compaction_trigger"})
 """Items that other providers are not sent: thoughts, and what stands for messages that they are sent themselves."""
@@ -74,7 +75,8 @@ def read(item: Mapping[str, Any], pointer: str) -> list[Piece]:
     own = dict(item)
     kind = item.get("type", "message" if "role" in item else "item_reference")
     if not isinstance(kind, str):
-        convert(item, _Message, pointer)
+        detail = "An item's type is a word"
+        raise InvalidEntry(f"{detail}: see #{pointer}/type.", errors=[Pointer(f"#{pointer}/type", detail)])
     match kind:
         case "message":
             return [_message(own, pointer)]
