@@ -160,7 +160,7 @@ def add_operation(contract: dict[str, Any]) -> None:
 
 def add_parameter(contract: dict[str, Any]) -> None:
     new = {"name": "new", "in": "query", "schema": {"type": "string"}}
-    operation(contract, "/count", "post")["parameters"] = [new]
+    operation(contract, "/count", "post").setdefault("parameters", []).append(new)
 
 
 def add_member(contract: dict[str, Any]) -> None:
