@@ -135,12 +135,19 @@ class Indexer:
                         self._catch_up(place)
 
     async def _write(self, place: Place, parts: list[Waiting]) -> bool:
-        """Write what waits of one conversation; False where it does not follow what is written."""
+        """Write what waits of one conversation; False where it does not follow what is written, or itself.
+
+        Another process may have appended in between.
+        """
         first, standing = parts[0].first_seq, parts[0].standing
-        bodies = [body for part in parts for body in part.bodies]
+        bodies: list[bytes] = []
+        for part in parts:
+            if part.first_seq != first + len(bodies) or part.standing != standing:
+                break
+            bodies += part.bodies
         words = await self._index.words_of_bodies(*place, bodies)
         written = await self._index.write(*place, "words", first - 1, words, standing=standing)
-        return written is not None
+        return written is not None and len(bodies) == sum(len(part.bodies) for part in parts)
 
     # ---- what is missing
 

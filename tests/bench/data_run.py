@@ -113,7 +113,7 @@ class Reference:
     """What a request costs, from tiktoken and the published rules alone; nothing of the service takes part.
 
     The cookbook's rule: 3 a message, and the tokens of its role and its content; 3 for the reply. It says nothing of
-    calls, so for those the rule that fits recorded bills: 13 for a call, its name twice as ``functions.`` brings it, its
+    calls, so for those the rule that fits recorded bills: 13 for a call, its name, the name as ``functions.`` brings it, its
     arguments without spaces; the result costs its text. Definitions of tools are left to the difference of two counts.
     """
 
@@ -144,10 +144,10 @@ class Reference:
         assert len(calls) <= 1, "the data has no parallel calls, and this rule does not cover them"
         if not calls:
             return 3 + self._text(message["role"]) + content
-        name = self._text("functions." + calls[0]["name"]) - 1
+        name = self._text(calls[0]["name"]) + self._text("functions." + calls[0]["name"]) - 1
         arguments = json.dumps(json.loads(calls[0]["arguments"]), ensure_ascii=False, separators=(",", ":"))
         text = 3 + self._text(message["role"]) + content if content else 0
-        return 13 + 2 * name + self._text(arguments) + text
+        return 13 + name + self._text(arguments) + text
 
     def _text(self, text: str) -> int:
         return len(self._codec.encode_ordinary(text))
@@ -298,7 +298,7 @@ def _window_faults(reference: Reference, lived: Lived, window: _Window) -> Itera
     if messages[0] != {"role": "system", "content": lived.source["system"]}:
         yield "does not begin with the system prompt"
     tail = history[len(history) - (len(messages) - 1) :]
-    if messages[1:-1] != tail[:-1]:
+    if [_uncut(*pair) for pair in zip(messages[1:-1], tail[:-1], strict=False)] != tail[:-1]:
         yield "is not the history's tail, in order"
     if not str(messages[-1]["content"]).startswith(tail[-1]["content"]):
         yield "has not the newest question at its end"
@@ -306,6 +306,13 @@ def _window_faults(reference: Reference, lived: Lived, window: _Window) -> Itera
         yield "begins with a tool result"
     if any(b["role"] == "tool" and not a.get("tool_calls") for a, b in pairwise(messages)):
         yield "has a tool result without its call"
+
+
+def _uncut(sent: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+    """What was stored, where a result was sent cut to its beginning; else what was sent."""
+    beginning, line, _ = str(sent.get("content")).partition("\n[…")
+    is_cut = sent["role"] == "tool" and line and str(stored["content"]).startswith(beginning)
+    return stored if is_cut else sent
 
 
 # ---- what a restart must not lose

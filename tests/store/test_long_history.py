@@ -135,7 +135,9 @@ async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conve
     """The law and the answer of thousands of messages are worked out in a thread."""
     from service.core.parameters import WindowQuery  # noqa: PLC0415
     from service.store.columns import Columns  # noqa: PLC0415
+    from service.store.indexing import Index  # noqa: PLC0415
     from service.store.usage import Calibrations  # noqa: PLC0415
+    from service.windows.recaller import Recaller  # noqa: PLC0415
     from service.windows.stored import Windows  # noqa: PLC0415
     from service.windows.vocabularies import Counts  # noqa: PLC0415
 
@@ -145,6 +147,7 @@ async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conve
         Calibrations(conversations._client),
         Counts(conversations.reader, Columns(conversations._client)),
         {},
+        Recaller(conversations.reader, Index(conversations._client, conversations.reader, conversations.data_keys)),
     )
     query = WindowQuery(model="gpt-4.1", explain=True, overflow="skip")
     turns, busy = 0, True

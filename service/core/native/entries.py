@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from service.core.messages import Entry
+from service.core.messages import Entry, whole_numbers
 from service.core.mistakes import invalid
 from service.core.native import Turn, read_messages
 from service.problems import BadRequest, Pointer, Problem
@@ -92,7 +92,7 @@ def _entry(value: Object, pointer: str) -> NativeEntry:
     if "message" not in value and (value.keys() & _MEMBERS or value.keys() == {"id"}):
         return NativeEntry(message=value)
     try:
-        return msgspec.convert(value, NativeEntry)
+        return msgspec.convert(whole_numbers(value), NativeEntry)
     except msgspec.ValidationError as error:
         raise invalid(error, pointer, BadRequest, of=NativeEntry, value=lambda: value) from None
 
