@@ -204,6 +204,12 @@ class Op:
         """The conversation that its answer speaks of."""
         return (self.name[0], self.given["id"]) if self.kind == "fork" else self.name
 
+    def __post_init__(self) -> None:
+        """Chat messages are appended without ``format``: with it they would be a provider's own."""
+        if self.kind == "append" and "format" in self.query:
+            query = {name: value for name, value in self.query.items() if name != "format"}
+            object.__setattr__(self, "query", query)
+
     def request(self) -> Request:  # noqa: C901 - a case for each operation
         path = f"/conversations/{self.name[1]}"
         given, query = self.given, f"?{urlencode(self.query)}" if self.query else ""
