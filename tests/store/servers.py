@@ -6,6 +6,7 @@ the path, such as Debian's Redis 7.0. Nothing is downloaded and nothing outlives
 
 import asyncio
 import importlib.util
+import itertools
 import os
 import random
 import shutil
@@ -25,7 +26,6 @@ from service.store.embedded import _bundled_binary
 _START_SECONDS = 20
 _CLUSTER_SECONDS = 40
 _SLOTS = 16384
-_random = random.SystemRandom()  # the other one is seeded, in every process of a run alike
 
 
 def binaries() -> dict[str, Path | None]:
@@ -40,13 +40,24 @@ def binaries() -> dict[str, Path | None]:
     }
 
 
-def free_port() -> int:
-    """A port that nobody listens on, with room for a cluster's bus 10,000 above.
+def _ports() -> Iterator[int]:
+    """Ports in a random order, each given once before any is given again; two test workers share none.
 
-    Below those that connections are given, or a client would take it before the server does.
+    A port that was drawn twice before its server listened made one process of two nodes of a cluster. They lie below
+    those that connections are given, or a client would take one before its server does.
     """
-    while True:
-        port = _random.randrange(11_000, 22_000)
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    ports = list(range(11_000 + worker, 21_000, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))
+    random.SystemRandom().shuffle(ports)  # pytest seeds the other one alike in every process
+    return itertools.cycle(ports)
+
+
+_free = _ports()
+
+
+def free_port() -> int:
+    """A port that nobody listens on, with room for a cluster's bus 10,000 above."""
+    for port in _free:
         try:
             for each in (port, port + 10_000):
                 with socket.socket() as probe:
@@ -54,6 +65,7 @@ def free_port() -> int:
         except OSError:
             continue
         return port
+    raise AssertionError("no port is free")
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = _START_SECONDS) -> None:
