@@ -94,6 +94,8 @@ def build_window(
     Raises:
         WindowDoesNotFit: what must be in is over the budget; the problem carries each cost and the shortfall.
     """
+    if history.summary is not None:
+        history, options = _summarized(history, options)
     plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
     if plain is not None:
         return plain
@@ -118,6 +120,14 @@ def build_window(
             noted = True
         else:
             return frame.window(selected, seqs, summary, history.length - len(seqs) if noted else 0)
+
+
+def _summarized(history: History, options: WindowQuery) -> tuple[History, WindowQuery]:
+    """The history with the summary that the window's format has; a provider's compaction is in every such window."""
+    summary = history.summary and history.summary.sent_as(options.format)
+    if summary is not None and summary.compaction is not None and options.summary == "auto":
+        options = msgspec.structs.replace(options, summary="always")
+    return msgspec.structs.replace(history, summary=summary), options
 
 
 def _as_sent(view: View, budget: int, fixed: Fixed, trimming: Trimming) -> View:

@@ -42,9 +42,10 @@ Place = tuple[str, str]
 
 
 class Waiting(NamedTuple):
-    """Entries of one append, and what must still stand when their words are written."""
+    """Digests and bodies of an append's entries, and what must still stand when their words are written."""
 
     first_seq: int
+    digests: Sequence[bytes]
     bodies: Sequence[bytes]
     standing: Standing
     semantic: bool
@@ -82,16 +83,19 @@ class Indexer:
         if mode == "off":
             return
         fresh = [
-            (step.seq, entry.body) for entry, step in zip(entries, reply.entries, strict=True) if not step.duplicate
+            (step.seq, entry.identity.digest, entry.body)
+            for entry, step in zip(entries, reply.entries, strict=True)
+            if not step.duplicate
         ]
-        size = sum(len(body) for _, body in fresh)
+        size = sum(len(body) for _, _, body in fresh)
         if self._waiting_bytes + size > _MOST_BYTES:
             self.notice(tenant, conversation, reply.settings)
         elif fresh:
             self._waiting_bytes += size
             standing = Standing(life_of(reply.etag), reply.edited)
             semantic = mode == "semantic" and self._embedder is not None
-            waiting = Waiting(fresh[0][0], [body for _, body in fresh], standing, semantic)
+            (first, *_), digests, bodies = zip(*fresh, strict=True)
+            waiting = Waiting(first, digests, bodies, standing, semantic)
             self._waiting[tenant, conversation].append(waiting)
             self._begin("appended", self._write_waiting())
 
@@ -140,13 +144,16 @@ class Indexer:
         Another process may have appended in between.
         """
         first, standing = parts[0].first_seq, parts[0].standing
+        plain: list[bytes] = []
         bodies: list[bytes] = []
         for part in parts:
             if part.first_seq != first + len(bodies) or part.standing != standing:
                 break
+            plain += part.digests
             bodies += part.bodies
+        digests = await self._index.stored_digests(*place, plain)
         words = await self._index.words_of_bodies(*place, bodies)
-        written = await self._index.write(*place, "words", first - 1, words, standing=standing)
+        written = await self._index.write(*place, "words", first - 1, words, standing=standing, digests=digests)
         return written is not None and len(bodies) == sum(len(part.bodies) for part in parts)
 
     # ---- what is missing
@@ -197,10 +204,14 @@ class Indexer:
         progress = await self._index.progress(*place)
         length = progress.vectors if progress.model == embedder.model else 0
         while length < state.length:
-            records = await self._reader.records(*place, length + 1, min(state.length, length + BATCH), state=state)
+            last = min(state.length, length + BATCH)
+            digests = await self._index.digests(*place, length + 1, last)
+            records = await self._reader.records(*place, length + 1, last, state=state)
             vectors = await embedder.embed(await self._index.texts(*place, length + 1, records, state=state))
             standing, model = Standing.of(state), embedder.model
-            written = await self._index.write(*place, "vectors", length, vectors, standing=standing, model=model)
+            written = await self._index.write(
+                *place, "vectors", length, vectors, standing=standing, digests=digests, model=model
+            )
             if written is None:
                 return False
             length = written[0]
@@ -209,7 +220,9 @@ class Indexer:
     async def _step(self, tenant: str, conversation: str, length: int, last: int, state: State) -> int | None:
         """Write the words of the messages after ``length`` up to ``last``; gives the length of the list then."""
         place = tenant, conversation
+        digests = await self._index.digests(*place, length + 1, last)
         records = await self._reader.records(*place, length + 1, last, state=state)
         words = await self._index.words(*place, length + 1, records, state=state)
-        written = await self._index.write(*place, "words", length, words, standing=Standing.of(state))
+        standing = Standing.of(state)
+        written = await self._index.write(*place, "words", length, words, standing=standing, digests=digests)
         return written[0] if written else None

@@ -16,6 +16,7 @@ from service.core.notes import summary_message
 from service.core.records import Flags, Record, Records, Summary
 from service.core.redaction import NO_DIGEST, redact_record
 from service.core.units import TOOL, USER
+from service.core.words import pack_words, said_in, words_of
 from service.problems import Conflict, NotFound, Pointer, PreconditionFailed, Unprocessable
 from service.store import scripts
 from service.store.client import Client
@@ -63,7 +64,8 @@ class Histories:
                 return Written(page.version, page.etag)
             record, body = redact_record(message.record, message.body)
             identity = msgspec.structs.replace(message.identity, digest=NO_DIGEST)
-            redacted = seal_message(await self._data_keys.sealer(tenant, name), record, identity, body)
+            sealer = await self._data_keys.sealer(tenant, name)
+            redacted = seal_message(sealer, record, identity, body)
             before, after = _tokens(message.record), _tokens(record)
             call = scripts.redact(
                 keys,
@@ -78,6 +80,7 @@ class Histories:
                 body=redacted.body,
                 tokens=(before[0] - after[0], before[1] - after[1]),
                 documents=message.record.grounding,
+                words=pack_words(words_of(said_in(msgspec.json.decode(body))), sealer.number),
             )
             written = await self._client.run(call)
             if written is not None:

@@ -24,8 +24,10 @@ from service.store.datakeys import DataKeys
 from service.store.layout import conversation_name, keys_of, places
 from service.store.reading import Reader
 from service.store.replies import State, check_history
-from service.store.sealing import PLAIN
+from service.store.sealing import PLAIN, Purpose
 
+_DIGEST = slice(3, 19)
+"""Where details have the digest of their entry (layout.py)."""
 _STEP_MESSAGES = 4000
 _SHORT_BYTES = 16_384
 """Messages whose words take a millisecond or two: more are worth a thread."""
@@ -131,6 +133,20 @@ class Index:
         bodies = await self._reader.bodies(tenant, conversation, [(first_seq, records)], state=state)
         return await self.words_of_bodies(tenant, conversation, bodies)
 
+    async def digests(self, tenant: str, conversation: str, first_seq: int, last_seq: int) -> list[bytes]:
+        """Digests of the entries ``first_seq`` to ``last_seq``, as they are stored.
+
+        They are read before what the messages say, so that nobody else's words are written for them.
+        """
+        keys = keys_of(conversation_name(tenant, conversation))
+        (details,) = await self._client.commands([("LRANGE", keys.details, first_seq - 1, last_seq - 1)])
+        return [each[_DIGEST] for each in details]
+
+    async def stored_digests(self, tenant: str, conversation: str, plain: Sequence[bytes]) -> list[bytes]:
+        """Digests of entries as they are stored, of what they are without a key."""
+        sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
+        return [sealer.digest(Purpose.ENTRY, digest) for digest in plain]
+
     async def words_of_bodies(self, tenant: str, conversation: str, bodies: Sequence[bytes]) -> list[bytes]:
         """Words of messages, as the list of this conversation keeps them."""
         sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
@@ -149,9 +165,13 @@ class Index:
         elements: Sequence[bytes],
         *,
         standing: Standing,
+        digests: Sequence[bytes],
         model: str = "",
     ) -> tuple[int, int] | None:
-        """Write on from ``length``; gives the lengths of the list and of the log, None when that does not stand any more."""
+        """Write on from ``length`` for the entries with these digests.
+
+        Gives the lengths of the list and of the log; None when something does not stand any more.
+        """
         call = scripts.index(
             keys_of(conversation_name(tenant, conversation)),
             life=standing.life,
@@ -159,6 +179,7 @@ class Index:
             part=part,
             length=length,
             model=model,
+            digests=digests,
             elements=elements,
         )
         return await self._client.run(call)

@@ -270,14 +270,15 @@ def redact(
     body: bytes,
     tokens: tuple[int, int],
     documents: tuple[int, int] | None,
+    words: bytes,
 ) -> Call[Written | None]:
     """Put a message without content at ``seq``, where record and details are still those ``standing``; else gives None.
 
-    ``tokens`` and ``documents`` are what the conversation's totals lose, None where the message had no documents. The call
-    raises NotFound, PreconditionFailed.
+    ``tokens`` and ``documents`` are what the conversation's totals lose, None where the message had no documents;
+    ``words`` are the new message's, for recall. The call raises NotFound, PreconditionFailed.
     """
     totals = (*tokens, 0 if documents is None else 1, *(documents or (0, 0)))
-    arguments = (life, if_match, token, now_ms, new_name(), seq, standing, record, details, body, *totals)
+    arguments = (life, if_match, token, now_ms, new_name(), seq, standing, record, details, body, *totals, words)
     return _call("redact", keys, arguments, lambda reply: None if reply == [b"changed"] else _read_written(reply))
 
 
@@ -411,13 +412,15 @@ def index(
     part: str,
     length: int,
     model: str,
+    digests: Sequence[bytes],
     elements: Sequence[bytes],
 ) -> Call[tuple[int, int] | None]:
     """Write more of a list of ``part`` (``words``, ``vectors``), which has ``length`` elements.
 
-    Gives the lengths of the list and of the log; None when the conversation is not as it was read, or the list is longer.
+    ``digests`` are those of the entries whose ``elements`` they are, as they are stored. Gives the lengths of the list and
+    of the log; None when the conversation is not as it was read, or the list is longer.
     """
-    arguments = (life, edited, part, length, model, *elements)
+    arguments = (life, edited, part, length, model, b"".join(digests), *elements)
     return _call("index", keys, arguments, lambda reply: (int(reply[0]), int(reply[1])) if reply else None)
 
 

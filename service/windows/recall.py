@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from service.core.counting import ROLES, measure, message_tokens
+from service.core.costs import record_cost
+from service.core.counting import ROLES, measure, message_tokens, reasoning_tokens
 from service.core.models import Model
 from service.core.ranking import best, fused, scores_of_matches, scores_of_vectors, scores_of_words
 from service.core.recall import Candidate, Recollection, Searched, candidates, choose, explained
-from service.core.records import DIGEST_BYTES, RECORD_BYTES, Records
+from service.core.records import DIGEST_BYTES, RECORD_BYTES, Record, Records
 from service.core.transcript import transcript
 from service.core.window import Window
 
@@ -61,6 +62,14 @@ class Question(NamedTuple):
 
     words: Sequence[Sequence[int]]
     vector: bytes = b""
+
+
+def costs_of(records: Mapping[int, Record], model: Model, reasoning: str) -> dict[int, int]:
+    """Tokens of each message by seq; with its reasoning where that of older turns is sent."""
+    costs = {seq: record_cost(record, model) for seq, record in records.items()}
+    if reasoning != "all":
+        return costs
+    return {seq: cost + reasoning_tokens(records[seq].measure, model) for seq, cost in costs.items()}
 
 
 def found(old: Old, question: Question, most: int) -> list[tuple[int, float]]:

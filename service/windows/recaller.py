@@ -8,8 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from service.core.costs import column_of, record_cost
-from service.core.counting import reasoning_tokens
+from service.core.costs import column_of
 from service.core.recall import Recollection, Searched, bound
 from service.core.records import Record, Records
 from service.core.runs import runs
@@ -21,7 +20,18 @@ from service.store.indexing import Index
 from service.store.reading import Reader
 from service.store.replies import HistoryEdited, State
 from service.windows.asked import Asked
-from service.windows.recall import NOTHING, Old, Question, chosen, found, in_block, in_places, last_left_out, shortlist
+from service.windows.recall import (
+    NOTHING,
+    Old,
+    Question,
+    chosen,
+    costs_of,
+    found,
+    in_block,
+    in_places,
+    last_left_out,
+    shortlist,
+)
 from service.windows.tail import GrowingTail
 
 T = TypeVar("T")
@@ -62,9 +72,7 @@ class Recaller:
         list_them = partial(shortlist, old, question, draft, room, column_of(model), user_first=query.start == "user")
         wanted = await self._in_thread_if_many(old, list_them)
         records = await self._records(tenant, asked, read, old, sorted({seq for each in wanted for seq in each.seqs}))
-        costs = {seq: record_cost(record, model) for seq, record in records.items()}
-        if query.reasoning == "all":
-            costs = {seq: cost + reasoning_tokens(records[seq].measure, model) for seq, cost in costs.items()}
+        costs = costs_of(records, model, query.reasoning)
         taken = chosen(wanted, old, draft, room, costs)
         recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
         if not query.stable:

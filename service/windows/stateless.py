@@ -7,14 +7,14 @@ from contextlib import nullcontext
 import msgspec
 
 from service.core.caching import settled
-from service.core.costs import column_of, record_cost, reference_costs
+from service.core.costs import column_of, reference_costs
 from service.core.documents import Documents
 from service.core.estimates import spoken_tokens
 from service.core.messages import parallel_flags
 from service.core.models import Model
 from service.core.native.entries import ReadEntries
 from service.core.recall import Recollection, bound
-from service.core.records import Flags, Record, Records, StoredGrounding
+from service.core.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding
 from service.core.render import Bodies
 from service.core.settings import ConversationSettings, FixedParts, check_settings, fixed_parts
 from service.core.units import USER
@@ -33,6 +33,7 @@ from service.windows.recall import (
     Old,
     Question,
     chosen,
+    costs_of,
     in_block,
     in_places,
     last_left_out,
@@ -115,16 +116,19 @@ def _recollection(
     """What comes back of the messages that the draft leaves out: their words are looked for on the spot."""
     model, first = limits.model, bound(history.length)
     room = min(wanted.recall_max_tokens, limits.budget - draft.tokens["total"])
-    texts = [
-        said_in(msgspec.json.decode(body)) for body in bodies.run(first, last_left_out(draft.seqs, history.length))
-    ]
-    old = Old(first, history.records[first - 1 :], [pack_words(words_of(text)) for text in texts])
+    if room <= 0:
+        return NOTHING
+    last = last_left_out(draft.seqs, history.length)
+    said = [said_in(msgspec.json.decode(body)) for body in bodies.run(first, last)]
+    # As the store gives them: the plain records of what is looked at, and no more.
+    records = Records(history.records.packed[(first - 1) * RECORD_BYTES : last * RECORD_BYTES])
+    old = Old(first, records, [pack_words(words_of(text)) for text in said])
     query = wanted.recall_query
     if query is None:
         query = said_in(msgspec.json.decode(bodies.body(history.question))) if history.question else ""
     question = Question([(plain_number(word.encode()),) for word in dict.fromkeys(words_of(query))])
     listed = shortlist(old, question, draft, room, history.column, user_first=wanted.start == "user")
-    costs = {seq: record_cost(history.record(seq), model) for each in listed for seq in each.seqs}
+    costs = costs_of({seq: history.record(seq) for each in listed for seq in each.seqs}, model, wanted.reasoning)
     taken = chosen(listed, old, draft, room, costs)
     if not wanted.stable:
         return in_places(taken, old, costs)

@@ -233,10 +233,6 @@ def build(
     aside: int = 0,
 ) -> Window | NeedOlder:
     """The window that a query asks for, or NeedOlder. Raises WindowDoesNotFit, which says for which model."""
-    if history.summary is not None:
-        history = msgspec.structs.replace(history, summary=history.summary.sent_as(query.format))
-        if history.summary is not None and history.summary.compaction is not None and query.summary == "auto":
-            query = msgspec.structs.replace(query, summary="always")
     try:
         return build_window(
             history,

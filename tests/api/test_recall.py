@@ -218,6 +218,24 @@ async def test_what_was_redacted_is_not_found(client: httpx.AsyncClient, convers
     assert window.json()["recalled"]["messages"] == 0
 
 
+async def test_a_turn_that_the_store_lost_is_not_found_in_the_next(
+    client: httpx.AsyncClient, conversation: str, server: redis.Redis
+) -> None:
+    """A store that went back before a turn was indexed, and was given another one: that is what its words are of."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    keys = f"sash:{{default/{conversation}}}:*"
+    copy = {key: server.dump(key) for key in server.scan_iter(keys, count=1000)}
+    await append(client, conversation, question("the walrus is lost"))
+    server.delete(*server.scan_iter(keys, count=1000))
+    for key, value in copy.items():
+        server.restore(key, 0, value)
+    await append(client, conversation, question("the heron is here"))
+    await indexed(client, conversation)
+    for word, seqs in (("walrus", set()), ("heron", {1})):
+        answer = await client.get(f"/conversations/{conversation}/search?query={word}")
+        assert {each["seq"] for each in answer.json()["messages"]} == seqs
+
+
 async def test_what_was_rewound_is_not_found(client: httpx.AsyncClient, conversation: str) -> None:
     """Messages after a rewind stand in the index in place of those that it forgot."""
     await remembering(client, conversation)

@@ -13,7 +13,7 @@ import pytest
 import structlog
 import uvloop
 from conftest import lifespan
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from model.asgi import App
 from model.behind import Behind
@@ -28,6 +28,8 @@ STORE = os.environ.get("MODEL_STORE", "embedded")
 SEED = int(os.environ.get("MODEL_SEED") or (1 if os.environ.get("CI") else random.SystemRandom().randrange(10**9)))
 """One sequence for CI, so that a change is judged by itself; a run by hand tries another one each time."""
 STEPS = int(os.environ.get("MODEL_STEPS") or 0)
+SHRINK = os.environ.get("MODEL_SHRINK") == "1"
+"""Whether a failure is made shorter, which takes minutes."""
 LENGTH = 100
 """Steps of an example: long enough for a history of a hundred messages and for three lives of a name."""
 MASTERS = (b"model".ljust(32),)
@@ -104,6 +106,7 @@ def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
         deadline=None,
         database=None,
         print_blob=False,
+        phases=tuple(Phase) if SHRINK else (Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
     faulthandler.cancel_dump_traceback_later()  # what ends it is the number of steps, or of minutes spent on shrinking

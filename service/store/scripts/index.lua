@@ -1,9 +1,11 @@
 #!lua
 -- Write more of the list of words or vectors, from where it ends. Nothing is written when the conversation was changed
--- otherwise than by appends since the messages were read.
+-- otherwise than by appends since the messages were read, or when others stand in their places: a store that lost its
+-- newest writes may have been given other messages since.
 --
 -- ARGV  1 life   2 value of 'edited', or '', both of which must stand   3 'words' or 'vectors'   4 length that the list must
---       have   5 model of the vectors, '' for words   6 and on: what is kept of each message
+--       have   5 model of the vectors, '' for words   6 digests of the messages' entries, joined
+--       7 and on: what is kept of each message
 -- Gives {length of the list, length of the log}, {} when something does not stand
 --
 -- Vectors of another model are dropped first: the list begins anew.
@@ -15,9 +17,12 @@ if list == vectors and model ~= ARGV[5] then
   redis.call('UNLINK', vectors)
   redis.call('HSET', conversation, 'embedded', ARGV[5])
 end
-local length, written = redis.call('LLEN', log), ARGV[4] + #ARGV - 5
-if redis.call('LLEN', list) ~= tonumber(ARGV[4]) or written > length then return {} end
-for first = 6, #ARGV, CHUNK do
+local from, length, written = tonumber(ARGV[4]), redis.call('LLEN', log), ARGV[4] + #ARGV - 6
+if redis.call('LLEN', list) ~= from or written > length then return {} end
+for place, standing in ipairs(redis.call('LRANGE', details, from, written - 1)) do
+  if string.sub(standing, 4, 19) ~= string.sub(ARGV[6], place * 16 - 15, place * 16) then return {} end
+end
+for first = 7, #ARGV, CHUNK do
   redis.call('RPUSH', list, unpack(ARGV, first, math.min(first + CHUNK - 1, #ARGV)))
 end
 -- It goes when the rest goes.

@@ -4,6 +4,7 @@
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 token of this request   4 now (ms)
 --       5 random name of this write   6 seq   7 record and details that must stand   8 new record   9 its details
 --       10 new body   11 12 tokens less, o200k and cl100k   13 messages with documents less   14 15 tokens of documents less
+--       16 words of the new message, for recall
 -- Gives {'ok', version, etag}, {'moved', version}, {'changed'} when another record stands there, or {} when that life has
 -- ended
 -- include conversation.lua
@@ -21,9 +22,8 @@ end
 redis.call('SETRANGE', counts, (seq - 1) * RECORD, ARGV[8])
 redis.call('LSET', details, seq - 1, ARGV[9])
 redis.call('LSET', log, seq - 1, ARGV[10])
-for _, index in ipairs({words, vectors}) do
-  if redis.call('LLEN', index) >= seq then redis.call('LSET', index, seq - 1, '') end
-end
+if redis.call('LLEN', words) >= seq then redis.call('LSET', words, seq - 1, ARGV[16]) end
+if redis.call('LLEN', vectors) >= seq then redis.call('LSET', vectors, seq - 1, '') end
 if math.floor(string.byte(ARGV[8]) / RICH) % 2 == 1 then redis.call('HSET', conversation, 'rich', 1) end
 if string.byte(ARGV[10]) == SEALED then redis.call('HSET', conversation, 'sealed', 1) end
 redis.call('HDEL', grounding, seq)
