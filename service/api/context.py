@@ -10,8 +10,10 @@ from litestar import Request
 from service.api.ring import Exchange
 from service.core.models import Model
 from service.operations.indexer import Indexer
+from service.operations.logging import best_effort
 from service.operations.metrics import Metrics
 from service.operations.requests import Requests
+from service.operations.served import tell_window
 from service.operations.statistics import Statistics
 from service.operations.summarizer import Summarizer
 from service.operations.watch import Watch
@@ -28,6 +30,7 @@ from service.store.reading import Reader
 from service.store.replies import Shut, State
 from service.store.scripts import no_conversation
 from service.store.usage import Calibrations
+from service.windows.answer import Made
 from service.windows.recaller import Recaller
 from service.windows.stored import Windows
 
@@ -81,6 +84,16 @@ def request_token(request: Request[Any, Any, Any]) -> str:
     """What names this request to the store, so that a change asked for twice is made once."""
     token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]
     return token or new_id()
+
+
+def tell_made(
+    request: Request[Any, Any, Any], context: Context, name: tuple[str, str], made: Made, state: State, seconds: float
+) -> None:
+    """Tell the summariser, metrics and the log line of a conversation's window, which took so long to make."""
+    with best_effort:
+        tell_window(context.metrics, made, seconds, line_of(request), key=(*name, made.head.model))
+        if context.summarizer is not None:
+            context.summarizer.notice(*name, state, made.window, made.limits.model)
 
 
 async def require_life(request: Request[Any, Any, Any], context: Context, state: State | Shut) -> None:

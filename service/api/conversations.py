@@ -25,6 +25,7 @@ from service.core.messages import whole_numbers
 from service.core.mistakes import invalid
 from service.core.native import compaction_item
 from service.core.settings import ConversationSettings, check_settings, encode_settings, owner_of, read_settings
+from service.operations.logging import best_effort
 from service.problems import BadRequest, CannotOpen, ConversationDamaged, NotFound, PreconditionFailed
 from service.store.replies import Shut, State
 
@@ -190,7 +191,8 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
     with contextlib.suppress(NotFound):  # that life was there, and has ended, whoever ended it
         await context.conversations.erase(tenant, identity, life=life, if_match=expected)
     await context.owners.unlist(line)
-    context.requests.forget(tenant, identity)
+    with best_effort:
+        context.requests.forget(tenant, identity)
 
 
 async def _life_and_owner(request: Req, context: Context, tenant: str, identity: str) -> tuple[str, str | None]:

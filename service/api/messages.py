@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from service.api.answer import Answer
 from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
-from service.api.context import Context, context_of, fresh_id, line_of, now_ms, tenant_of
+from service.api.context import Context, context_of, fresh_id, line_of, now_ms, tell_made, tenant_of
 from service.api.conversations import JSON, timestamp
 from service.api.openapi.operation import documented
 from service.api.schemas import (
@@ -32,8 +32,7 @@ from service.core.native.entries import ReadEntries, read_entries
 from service.core.parameters import WindowQuery
 from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
-from service.operations.logging import describe, get_logger
-from service.operations.served import tell_window
+from service.operations.logging import best_effort, describe, get_logger
 from service.problems import Internal, InvalidCursor, NotFound, Pointer, Problem, TooLarge, WindowDoesNotFit
 from service.store.entries import check_entries, prepare
 from service.store.messages import NewEntry
@@ -116,18 +115,29 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         writing: dict[str, Any] = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now}
         if not wants_window:
             reply = await context.conversations.append(tenant, identity, entries, **writing)
-            _tell(request, context, entries, reply, (started, counting_seconds))
-            _follow_up(context, tenant, identity, entries, reply)
+            _follow_up(request, context, (tenant, identity), entries, reply, (started, counting_seconds))
             return _answer(reply, _appended(identity, entries, reply))
         reply, tail = await context.windows.append(tenant, identity, query, entries, **writing)
-        _tell(request, context, entries, reply, (started, counting_seconds))
-        _follow_up(context, tenant, identity, entries, reply)
+        _follow_up(request, context, (tenant, identity), entries, reply, (started, counting_seconds))
         window = await _window(request, context, (tenant, identity), query, tail)
         return _answer(reply, b"".join((_appended(identity, entries, reply)[:-1], window, b"}")))
 
 
-def _follow_up(context: Context, tenant: str, identity: str, entries: list[NewEntry], reply: AppendReply) -> None:
-    """Begin what follows an append behind the request."""
+def _follow_up(
+    request: Req,
+    context: Context,
+    name: tuple[str, str],
+    entries: list[NewEntry],
+    reply: AppendReply,
+    times: tuple[float, float],
+) -> None:
+    """Tell metrics and the log line of an append, and begin what follows it behind the request.
+
+    ``times`` are when it began, and the seconds spent on counting.
+    """
+    tenant, identity = name
+    with best_effort:
+        _tell(request, context, entries, reply, times)
     if reply.settings != _DEFAULTS:
         context.owners.touch(tenant, reply.settings, identity)
     if reply.settings != _DEFAULTS or context.settings.recall != "off":
@@ -143,11 +153,7 @@ async def _window(
     started = time.perf_counter()
     try:
         made, state = await context.windows.of_tail(*name, query, tail)
-        if context.summarizer is not None:
-            context.summarizer.notice(*name, state, made.window, made.limits.model)
-        tell_window(
-            context.metrics, made, time.perf_counter() - started, line_of(request), key=(*name, made.head.model)
-        )
+        tell_made(request, context, name, made, state, time.perf_counter() - started)
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
             context.metrics.windows.does_not_fit(problem.model)
@@ -165,7 +171,6 @@ def _no_window(request: Req, problem: Problem) -> bytes:
 def _tell(
     request: Req, context: Context, entries: list[NewEntry], reply: AppendReply, times: tuple[float, float]
 ) -> None:
-    """Tell metrics and the log line of an append; ``times`` are when it began, and the seconds spent on counting."""
     count = tokens = 0
     for entry, step in zip(entries, reply.entries, strict=True):
         if not step.duplicate:

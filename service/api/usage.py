@@ -15,7 +15,7 @@ from service.api.schemas import Calibration
 from service.core import calibration as core
 from service.core.models import Model, published_name
 from service.core.parameters import Name
-from service.operations.logging import get_logger
+from service.operations.logging import best_effort, get_logger
 from service.problems import BadRequest, Pointer, Unprocessable
 from service.store.history import require_version
 from service.store.usage import margin_of, model_or_unknown
@@ -92,6 +92,14 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
         correction=wanted.correction,
         token=request_token(request),
     )
+    with best_effort:
+        _record(context, wanted, model, billed, known)
+    told = Reported(model.id, wanted.window_tokens - billed, shown(model, known))
+    return Response(msgspec.json.encode(told), media_type=JSON)
+
+
+def _record(context: Context, wanted: Usage, model: Model, billed: int, known: core.Calibration) -> None:
+    """Tell metrics and the log of a report."""
     context.metrics.windows.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
     if wanted.from_cache() is not None:
         read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
@@ -99,8 +107,6 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
     if billed > wanted.window_tokens and not model.exact:
         _warn_of_short(context, model, billed, wanted.window_tokens)
     _warn_of_drift(context, model, known)
-    told = Reported(model.id, wanted.window_tokens - billed, shown(model, known))
-    return Response(msgspec.json.encode(told), media_type=JSON)
 
 
 def _refuse_absurd(wanted: Usage, billed: int, model: Model) -> None:

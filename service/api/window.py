@@ -8,11 +8,12 @@ from litestar.params import FromPath
 
 from service.api.answer import Answer
 from service.api.body import checked_id, if_none_match, query_of, read_body, run_in_thread_if_large
-from service.api.context import context_of, line_of, tenant_of
+from service.api.context import context_of, line_of, tell_made, tenant_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.api.schemas import Window
 from service.core.parameters import WindowQuery
+from service.operations.logging import best_effort
 from service.operations.served import tell_window
 from service.problems import WindowDoesNotFit
 from service.store.scripts import Known
@@ -43,10 +44,7 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
         return Answer(b"", etag=state.etag, status=304)
     if query.recall_max_tokens:
         context.indexer.notice(tenant, identity, state.settings)
-    if context.summarizer is not None:
-        context.summarizer.notice(tenant, identity, state, made.window, made.limits.model)
-    key = (tenant, identity, made.head.model)
-    tell_window(context.metrics, made, time.perf_counter() - started, line_of(request), key=key)
+    tell_made(request, context, (tenant, identity), made, state, time.perf_counter() - started)
     return Answer(made.body, etag=state.etag)
 
 
@@ -72,8 +70,9 @@ async def build_window(request: Req) -> Response[bytes]:
         if not wanted.explain:
             context.metrics.windows.does_not_fit(wanted.model or "")
         raise
-    context.metrics.counted(counting_seconds)
-    tell_window(context.metrics, made, time.perf_counter() - started, line_of(request))
+    with best_effort:
+        context.metrics.counted(counting_seconds)
+        tell_window(context.metrics, made, time.perf_counter() - started, line_of(request))
     return Response(made.body, media_type=JSON)
 
 

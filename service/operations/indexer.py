@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from service.core.settings import recall_of
 from service.operations.embedder import BATCH, Embedder, NotEmbedded
-from service.operations.logging import describe, get_logger
+from service.operations.logging import best_effort, describe, get_logger
 from service.problems import NotFound, Problem
 from service.store.indexing import Index, Standing
 from service.store.layout import life_of
@@ -78,31 +78,33 @@ class Indexer:
         return recall_of(settings) or self._default
 
     def appended(self, tenant: str, conversation: str, entries: Sequence[NewEntry], reply: AppendReply) -> None:
-        """Index the entries of an append behind it, where its conversation recalls."""
-        mode = self.mode(reply.settings)
-        if mode == "off":
-            return
-        fresh = [
-            (step.seq, entry.identity.digest, entry.body)
-            for entry, step in zip(entries, reply.entries, strict=True)
-            if not step.duplicate
-        ]
-        size = sum(len(body) for _, _, body in fresh)
-        if self._waiting_bytes + size > _MOST_BYTES:
-            self.notice(tenant, conversation, reply.settings)
-        elif fresh:
-            self._waiting_bytes += size
-            standing = Standing(life_of(reply.etag), reply.edited)
-            semantic = mode == "semantic" and self._embedder is not None
-            (first, *_), digests, bodies = zip(*fresh, strict=True)
-            waiting = Waiting(first, digests, bodies, standing, semantic)
-            self._waiting[tenant, conversation].append(waiting)
-            self._begin("appended", self._write_waiting())
+        """Index the entries of an append behind it, where its conversation recalls. Never fails."""
+        with best_effort:
+            mode = self.mode(reply.settings)
+            if mode == "off":
+                return
+            fresh = [
+                (step.seq, entry.identity.digest, entry.body)
+                for entry, step in zip(entries, reply.entries, strict=True)
+                if not step.duplicate
+            ]
+            size = sum(len(body) for _, _, body in fresh)
+            if self._waiting_bytes + size > _MOST_BYTES:
+                self.notice(tenant, conversation, reply.settings)
+            elif fresh:
+                self._waiting_bytes += size
+                standing = Standing(life_of(reply.etag), reply.edited)
+                semantic = mode == "semantic" and self._embedder is not None
+                (first, *_), digests, bodies = zip(*fresh, strict=True)
+                waiting = Waiting(first, digests, bodies, standing, semantic)
+                self._waiting[tenant, conversation].append(waiting)
+                self._begin("appended", self._write_waiting())
 
     def notice(self, tenant: str, conversation: str, settings: bytes) -> None:
-        """Index what is missing behind the request, where the conversation recalls and nothing is under way."""
-        if self.mode(settings) != "off":
-            self._catch_up((tenant, conversation))
+        """Index what is missing behind the request, where the conversation recalls and nothing is under way. Never fails."""
+        with best_effort:
+            if self.mode(settings) != "off":
+                self._catch_up((tenant, conversation))
 
     async def close(self) -> None:
         """Stop what is under way; the next append or search begins it again."""

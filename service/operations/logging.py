@@ -153,6 +153,25 @@ def _describe_exception(_logger: object, _method: str, event: MutableMapping[str
     return event
 
 
+class _BestEffort:
+    """What is beside an answer, such as metrics: an exception in it is logged, and the answer goes out all the same.
+
+    A write that is stored must never be answered with an error.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if isinstance(error, Exception):
+            get_logger().error("something beside the answer failed", **describe(error))
+        return isinstance(error, Exception)
+
+
+best_effort = _BestEffort()
+"""``with best_effort:`` around work that no answer depends on."""
+
+
 def describe(error: BaseException) -> dict[str, Any]:
     """An exception without what it quotes: types, from the last to the first cause, and the way of the last."""
     causes: list[str] = []

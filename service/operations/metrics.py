@@ -12,6 +12,7 @@ from typing import Any
 from prometheus_client.process_collector import ProcessCollector
 
 from service import __version__
+from service.operations.logging import best_effort
 from service.operations.registry import SECONDS, Registry
 from service.operations.tracing import OpenTelemetry
 from service.operations.window_metrics import WindowMetrics
@@ -87,15 +88,16 @@ class Metrics:
 
     def answered(self, call: str, seconds: float, *, failed: bool) -> None:
         """The store answered a script, or plain commands."""
-        self.store_seconds(call).observe(seconds)
-        total = self.store_total
-        self.store_total = (total[0] + seconds, total[1] + 1)
-        failures = self.store_failures(call)  # there from the first call on, so that rates see it grow from 0
-        if failed:
-            failures.inc()
-        _took("store_milliseconds", seconds)
-        if self.spans is not None:
-            self.spans.asked_store(call, seconds, failed=failed)
+        with best_effort:
+            self.store_seconds(call).observe(seconds)
+            total = self.store_total
+            self.store_total = (total[0] + seconds, total[1] + 1)
+            failures = self.store_failures(call)  # there from the first call on, so that rates see it grow from 0
+            if failed:
+                failures.inc()
+            _took("store_milliseconds", seconds)
+            if self.spans is not None:
+                self.spans.asked_store(call, seconds, failed=failed)
 
     def embedded(self, texts: int, seconds: float) -> None:
         """The embeddings endpoint was asked, and gave so many vectors; none when it failed."""

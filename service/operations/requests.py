@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from service.operations.logging import RequestLog
+from service.operations.logging import RequestLog, best_effort
 from service.operations.metrics import Metrics
 from service.operations.pseudonyms import Pseudonyms
 from service.operations.registry import SECONDS
@@ -92,8 +92,9 @@ class Requests:
     def answered(self, line: dict[str, Any], seconds: float, scope: Any, *, quiet: bool) -> None:
         """A request was answered. ``line`` is its log line, with status and operation; ``quiet`` ones are not logged."""
         status, operation = line["status"], line["operation"] or "none"
-        self._answered(operation, status).inc()
-        self._seconds(operation).observe(seconds)
+        with best_effort:
+            self._answered(operation, status).inc()
+            self._seconds(operation).observe(seconds)
         if quiet:
             return
         if "problem" in line:

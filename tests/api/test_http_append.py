@@ -8,6 +8,10 @@ import httpx
 import pytest
 from dialogue import append, assistant, calling, etag_of, history, problem, result, user
 
+from service.operations.metrics import Metrics
+from service.operations.registry import _Histogram
+from service.operations.window_metrics import WindowMetrics
+
 KINDS: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
     {"role": "developer", "content": [{"type": "text", "text": "Be kind."}], "name": "house"},
@@ -270,3 +274,24 @@ async def test_numbers_keep_their_value(client: httpx.AsyncClient, conversation:
     (stored,) = await history(client, conversation)
 
     assert stored["message"]["n"] == json.loads(numbers)
+
+
+async def test_metrics_that_fail_take_no_answer_away(
+    client: httpx.AsyncClient, conversation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn that is stored is answered, with its window, and so is a report of usage, whatever becomes of their figures."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("no space left for figures")
+
+    for place, name in ((Metrics, "append"), (WindowMetrics, "count"), (WindowMetrics, "record_usage")):
+        monkeypatch.setattr(place, name, broken)
+    monkeypatch.setattr(_Histogram, "observe", broken)
+    appended = await client.post(
+        f"/conversations/{conversation}/messages?model=gpt-4o", json={"messages": [user("hello")]}
+    )
+    read = await client.get(f"/conversations/{conversation}/window?model=gpt-4o")
+    report = {"model": "gpt-4o", "window_tokens": 8, "prompt_tokens": 8}
+    reported = await client.post(f"/conversations/{conversation}/usage", json=report)
+    assert [answer.status_code for answer in (appended, read, reported)] == [201, 200, 200]
+    assert appended.json()["window"] == read.json()
