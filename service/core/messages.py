@@ -324,6 +324,10 @@ _KNOWN = {
 }
 
 
+_TEXT_ALONE = (SystemMessage, DeveloperMessage, ToolMessage)
+"""Messages whose parts can only be text. A tuple: a union would be made anew for each message."""
+
+
 def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
     """The message as its declaration. Raises InvalidEntry naming the place below ``pointer``."""
     try:
@@ -352,7 +356,7 @@ def own_member(pointer: str) -> InvalidEntry:
 
 def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: str) -> None:
     """Raise InvalidEntry for a part without ``type``: where parts can only be text the declaration lets it be left out."""
-    if isinstance(checked, SystemMessage | DeveloperMessage | ToolMessage) and not isinstance(checked.content, str):
+    if isinstance(checked, _TEXT_ALONE) and not isinstance(checked.content, str):
         for index, part in enumerate(message["content"]):
             if "type" not in part:
                 detail = "Object missing required field 'type'"
