@@ -388,6 +388,8 @@ class Machine(RuleBasedStateMachine):
             assert talk.summary is not None, self._told("a summary from nowhere")
             assert marks_of(talk.summary) <= marks_of(text), self._told("not the summary")
             return
+        if talk.summary is not None and "recalled" in one:
+            return  # what is left out beside the summary decides where recall looks, and a body has no summary
         for window in (one, other):
             del window["conversation_id"], window["version"]
             if talk.retold:
