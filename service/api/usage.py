@@ -119,7 +119,7 @@ def _refuse_more_cached_than_billed(wanted: Usage, billed: int) -> None:
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"#/{place}", detail)])
 
 
-def shown(model: Model, known: core.Calibration) -> Calibration:
+def shown(model: Model, known: core.ModelReports) -> Calibration:
     """A calibration as clients see it."""
     return Calibration(known.reports, round(known.mean_error, 2), known.worst_error, margin_of(model, known))
 
@@ -137,7 +137,7 @@ def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) 
     )
 
 
-def _warn_of_drift(context: Context, model: Model, known: core.Calibration) -> None:
+def _warn_of_drift(context: Context, model: Model, known: core.ModelReports) -> None:
     """Say once that an exact model is billed otherwise than it is counted: its maker has changed something."""
     if model.exact and known.is_drifting and model.id not in context.drifting:
         context.drifting.add(model.id)
