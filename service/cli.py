@@ -24,7 +24,7 @@ def main() -> None:
     """Sash holds chat conversations and hands back the window of messages that fits the model."""
 
 
-def read_settings(options: Mapping[str, Any]) -> Settings:
+def settings_from(options: Mapping[str, Any]) -> Settings:
     """Settings from the environment, options winning; a line for each that is wrong, and the end."""
     given = {f"SASH_{name.upper()}": str(value) for name, value in options.items() if value is not None}
     try:
@@ -52,7 +52,7 @@ def serve(**options: str | None) -> None:
     """
     from service.serve import run  # noqa: PLC0415 - the other commands start faster without a server
 
-    sys.exit(run(read_settings(options)))
+    sys.exit(run(settings_from(options)))
 
 
 @main.command()

@@ -19,7 +19,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-_TEN_YEARS_SECONDS = 10 * 365 * 24 * 3600
+from service.core.bounds import IDS, TEN_YEARS_SECONDS
+
 _REDIS_URLS = {
     "redis": "redis://host:6379/0",
     "rediss": "rediss://host:6379/0",
@@ -37,7 +38,6 @@ _DATABASE = {  # what may follow the host
 }
 _ENDPOINT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,253}")
-_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # as every id
 _ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?")  # as browsers write it
 _KEY = re.compile(r"[!-+\--~]{1,256}")  # what a header carries and a list can separate: visible ASCII but the comma
 _KUBERNETES_NAME = re.compile(
@@ -309,7 +309,7 @@ def _api_keys(value: str) -> tuple[ApiKey, ...]:
     keys: dict[str, ApiKey] = {}
     for place, pair in enumerate(pairs, 1):
         tenant, _, key = pair.partition(":")
-        if not _TENANT.fullmatch(tenant) or not _KEY.fullmatch(key):
+        if not IDS.fullmatch(tenant) or not _KEY.fullmatch(key):
             raise ValueError(
                 f"tenant:key,tenant:key,… or @file; entry {place} is not a tenant (letters, digits, . _ -, at most "
                 "128), a colon and a key (at most 256 visible ASCII characters)"
@@ -417,7 +417,7 @@ VARIABLES = (
     Variable("cors_origins", _origins, "origins whose pages may ask, with commas between; or *"),
     Variable(
         "retention_seconds",
-        _integer(1, _TEN_YEARS_SECONDS),
+        _integer(1, TEN_YEARS_SECONDS),
         "how long a conversation is kept after its last change; unset, for ever",
     ),
     Variable(

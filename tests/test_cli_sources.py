@@ -18,7 +18,7 @@ from service.commands.importing import batches, check, orphans, without_orphans
 from service.commands.sources import agents
 from service.commands.sources.conversation import SourceConversation, SourceError, safe_id
 from service.commands.sources.detect import conversations_in, from_redis, from_sqlite
-from service.core.messages import IDS
+from service.core.bounds import IDS
 
 USER = {"role": "user", "content": "Two seats?"}
 REPLY = {"role": "assistant", "content": "Yes."}

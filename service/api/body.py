@@ -12,7 +12,8 @@ from litestar import Request
 
 from service.api.context import context_of
 from service.api.errors import too_large_body
-from service.core.messages import IDS, decode_json
+from service.core.bounds import IDS
+from service.core.messages import decode_json
 from service.core.mistakes import invalid
 from service.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
 

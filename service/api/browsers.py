@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from litestar.config.cors import CORSConfig
 
-Headers = list[tuple[bytes, bytes]]
+from service.api.asgi import Headers
+
 _SENT = ("Authorization", "Idempotency-Key", "If-Match", "If-None-Match", "Traceparent", "X-Request-ID")
 _READ = ("ETag", "Idempotency-Replayed", "Link", "Location", "Retry-After", "X-Request-ID")
 

@@ -17,7 +17,7 @@ from service.core.calibration import NO_REPORTS
 from service.core.counting import RequestCount, count_request, plain_text_tokens
 from service.core.messages import decode_json, encode_message, validate_message
 from service.core.mistakes import invalid
-from service.core.models import Model, find_model, list_models
+from service.core.models import NO_WINDOW, Model, find_model, list_models
 from service.core.parameters import LONGEST_NAME, CountFormat
 from service.core.provider_requests import count_provider_request
 from service.core.settings import FunctionDefinition, check_tools
@@ -27,7 +27,6 @@ from service.windows.budgets import named_model
 Req = Request[Any, Any, Any]
 _count = msgspec.json.Decoder(CountRequest)
 _provider_count = msgspec.json.Decoder(dict[str, Any])
-_UNKNOWN_WINDOW = 100_000_000
 
 
 class CountQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -156,7 +155,7 @@ async def model(request: Req, model_id: FromPath[str]) -> Response[bytes]:
 
 
 def _info(model: Model) -> ModelInfo:
-    known = model.context_window < _UNKNOWN_WINDOW
+    known = model.context_window < NO_WINDOW
     return ModelInfo(
         id=model.id,
         provider=model.provider,

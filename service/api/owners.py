@@ -15,7 +15,8 @@ from service.api.context import context_of, extend_deadline, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation
-from service.core.messages import IDS, Id
+from service.core.bounds import IDS
+from service.core.messages import Id
 from service.problems import InvalidCursor
 from service.store.owners import ListedConversation
 

@@ -98,7 +98,7 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
     return Response(msgspec.json.encode(told), media_type=JSON)
 
 
-def _record(context: Context, wanted: Usage, model: Model, billed: int, known: core.Calibration) -> None:
+def _record(context: Context, wanted: Usage, model: Model, billed: int, known: core.ModelReports) -> None:
     """Tell metrics and the log of a report."""
     context.metrics.windows.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
     if wanted.from_cache() is not None:
@@ -125,7 +125,7 @@ def _refuse_more_cached_than_billed(wanted: Usage, billed: int) -> None:
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"#/{place}", detail)])
 
 
-def shown(model: Model, known: core.Calibration) -> Calibration:
+def shown(model: Model, known: core.ModelReports) -> Calibration:
     """A calibration as clients see it."""
     return Calibration(known.reports, round(known.mean_error, 2), known.worst_error, margin_of(model, known))
 
@@ -143,7 +143,7 @@ def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) 
     )
 
 
-def _warn_of_drift(context: Context, model: Model, known: core.Calibration) -> None:
+def _warn_of_drift(context: Context, model: Model, known: core.ModelReports) -> None:
     """Say once that an exact model is billed otherwise than it is counted: its maker has changed something."""
     if model.exact and known.is_drifting and model.id not in context.drifting:
         context.drifting.add(model.id)

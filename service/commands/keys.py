@@ -1,6 +1,5 @@
 """``sash keys``: make, list and revoke API keys while the service runs, and change the keys of encryption at rest."""
 
-import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ import click
 
 from service.commands.encryption import master, rewrap, rotate
 from service.commands.store import with_store
+from service.core.bounds import IDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from service.store.keys import ApiKeys
 
 T = TypeVar("T")
-_TENANT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 
 
 @click.group()
@@ -40,7 +39,7 @@ def keys() -> None:
 )
 def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
     """Make a key and print it; it is shown this once."""
-    if not re.fullmatch(_TENANT, tenant):
+    if not IDS.fullmatch(tenant):
         raise click.BadParameter("letters, digits, . _ -, at most 128", param_hint="--tenant")
     now_ms = time.time_ns() // 1_000_000
     key, kept = _with_keys(lambda stored: stored.create(tenant, now_ms, rate=rate, max_body_bytes=max_body_bytes))

@@ -1,13 +1,11 @@
 """``sash logs-hash``: what stands for a conversation in log lines."""
 
-import re
 import sys
 
 import click
 
 from service.commands.store import with_store
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+from service.core.bounds import IDS
 
 
 @click.command("logs-hash")
@@ -23,7 +21,7 @@ def logs_hash(conversation: str, tenant: str) -> None:
     from service.operations.pseudonyms import Pseudonyms  # noqa: PLC0415 - help needs no store
 
     for name in (conversation, tenant):
-        if not _NAME.fullmatch(name):
+        if not IDS.fullmatch(name):
             click.echo(f"sash: {name!r} is no id: letters, digits, . _ -, at most 128", err=True)
             sys.exit(2)
     pseudonyms = Pseudonyms()

@@ -22,7 +22,7 @@ from service.commands.terminal import (
     shape_option,
     wants_json,
 )
-from service.core.messages import IDS
+from service.core.bounds import IDS
 from service.settings import mask_url
 
 if TYPE_CHECKING:

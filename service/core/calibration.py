@@ -2,8 +2,8 @@
 
 ::
 
-    report ──fold──▶ Calibration ──corrected_margin──▶ the margin to count with
-    Calibration + Calibration ──merge──▶ Calibration
+    report ──fold──▶ ModelReports ──corrected_margin──▶ the margin to count with
+    ModelReports + ModelReports ──merge──▶ ModelReports
 
 A calibration is a value of at most a kilobyte as msgpack. Nothing here is random or knows the time: the last 100 reports
 are those folded last.
@@ -27,7 +27,7 @@ MOST_RATIO = 10.0
 _LEAST_MARGIN = 0.5
 
 
-class Calibration(msgspec.Struct, array_like=True, frozen=True):
+class ModelReports(msgspec.Struct, array_like=True, frozen=True):
     """What the reports of one model say. Errors are predicted - billed, in tokens: negative where too little was said.
 
     ``ratios`` are billed / predicted of the last 100 reports, the prediction taken without its margin.
@@ -49,17 +49,17 @@ class Calibration(msgspec.Struct, array_like=True, frozen=True):
         return len(self.ratios) >= _ENOUGH and abs(sum(self.ratios) / len(self.ratios) - 1) > _DRIFT
 
 
-NO_REPORTS = Calibration()
+NO_REPORTS = ModelReports()
 
 
-def fold(calibration: Calibration, *, billed: int, predicted: int, margin: float = 1.0) -> Calibration:
+def fold(calibration: ModelReports, *, billed: int, predicted: int, margin: float = 1.0) -> ModelReports:
     """Return ``calibration`` with one report more.
 
     ``billed`` and ``predicted`` are tokens; ``margin`` is the one that ``predicted`` was made with.
     """
     error = predicted - billed
     ratio = round(billed * margin / max(1, predicted), 4)
-    return Calibration(
+    return ModelReports(
         calibration.reports + 1,
         calibration.error_sum + error,
         max(calibration.worst_error, error, key=abs),
@@ -67,9 +67,9 @@ def fold(calibration: Calibration, *, billed: int, predicted: int, margin: float
     )
 
 
-def merge(a: Calibration, b: Calibration) -> Calibration:
+def merge(a: ModelReports, b: ModelReports) -> ModelReports:
     """Return two calibrations of one model as one; of more than 100 ratios the greatest stay, which is the safe side."""
-    return Calibration(
+    return ModelReports(
         a.reports + b.reports,
         a.error_sum + b.error_sum,
         max(a.worst_error, b.worst_error, key=abs),
@@ -77,7 +77,7 @@ def merge(a: Calibration, b: Calibration) -> Calibration:
     )
 
 
-def corrected_margin(calibration: Calibration, margin: float) -> float:
+def corrected_margin(calibration: ModelReports, margin: float) -> float:
     """Return the margin to count an estimated model with, ``margin`` being the one it has without reports.
 
     Counted with it, none of the last 100 reported requests is predicted below what was billed for it. It is raised at
@@ -91,7 +91,7 @@ def corrected_margin(calibration: Calibration, margin: float) -> float:
     return round(needed + max(0.0, margin - needed) * (_ENOUGH - trusted) / _ENOUGH, 4)
 
 
-def billed_ratio(billed: int, predicted: int, margins: Sequence[float], known: Calibration) -> float:
+def billed_ratio(billed: int, predicted: int, margins: Sequence[float], known: ModelReports) -> float:
     """Return billed / predicted as it was without its margin, when that was one of ``margins``.
 
     A report does not say which margin its prediction was made with, and lately there may have been several. Then the

@@ -18,8 +18,8 @@ from service.core.measures import both
 from service.core.models import Model
 from service.core.ratios import RATIOS
 from service.core.records import Record, StoredGrounding
-from service.core.scripts import mix_of
 from service.core.text import count_text
+from service.core.unicode_scripts import mix_of
 
 
 class Source(msgspec.Struct, frozen=True):

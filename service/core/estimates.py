@@ -8,10 +8,10 @@ import msgspec
 
 from service.core.measures import Extra, Measure, arguments_of, both, functions_called
 from service.core.models import Model
-from service.core.scripts import Mix, mix_of, text_tokens
 from service.core.strings import Pair
 from service.core.text import count_text
 from service.core.text.vocabularies import Vocabulary
+from service.core.unicode_scripts import Mix, family_tokens, mix_of
 
 # Every figure of a measure that is a text's tokens in both encodings.
 _PAIRS = tuple(field.name for field in msgspec.structs.fields(Extra) if field.type in (Pair, Pair | None))
@@ -25,12 +25,12 @@ def estimated(measure: Measure, ratios: str) -> Measure:
     extra = measure.extra
     mix = extra.mix if extra is not None else None
     if extra is None:
-        tokens = text_tokens(measure.o200k, measure.cl100k, None, ratios)
+        tokens = family_tokens(measure.o200k, measure.cl100k, None, ratios)
         return Measure(measure.role, tokens, tokens)
     whole = max(1, measure.o200k + extra.call_arguments[0])
 
     def of(pair: Pair) -> Pair:
-        return (text_tokens(*pair, mix and _part(mix, pair[0] / whole), ratios),) * 2
+        return (family_tokens(*pair, mix and _part(mix, pair[0] / whole), ratios),) * 2
 
     pairs = {name: of(pair) for name in _PAIRS if (pair := getattr(extra, name))}
     tokens, _ = of((measure.o200k, measure.cl100k))
@@ -40,7 +40,7 @@ def estimated(measure: Measure, ratios: str) -> Measure:
 def estimate_text(text: str, ratios: str) -> int:
     """Return the tokens of a text for a family of ``ratios.RATIOS``."""
     o200k, cl100k = both(text)
-    return text_tokens(o200k, cl100k, mix_of(text, o200k), ratios)
+    return family_tokens(o200k, cl100k, mix_of(text, o200k), ratios)
 
 
 def tokens_in(text: str, model: Model) -> int:

@@ -17,11 +17,12 @@ _WRAPPING: Final = 50
 _TEXT_WRAPPING: Final = 10
 # A page is billed as a picture too: the smallest document, 592 characters, was billed 219.
 _PAGE_WRAPPING: Final = 250
-# An uploaded file is not here to be looked at; one-page documents were billed 219 and 953.
-_UPLOADED_FILE: Final = 2_000
+UPLOADED_FILE: Final = 2_000
+"""Tokens of a file that was uploaded to the provider, so that its size is unknown; one page was billed 219 and 953."""
 # Base64 characters a token: audio is billed by time, about 10 tokens a second, and no codec in use is below 4 kB/s.
 _AUDIO_CHARACTERS: Final = 400
-_FILE_CHARACTERS: Final = 4
+FILE_CHARACTERS: Final = 4
+"""Base64 characters of a file for each token."""
 _PAGE: Final = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 
 
@@ -44,13 +45,13 @@ def guess(part: Mapping[str, Any]) -> Guess:
         return Guess(_WRAPPING + size // _AUDIO_CHARACTERS)
     file = part.get("file")
     if not isinstance(file, Mapping):
-        return Guess(_WRAPPING + size // _FILE_CHARACTERS)
+        return Guess(_WRAPPING + size // FILE_CHARACTERS)
     if not file.get("file_data"):
-        return Guess(_UPLOADED_FILE)
+        return Guess(UPLOADED_FILE)
     head, data = _decoded(file["file_data"])
     if head.startswith("data:text/"):
         return Guess(_TEXT_WRAPPING + count_text(data.decode("utf-8", errors="replace"), "o200k_base"))
-    tokens = _PAGE_WRAPPING + size // _FILE_CHARACTERS
+    tokens = _PAGE_WRAPPING + size // FILE_CHARACTERS
     pages = len(_PAGE.findall(data)) if data.startswith(b"%PDF") else 0
     return Guess(tokens, pages, tokens if pages else 0)
 

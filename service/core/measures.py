@@ -16,9 +16,9 @@ from service.core.files import Guess, guess
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.costs import Beside, measure_beside
 from service.core.reasoning import Reasoning, reasoning_of
-from service.core.scripts import Mix, mix_of
 from service.core.strings import Pair
 from service.core.text import count_text
+from service.core.unicode_scripts import Mix, mix_of
 from service.core.unpriced import unpriced_tokens
 
 ZERO: Pair = (0, 0)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from service.core.bounds import IDS
 from service.core.mistakes import foreign, invalid, is_misspelt, misnamed, plain
 from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer
 
@@ -26,11 +27,8 @@ _STRINGS = re.compile(
 _BLOCK = 128
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
-Id = Annotated[
-    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z", description="Letters, digits, '.', '_', '-'.")
-]
+Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description="Letters, digits, '.', '_', '-'.")]
 """Conversation, entry and owner ids."""
-IDS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 Side = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 """An image's width or height in pixels."""

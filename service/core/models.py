@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from service.core import listings, registry
+from service.core import listings, openai_models
 from service.core.families import ESTIMATES, FAMILIES, Rules
 from service.core.mistakes import did_you_mean
 from service.core.ratios import RATIOS
@@ -31,8 +31,8 @@ from service.problems import UnknownModel
 
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
 _LONGEST_NAME = 256
-# An unknown model's only limit is the one that the caller gave.
-_NO_WINDOW = 100_000_000
+NO_WINDOW = 100_000_000
+"""The context window of a model that nobody knows, in tokens: its only limit is the one that the caller gave."""
 Counting = Literal["exact", "vocabulary", "estimate"]
 WindowSource = Literal["listed", "assumed"]
 
@@ -112,7 +112,7 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
 
 def unknown_model(name: str) -> Model:
     """Return an estimate that errs high, for a name that nobody knows and whose window the caller states."""
-    model = _estimate(name, listings.ListedModel(name, "unknown", _NO_WINDOW, None, None))
+    model = _estimate(name, listings.ListedModel(name, "unknown", NO_WINDOW, None, None))
     return msgspec.structs.replace(model, context_window_source="assumed")
 
 
@@ -128,7 +128,7 @@ def list_models(extra: Mapping[str, Model] = _NONE) -> list[Model]:
 
 @lru_cache(maxsize=1)
 def _known() -> Mapping[str, Model]:
-    names = [name for line in registry.TABLE for name in line.names]
+    names = [name for line in openai_models.TABLE for name in line.names]
     names += [listed.id for listed in listings.listed_models()]
     models = {name: _find(name) for name in dict.fromkeys(names)}
     return MappingProxyType({name: model for name, model in models.items() if model is not None})
@@ -146,7 +146,7 @@ def _find(name: str) -> Model | None:
         return None
     bare = _bare(lowered)
     listed = listings.find_listed(bare) or listings.find_listed(lowered)
-    for line in registry.TABLE:
+    for line in openai_models.TABLE:
         if line.pattern.fullmatch(bare):
             return _from_table(name, line, listed)
     if listed is None:
@@ -167,7 +167,7 @@ def _bare(name: str) -> str:
     return bare.split(":", 1)[0]
 
 
-def _from_table(name: str, line: registry.TableRow, listed: listings.ListedModel | None) -> Model:
+def _from_table(name: str, line: openai_models.TableRow, listed: listings.ListedModel | None) -> Model:
     is_openai = listed is not None and listed.provider == "openai"
     return Model(
         id=name,

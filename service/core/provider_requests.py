@@ -7,7 +7,7 @@
                     └─ rest: other members; those that ask for nothing but the reply's manner are free ──────┴─▶ RequestCount
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from service.core.counting import RequestCount, count_request, plain_text_tokens
 from service.core.models import Model
 from service.core.native import ChatRequest, read_request
+from service.core.strings import strings
 from service.core.vendors import HOSTED, VendorRules
 from service.problems import InvalidEntry
 
@@ -77,7 +78,7 @@ def _has_messages(form: str, request: Mapping[str, Any]) -> bool:
 
 def _words_alone(request: Mapping[str, Any], model: Model) -> RequestCount:
     """The count of messages that a provider may take though we cannot read them: all strings at their tokens."""
-    words = [text for name, value in request.items() if name not in _FREE for text in _strings(value)]
+    words = [text for name, value in request.items() if name not in _FREE for text in strings(value)]
     tokens = _tokens(words, model)
     return RequestCount(
         model=model.id,
@@ -96,16 +97,14 @@ def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
     for tool in hosted:
         kind = str(tool.get("type"))
         known = next((cost for begins, cost in HOSTED if kind.startswith(begins)), 0)
-        words = [text for name, value in tool.items() if name not in ("type", "name") for text in _strings(value)]
+        words = [text for name, value in tool.items() if name not in ("type", "name") for text in strings(value)]
         tokens += (known if isinstance(model.rules, VendorRules) else 0) + _tokens(words, model)
     return tokens
 
 
 def _rest_tokens(chat: ChatRequest, model: Model) -> int:
     """Members without a place in a chat request: those that nobody knows cost their words."""
-    tokens = _tokens(
-        [text for name, value in chat.rest.items() if name not in _FREE for text in _strings(value)], model
-    )
+    tokens = _tokens([text for name, value in chat.rest.items() if name not in _FREE for text in strings(value)], model)
     if isinstance(model.rules, VendorRules) and model.rules.definitions:
         thinking = chat.rest.get("thinking")
         tokens += _THINKING if isinstance(thinking, Mapping) and thinking.get("type") == "enabled" else 0
@@ -116,15 +115,3 @@ def _rest_tokens(chat: ChatRequest, model: Model) -> int:
 
 def _tokens(texts: Sequence[str], model: Model) -> int:
     return sum(plain_text_tokens(text, model) for text in texts)
-
-
-def _strings(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case Mapping():
-            for each in value.values():
-                yield from _strings(each)
-        case list():
-            for each in value:
-                yield from _strings(each)

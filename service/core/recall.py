@@ -13,13 +13,11 @@ import msgspec
 
 from service.core.explain import Explained
 from service.core.records import Flags, Records
-from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, TOOL, USER, group_units
+from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, LONGEST_GROUP, TOOL, USER, group_units
 
 BOUND = 20_000
 """Messages back that recall looks at."""
-_LONGEST_GROUP = 129
-"""Messages of a tool group: an assistant message and 128 results."""
-DEFAULT_TEMPLATE = "Earlier in this conversation:\n{messages}"
+DEFAULT_RECALL_TEMPLATE = "Earlier in this conversation:\n{messages}"
 
 
 def bound(length: int) -> int:
@@ -133,7 +131,7 @@ def _unit_at(records: Records, place: int) -> range | None:
         start -= 1
     if start and roles[start] == FUNCTION and records.flags[start - 1] & Flags.LEGACY_CALL:
         start -= 1
-    unit = group_units(records[start : start + _LONGEST_GROUP + 1])[0]
+    unit = group_units(records[start : start + LONGEST_GROUP + 1])[0]
     return range(start, start + unit.end) if unit.whole and place < start + unit.end else None
 
 

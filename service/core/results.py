@@ -16,6 +16,7 @@ from service.core.measures import ZERO, Extra, both, listed_tokens, measure
 from service.core.models import Model
 from service.core.records import Record
 from service.core.text import Encoding, count_text, cut_text
+from service.core.unicode_scripts import mix_of
 
 RESULTS = frozenset({TOOL, FUNCTION})
 _CHARACTERS = 4  # a token's, about: where a search begins
@@ -43,7 +44,7 @@ def line_cost(record: Record, seq: int, place: str, model: Model) -> int:
     measured = record.measure
     line = left_out_line(max(measured.o200k, measured.cl100k), seq, place)
     counted = both(line)
-    extra = measured.extra or Extra()
+    extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, counted[0]))
     if measured.role == TOOL:
         bare = {"listed": ZERO, "opens_list": ZERO, "closes_list": ZERO}
         extra = msgspec.structs.replace(extra, **{**bare, **listed_tokens(line, counted)})

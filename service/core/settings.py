@@ -6,16 +6,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from service.core.bounds import TEN_YEARS_SECONDS
 from service.core.counting import measure
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
 from service.core.messages import Id, MessageAsSent, Metadata, encode_message, validate_message
 from service.core.mistakes import invalid
 from service.core.parameters import Name, Reserve
-from service.core.recall import DEFAULT_TEMPLATE as DEFAULT_RECALL_TEMPLATE
+from service.core.recall import DEFAULT_RECALL_TEMPLATE
 from service.core.window import Fixed
 from service.problems import BadRequest, InvalidEntry, Pointer
-
-_TEN_YEARS_SECONDS = 10 * 365 * 24 * 3600
 
 
 class FunctionDefinition(msgspec.Struct):
@@ -89,7 +88,7 @@ class ConversationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     recall: Recall | None = None
     recall_template: RecallTemplate | None = None
     ttl_seconds: Annotated[
-        Annotated[int, Meta(ge=1, le=_TEN_YEARS_SECONDS)] | None,
+        Annotated[int, Meta(ge=1, le=TEN_YEARS_SECONDS)] | None,
         Meta(description="Seconds after the last change until the conversation is forgotten."),
     ] = None
 

@@ -11,24 +11,26 @@ Pair = tuple[int, int]  # tokens in o200k_base and in cl100k_base
 def text_tokens(value: Any) -> Pair:
     """Return the tokens of all strings in a JSON value, names of members and numbers among them."""
     o200k = cl100k = 0
-    for text in _strings(value):
+    for text in strings(value, names=True):
         o200k += count_text(text, "o200k_base")
         cl100k += count_text(text, "cl100k_base")
     return o200k, cl100k
 
 
-def _strings(value: Any) -> Iterator[str]:
+def strings(value: Any, *, names: bool = False) -> Iterator[str]:
+    """Yield every string in a JSON value, in order; with ``names`` also the names of members, and numbers as text."""
     match value:
         case str():
             yield value
         case Mapping():
             for name, each in value.items():
-                yield name
-                yield from _strings(each)
+                if names:
+                    yield name
+                yield from strings(each, names=names)
         case list():
             for each in value:
-                yield from _strings(each)
+                yield from strings(each, names=names)
         case bool() | None:
             pass
-        case _:
+        case _ if names:
             yield str(value)

@@ -14,6 +14,9 @@ from service.core.records import Flags, Records
 SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL, FUNCTION = range(len(ROLES))
 assert ROLES == ("system", "developer", "user", "assistant", "tool", "function")  # noqa: S101 - records store these numbers
 
+LONGEST_GROUP = 129
+"""Messages of the longest tool group: an assistant message and the results of its 128 calls."""
+
 
 class Unit(NamedTuple):
     """Records ``start`` to ``end`` (exclusive) of a list; ``whole`` when it may be sent."""

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from service.store.durability import Found
+from service.store.durability import Inspection
 
 Name = Literal[
     "well",
@@ -60,11 +60,11 @@ class Condition(msgspec.Struct, frozen=True):
         return NAMES.index(self.name)
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What a condition is made of."""
 
     kind: str
-    servers: Sequence[tuple[Found | None, float]]
+    servers: Sequence[tuple[Inspection | None, float]]
     lost_files: str = ""
     disk: Disk | None = None
     call_seconds: float = 0.0
@@ -78,7 +78,7 @@ WELL = Condition("well", "The store answers")
 STARTING = Condition("not-ready", "Sash is connecting to the store", "Wait two seconds.")
 
 
-def memory_of(servers: Sequence[tuple[Found | None, float]]) -> Memory:
+def memory_of(servers: Sequence[tuple[Inspection | None, float]]) -> Memory:
     """The sums of what the servers report."""
     infos = [found.info for found, _ in servers if found is not None]
     lags = [lag for info in infos if (lag := _lag(info)) is not None]
@@ -92,7 +92,7 @@ def memory_of(servers: Sequence[tuple[Found | None, float]]) -> Memory:
     )
 
 
-def condition(seen: Seen) -> Condition:
+def condition(seen: Observation) -> Condition:
     """The worst that is to be said of the store."""
     for each in (_lost, _hanging, _without_room, _read_only):
         found = each(seen)
@@ -103,7 +103,7 @@ def condition(seen: Seen) -> Condition:
     return _slow(seen) or _nearly_full(seen) or WELL
 
 
-def _lost(seen: Seen) -> Condition | None:
+def _lost(seen: Observation) -> Condition | None:
     lost = sum(found is None for found, _ in seen.servers)
     if seen.servers and not lost:
         return None
@@ -122,7 +122,7 @@ def _lost(seen: Seen) -> Condition | None:
     return Condition("down", "The store is down", look, "SashStoreFailing")
 
 
-def _hanging(seen: Seen) -> Condition | None:
+def _hanging(seen: Observation) -> Condition | None:
     hanging = sum(seconds > _HANGS_SECONDS for _, seconds in seen.servers)
     if not hanging:
         return None
@@ -135,7 +135,7 @@ def _hanging(seen: Seen) -> Condition | None:
     return Condition("down", "The store does not answer", look, "SashStoreFailing")
 
 
-def _without_room(seen: Seen) -> Condition | None:
+def _without_room(seen: Observation) -> Condition | None:
     memory = memory_of(seen.servers)
     if seen.refused_as_full or (memory.max and memory.used >= memory.max):
         look = (
@@ -146,7 +146,7 @@ def _without_room(seen: Seen) -> Condition | None:
     return None
 
 
-def _read_only(seen: Seen) -> Condition | None:
+def _read_only(seen: Observation) -> Condition | None:
     infos = [found.info for found, _ in seen.servers if found is not None]
     refused = next((found for found, _ in seen.servers if found is not None and found.refused), None)
     why = ""
@@ -170,7 +170,7 @@ def _read_only(seen: Seen) -> Condition | None:
     return Condition("read-only", "The store is read-only", why, "SashStoreReadOnly") if why else None
 
 
-def _slow(seen: Seen) -> Condition | None:
+def _slow(seen: Observation) -> Condition | None:
     seconds = max(seen.call_seconds, *(quiet for _, quiet in seen.servers))
     if seconds < _SLOW_SECONDS:
         return None
@@ -178,7 +178,7 @@ def _slow(seen: Seen) -> Condition | None:
     return Condition("slow", "The store is slow", look, "SashStoreSlow")
 
 
-def _nearly_full(seen: Seen) -> Condition | None:
+def _nearly_full(seen: Observation) -> Condition | None:
     memory, disk = memory_of(seen.servers), seen.disk
     if memory.max and memory.used >= _NEARLY * memory.max:
         share = f"{100 * memory.used / memory.max:.0f} %"

@@ -3,8 +3,7 @@
 A vector is cut to its first 256 numbers (models are trained so that the first say most; Kusupati et al. 2022), and kept as
 signed bytes: its largest number becomes 127. Only its direction is compared, so the scale is not kept.
 
-When the endpoint fails or dawdles, all embedding waits: one second after the first failure, twice as long after each more,
-five minutes at most. Nothing that people wrote is in a line of the log.
+When the endpoint fails or is slow, all embedding pauses, as ``endpoint.py`` says.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from typing import Final
 import httpx2
 import msgspec
 
-from service.operations.logging import get_logger
+from service.operations.endpoint import Endpoint, EndpointFailed
 from service.operations.metrics import Metrics
 
 DIMENSIONS: Final = 256
@@ -25,12 +24,11 @@ BATCH: Final = 64
 _CHARACTERS: Final = 8_000
 """Of each text: endpoints refuse what is over their model's limit, usually 8,192 tokens."""
 _QUESTION_SECONDS: Final = 0.5
-_LARGEST_ANSWER: Final = 32 * 1024 * 1024
-_log = get_logger()
+_LIMIT_BYTES: Final = 32 * 1024 * 1024
 
 
 class NotEmbedded(Exception):  # noqa: N818 - it reads as what happened
-    """The endpoint gave no embeddings, or is not asked for now; the message says why, and quotes nothing."""
+    """The endpoint gave no embeddings, or must not be asked now; the message says why, and quotes nothing."""
 
 
 class _Embedding(msgspec.Struct):
@@ -46,32 +44,21 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 
 class Embedder:
-    """Asks the endpoint. ``first_pause_seconds`` is how long it waits after a first failure."""
+    """Asks the endpoint for vectors."""
 
     def __init__(
-        self,
-        metrics: Metrics,
-        *,
-        url: str,
-        model: str,
-        key: str | None,
-        timeout_seconds: float = 30.0,
-        first_pause_seconds: float = 1.0,
+        self, metrics: Metrics, *, url: str, model: str, key: str | None, timeout_seconds: float = 30.0
     ) -> None:
         self.model = model
         self._metrics = metrics
-        self._url = url
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._timeout_seconds = timeout_seconds
-        self._first_pause_seconds = first_pause_seconds
-        self._http: httpx2.AsyncClient | None = None
-        self._failures = 0
-        self._rests_until = 0.0
+        self._endpoint = Endpoint(
+            "not embedded", url=url, key=key, timeout_seconds=timeout_seconds, limit_bytes=_LIMIT_BYTES
+        )
 
     @property
-    def rests_seconds(self) -> float:
-        """How long the endpoint is not asked."""
-        return max(0.0, self._rests_until - time.monotonic())
+    def pause_seconds(self) -> float:
+        """How long the endpoint must not be asked, in seconds."""
+        return self._endpoint.pause_seconds
 
     async def embed(self, texts: Sequence[str], *, timeout_seconds: float | None = None) -> list[bytes]:
         """The vector of each text, nothing for one without a word. Raises NotEmbedded."""
@@ -93,57 +80,35 @@ class Embedder:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._http is not None:
-            await self._http.aclose()
+        await self._endpoint.close()
 
     async def _ask(self, texts: list[str], timeout_seconds: float | None) -> list[bytes]:
-        if self.rests_seconds:
+        if self.pause_seconds:
             raise NotEmbedded("the endpoint failed a moment ago")
-        if self._http is None:
-            self._http = httpx2.AsyncClient(timeout=self._timeout_seconds, headers=self._headers)
         body = msgspec.json.encode({"model": self.model, "input": texts, "encoding_format": "float"})
         started = time.perf_counter()
         try:
-            async with asyncio.timeout(timeout_seconds or self._timeout_seconds):
-                vectors = await asyncio.to_thread(_vectors_of, await self._post(self._http, body), len(texts))
-        except (NotEmbedded, httpx2.HTTPError, TimeoutError) as error:
+            async with asyncio.timeout(timeout_seconds or self._endpoint.timeout_seconds):
+                vectors = await asyncio.to_thread(_vectors_of, await self._endpoint.post(body), len(texts))
+        except (EndpointFailed, httpx2.HTTPError, TimeoutError) as error:
             self._metrics.embedded(0, time.perf_counter() - started)
-            # Who waits for an answer gives up sooner than the endpoint fails.
+            # A question's time limit is shorter than the endpoint's, so to run out of it is no failure of the endpoint.
             if timeout_seconds is None or not isinstance(error, TimeoutError):
-                self._fail(error)
+                self._endpoint.failed(error)
             raise NotEmbedded(str(error) or type(error).__name__) from None
-        self._failures = 0
+        self._endpoint.succeeded()
         self._metrics.embedded(len(texts), time.perf_counter() - started)
         return vectors
 
-    def _fail(self, error: Exception) -> None:
-        self._failures += 1
-        pause = min(300.0, self._first_pause_seconds * 2 ** min(self._failures - 1, 20))
-        self._rests_until = time.monotonic() + pause
-        why = str(error) if isinstance(error, NotEmbedded) else type(error).__name__
-        _log.warning("not embedded", why=why, failures=self._failures, pause_seconds=round(pause, 2))
-
-    async def _post(self, http: httpx2.AsyncClient, body: bytes) -> bytes:
-        headers = {"Content-Type": "application/json"}
-        async with http.stream("POST", self._url, content=body, headers=headers) as answer:
-            if answer.status_code != 200:
-                raise NotEmbedded(f"status {answer.status_code}")
-            received = bytearray()
-            async for chunk in answer.aiter_bytes():
-                received += chunk
-                if len(received) > _LARGEST_ANSWER:
-                    raise NotEmbedded("an answer of more than 32 megabytes")
-            return bytes(received)
-
 
 def _vectors_of(body: bytes, count: int) -> list[bytes]:
-    """The vectors of an answer, in the order of the texts. Raises NotEmbedded."""
+    """The vectors of an answer, in the order of the texts. Raises EndpointFailed."""
     try:
         data = sorted(_decode(body).data, key=lambda each: each.index)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise NotEmbedded("an answer that is no list of embeddings") from None
+        raise EndpointFailed("an answer that is no list of embeddings") from None
     if [each.index for each in data] != list(range(count)):
-        raise NotEmbedded("an answer for other texts")
+        raise EndpointFailed("an answer for other texts")
     return [quantized(each.embedding) for each in data]
 
 

@@ -173,7 +173,7 @@ class Indexer:
             except HistoryEdited:
                 continue
             except NotEmbedded:
-                await asyncio.sleep(self._embedder.rests_seconds if self._embedder else 0)
+                await asyncio.sleep(self._embedder.pause_seconds if self._embedder else 0)
             except NotFound:
                 return
             except Problem as problem:

@@ -3,11 +3,11 @@
 from service.problems import StorePermissionDenied, StoreUnavailable
 from service.store.client import Client
 from service.store.datakeys import DataKeys
-from service.store.durability import Found
+from service.store.durability import Inspection
 from service.store.versions import stored_layout, too_new
 
 
-async def judged(client: Client, data_keys: DataKeys) -> list[Found]:
+async def judged(client: Client, data_keys: DataKeys) -> list[Inspection]:
     """What was found of the servers that may be written to. Raises StoreUnavailable, with what to change."""
     lost = client.lost_files  # its socket may be lost too, and then there is nobody to ask
     if lost:

@@ -7,8 +7,7 @@
           nothing was edited meanwhile ─▶ give the lease back
 
 Nobody waits for it, and nothing is deleted for it. A conversation has one summariser at a time, over all replicas, because
-the lease is in the store. When the endpoint fails or dawdles that is a line in the log, and all summaries wait: one second
-after the first failure, twice as long after each more, five minutes at most.
+the lease is in the store. When the endpoint fails or is slow, all summaries pause, as ``endpoint.py`` says.
 """
 
 import asyncio
@@ -26,6 +25,7 @@ from service.core.text import cut_text
 from service.core.transcript import transcript
 from service.core.units import TOOL
 from service.core.window import Window
+from service.operations.endpoint import Endpoint, EndpointFailed
 from service.operations.logging import describe, get_logger
 from service.problems import Problem
 from service.store.history import Histories, make_summary
@@ -49,12 +49,8 @@ _ROUNDS = 50
 _ATTEMPTS = 6
 _AT_ONCE = 4
 _LEASE_MS = 150_000
-_LARGEST_ANSWER = 1024 * 1024
+_LIMIT_BYTES = 1024 * 1024
 _log = get_logger()
-
-
-class EndpointFailed(Exception):  # noqa: N818 - it reads as what happened
-    """The endpoint gave no summary; the message says why, and quotes nothing."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -68,7 +64,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Summarizer:
-    """Writes summaries behind requests. ``first_pause_seconds`` is how long it waits after a first failure."""
+    """Writes summaries behind requests."""
 
     def __init__(
         self,
@@ -80,21 +76,16 @@ class Summarizer:
         key: str | None,
         prompt: str | None,
         timeout_seconds: float = 60.0,
-        first_pause_seconds: float = 1.0,
     ) -> None:
         self._reader = reader
         self._histories = histories
-        self._url = url
         self._model = model
         self._prompt = prompt or _PROMPT
-        self._timeout_seconds = timeout_seconds
-        self._first_pause_seconds = first_pause_seconds
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._http: httpx2.AsyncClient | None = None
+        self._endpoint = Endpoint(
+            "summary not written", url=url, key=key, timeout_seconds=timeout_seconds, limit_bytes=_LIMIT_BYTES
+        )
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
-        self._failures = 0
-        self._rests_until = 0.0
 
     def notice(self, tenant: str, conversation: str, state: State, window: Window, model: Model) -> None:
         """Begin a summary behind the request, when the window left out enough that no summary covers."""
@@ -102,8 +93,6 @@ class Summarizer:
         covered = state.summary.through_seq if state.summary else 0
         if through - covered < STEP or (tenant, conversation) in self._tasks:
             return
-        if not self._tasks and self._http is None:
-            self._http = httpx2.AsyncClient(timeout=self._timeout_seconds, headers=self._headers)
         wanted = Wanted(tenant, conversation, through, window.budget, model)
         task = asyncio.create_task(self._work(wanted))
         self._tasks[tenant, conversation] = task
@@ -115,8 +104,7 @@ class Summarizer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._http is not None:
-            await self._http.aclose()
+        await self._endpoint.close()
 
     async def idle(self) -> None:
         """Return when nothing is under way."""
@@ -127,12 +115,12 @@ class Summarizer:
 
     async def _work(self, wanted: Wanted) -> None:
         for _ in range(_ATTEMPTS):
-            await asyncio.sleep(max(0.0, self._rests_until - time.monotonic()))
+            await asyncio.sleep(self._endpoint.pause_seconds)
             try:
                 async with self._slots:
                     await self._leased(wanted)
             except (EndpointFailed, httpx2.HTTPError) as error:
-                self._fail(error)
+                self._endpoint.failed(error)
             except Problem as problem:
                 # Another summary or an edit came first, or the conversation is gone: there is nothing to do again.
                 _log.info("summary dropped", problem=problem.slug)
@@ -141,15 +129,8 @@ class Summarizer:
                 _log.error("summary failed", **describe(error))
                 return
             else:
-                self._failures = 0
+                self._endpoint.succeeded()
                 return
-
-    def _fail(self, error: Exception) -> None:
-        self._failures += 1
-        pause = min(300.0, self._first_pause_seconds * 2 ** min(self._failures - 1, 20))
-        self._rests_until = time.monotonic() + pause
-        why = str(error) if isinstance(error, EndpointFailed) else type(error).__name__
-        _log.warning("summary not written", why=why, failures=self._failures, pause_seconds=round(pause, 2))
 
     async def _leased(self, wanted: Wanted) -> None:
         holder = secrets.token_hex(8)
@@ -215,23 +196,10 @@ class Summarizer:
             ],
         }
         try:
-            async with asyncio.timeout(self._timeout_seconds):
-                return _text_of(await self._post(msgspec.json.encode(body)))
+            async with asyncio.timeout(self._endpoint.timeout_seconds):
+                return _text_of(await self._endpoint.post(msgspec.json.encode(body)))
         except TimeoutError:
-            raise EndpointFailed(f"no answer within {self._timeout_seconds:g} seconds") from None
-
-    async def _post(self, body: bytes) -> bytes:
-        assert self._http is not None  # noqa: S101 - notice made it
-        headers = {"Content-Type": "application/json"}
-        async with self._http.stream("POST", self._url, content=body, headers=headers) as answer:
-            if answer.status_code != 200:
-                raise EndpointFailed(f"status {answer.status_code}")
-            received = bytearray()
-            async for chunk in answer.aiter_bytes():
-                received += chunk
-                if len(received) > _LARGEST_ANSWER:
-                    raise EndpointFailed("an answer of more than a megabyte")
-            return bytes(received)
+            raise EndpointFailed(f"no answer within {self._endpoint.timeout_seconds:g} seconds") from None
 
 
 def _left_out(window: Window) -> int:

@@ -25,7 +25,7 @@ from service.operations.conditions import (
     Disk,
     Memory,
     Name,
-    Seen,
+    Observation,
     condition,
     memory_of,
 )
@@ -120,7 +120,7 @@ class Watch:
             self.memory = memory_of(servers)
         self.disk = _disk(self._data_dir)
         self.condition = condition(
-            Seen(
+            Observation(
                 kind=self._client.kind,
                 servers=servers,
                 lost_files=self._client.lost_files,

@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from service.core.bounds import LONGEST_ID
 from service.store import scripts
 from service.store.client import Client
 from service.store.datakeys import DataKeys
@@ -27,7 +28,6 @@ from service.store.sealing import Kind, Purpose
 KEEP_MS = 24 * 3600 * 1000
 HOLD_MS = 10_000
 _LONG_BYTES = 1024
-_LONGEST_ID = 128
 _LONG_AGO_MS = 1  # a hold that has ended without a word
 
 
@@ -83,7 +83,7 @@ class Claims:
     ) -> Claim | KeptAnswer | Forgotten | Literal["busy", "other"]:
         """The claim for a run, the answer of one that is done, or why there is neither."""
         token = blake2b(f"{tenant}\0{key}".encode(), digest_size=16).hexdigest()
-        veil = shake_256(f"conversation\0{tenant}\0{key}".encode()).digest(_LONGEST_ID)
+        veil = shake_256(f"conversation\0{tenant}\0{key}".encode()).digest(LONGEST_ID)
         name, run = f"{PREFIX}{{{tenant}/request/{token}}}:claim", secrets.token_hex(8)
         sealer = await self._data_keys.sealer(tenant, "")
         keyed = sealer.digest(Purpose.REQUEST, fingerprint)

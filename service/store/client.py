@@ -32,11 +32,11 @@ from service.problems import StoreFull, StoreUnavailable
 from service.store import datafiles
 from service.store.addresses import read_url
 from service.store.cluster import Cluster
-from service.store.durability import Durability, Found, Level
+from service.store.durability import Durability, Inspection, Level
 from service.store.permissions import denied_call, is_denial
 from service.store.pipeline import Commands, NoObserver, Observer, key_of
 from service.store.redis_parts import connect_to, key_slot, primary_of
-from service.store.scripts import SCRIPTS, Call
+from service.store.scripts import SCRIPTS, ScriptCall
 from service.store.servers import NodeLost, Server, Setup
 
 T = TypeVar("T")
@@ -140,12 +140,12 @@ class Client:
         return self._address.kind
 
     @property
-    def servers(self) -> list[Found]:
+    def servers(self) -> list[Inspection]:
         """What was found of each server that is connected to."""
         return [server.found for server in self._servers if server.found is not None]
 
     @property
-    def health(self) -> list[tuple[Found | None, float]]:
+    def health(self) -> list[tuple[Inspection | None, float]]:
         """What each server was found to be, None while it is lost, and how long its latest probe took, in seconds."""
         return [(server.found, server.quiet_seconds) for server in self._servers]
 
@@ -160,12 +160,12 @@ class Client:
             found += [(key, size) for key, size in zip(named, sizes, strict=False) if isinstance(size, int)]
         return found
 
-    async def run(self, call: Call[T]) -> T:
+    async def run(self, call: ScriptCall[T]) -> T:
         """A script's result. Raises StoreUnavailable, StoreFull, and what the call raises."""
         (reply,) = await self._answer(call.script.name, [_words(call)], writes=call.script.writes)
         return call.read(reply)
 
-    async def replies(self, *calls: Call[Any]) -> list[Any]:
+    async def replies(self, *calls: ScriptCall[Any]) -> list[Any]:
         """Replies of several scripts that run in order, in one round trip, as they come; their keys share one slot."""
         name = "+".join([call.script.name for call in calls])
         writes = any(call.script.writes for call in calls)
@@ -286,7 +286,7 @@ async def _replies(server: Server, words: Commands, deadline: float) -> list[Any
     return answer if isinstance(answer, list) else []
 
 
-def _words(call: Call[Any]) -> tuple[Any, ...]:
+def _words(call: ScriptCall[Any]) -> tuple[Any, ...]:
     """A call as a command, with the script's hash."""
     script, keys, arguments, _ = call
     return ("EVALSHA", script.sha, len(keys), *keys, *arguments)

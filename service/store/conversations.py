@@ -14,7 +14,7 @@ from service.store.layout import conversation_name, keys_of, pack, unpack_many
 from service.store.messages import NewEntry, seal_message
 from service.store.reading import Reader
 from service.store.replies import Tail, visible_owner
-from service.store.scripts import AppendReply, Call, EntryArguments, Known, Written
+from service.store.scripts import AppendReply, EntryArguments, Known, ScriptCall, Written
 from service.store.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 
 
@@ -114,7 +114,7 @@ class Conversations:
         conversation: str,
         entries: Sequence[NewEntry],
         rest: tuple[bytes, str, int],
-        *reads: Call[Any],
+        *reads: ScriptCall[Any],
     ) -> tuple[AppendReply, list[Any]]:
         """What the append did, and the replies of ``reads``, which run behind it; ``rest`` is settings, if_match, now_ms."""
         name = conversation_name(tenant, conversation)
@@ -151,12 +151,12 @@ class Conversations:
         settings: bytes,
         if_match: str,
         now_ms: int,
-    ) -> Call[AppendReply]:
+    ) -> ScriptCall[AppendReply]:
         return scripts.append(
             keys_of(name),
             name=name,
             settings=sealer.seal(Kind.SETTINGS, settings) if sealer.active else settings,
-            entries=[arguments_of(entry) for entry in entries],
+            entries=[entry_arguments(entry) for entry in entries],
             blobs=[blob for entry in entries for blob in blobs_of(sealer, entry)],
             if_match=if_match,
             now_ms=now_ms,
@@ -207,7 +207,7 @@ class Conversations:
         await self._client.run(scripts.erase(keys_of(name), life=life, if_match=if_match))
 
 
-def arguments_of(entry: NewEntry) -> EntryArguments:
+def entry_arguments(entry: NewEntry) -> EntryArguments:
     """What the append script needs to know of an entry."""
     return EntryArguments(
         id=entry.identity.id,

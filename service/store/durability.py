@@ -59,7 +59,7 @@ class Barrier(msgspec.Struct, frozen=True):
         return all(count >= least for count, least in zip(counts, self.least, strict=True))
 
 
-class Found(msgspec.Struct, frozen=True):
+class Inspection(msgspec.Struct, frozen=True):
     """One server as a connection found it."""
 
     appendonly: str
@@ -97,7 +97,7 @@ class Durability:
         self._wait_ms = max(1, int(wait_seconds * 1000))
         self._data_files = data_files
 
-    def judge(self, replies: Sequence[Any]) -> Found:
+    def judge(self, replies: Sequence[Any]) -> Inspection:
         """What a server's answers to INSPECT mean for the level; an answer may be the error that came instead."""
         config, answer, check = replies
         settings, info = None if isinstance(config, ResponseError) else _pairs(config), _lines(answer)
@@ -107,17 +107,17 @@ class Durability:
         denied = denied_commands(check, sometimes=waits)
         return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info)
 
-    def _sync(self, settings: dict[str, str] | None, info: dict[str, str], *, trusted: bool) -> Found:
+    def _sync(self, settings: dict[str, str] | None, info: dict[str, str], *, trusted: bool) -> Inspection:
         """What makes a turn as safe as the level asks."""
         held = settings or {}
         aof_enabled = {"0": "no", "1": "yes"}.get(info.get("aof_enabled", ""), "unknown")
         appendonly, appendfsync = held.get("appendonly") or aof_enabled, held.get("appendfsync", "unknown")
         if self.level == "fast":
-            return Found(appendonly, appendfsync, "as the server is set")
+            return Inspection(appendonly, appendfsync, "as the server is set")
         if self.level == "assume" and settings is None:
-            return Found(appendonly, appendfsync, "assumed: the store does not show its settings")
+            return Inspection(appendonly, appendfsync, "assumed: the store does not show its settings")
         if appendonly == "no":
-            return Found(appendonly, appendfsync, "", _NO_FILE)
+            return Inspection(appendonly, appendfsync, "", _NO_FILE)
         waits: list[tuple[str, tuple[Any, ...]]] = []
         if appendfsync == "always":
             how = "appendfsync always"
@@ -125,12 +125,12 @@ class Durability:
             how = "WAITAOF"
             waits.append(("WAITAOF", ("WAITAOF", 1, 0, self._wait_ms)))
         else:
-            return Found(appendonly, appendfsync, "", _UNSEEN if appendfsync == "unknown" else _NO_SYNC)
+            return Inspection(appendonly, appendfsync, "", _UNSEEN if appendfsync == "unknown" else _NO_SYNC)
         if self.level == "replicated":
             how += " and WAIT"
             waits.append(("WAIT", ("WAIT", 1, self._wait_ms)))
         barrier = Barrier(tuple(words for _, words in waits), (1,) * len(waits)) if waits else None
-        return Found(appendonly, appendfsync, how, barrier=barrier)
+        return Inspection(appendonly, appendfsync, how, barrier=barrier)
 
 
 def evicts(info: dict[str, str]) -> str:

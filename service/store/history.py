@@ -15,7 +15,7 @@ from service.core.messages import Calls, calls_of
 from service.core.notes import summary_message
 from service.core.records import Flags, Record, Records, Summary
 from service.core.redaction import NO_DIGEST, redact_record
-from service.core.units import TOOL, USER
+from service.core.units import LONGEST_GROUP, TOOL, USER
 from service.core.words import pack_words, said_in, words_of
 from service.problems import Conflict, NotFound, Pointer, PreconditionFailed, Unprocessable
 from service.store import scripts
@@ -30,7 +30,6 @@ from service.store.sealing import Kind
 _ATTEMPTS = 8
 _CHUNK = 1000
 _MOST_NAMED = 20_000  # ids held in memory; more are looked for in the store
-_LONGEST_GROUP = 129  # an assistant message and its results: 128 calls at most
 
 
 class Histories:
@@ -195,7 +194,7 @@ class Histories:
         """The tool group that message ``to_seq`` leaves open, and those of it that nobody pinned. Raises HistoryEdited."""
         if to_seq == 0:
             return b"", []
-        first = max(1, to_seq - _LONGEST_GROUP + 1)
+        first = max(1, to_seq - LONGEST_GROUP + 1)
         records = await self._reader.stretch(tenant, conversation, first, to_seq, state=state)
         start = len(records) - 1
         while start > 0 and records[start].measure.role == TOOL:

@@ -66,10 +66,10 @@ def denied_commands(reply: Any, *, sometimes: Collection[str] = ()) -> tuple[str
         return ("EVAL",) if is_denial(reply) else ()
     needless = {words[0] for words in SOMETIMES} - set(sometimes)
     asked = [_ASKED[index - 1] for index in reply]
-    return tuple(name_of(words) for words in asked if words[0] not in needless)
+    return tuple(command_name(words) for words in asked if words[0] not in needless)
 
 
-def name_of(words: Sequence[str]) -> str:
+def command_name(words: Sequence[str]) -> str:
     """A command's name, with that of the subcommand where it has one."""
     return " ".join(words[:2]) if words[0] in {"SCRIPT", "CONFIG", "CLUSTER", "MEMORY"} else words[0]
 

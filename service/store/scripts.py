@@ -2,7 +2,7 @@
 
 ::
 
-    call = scripts.erase(keys, life=state.life, if_match="")       a Call[Written]: nothing is sent yet
+    call = scripts.erase(keys, life=state.life, if_match="")       a ScriptCall[Written]: nothing is sent yet
     written = await client.run(call)                               a Written, or a problem raised
 
 The sources are the files of ``scripts/``, loaded once; each says at its head what it takes, in order, and what it gives.
@@ -64,7 +64,7 @@ SCRIPTS = {
 }
 
 
-class Call(NamedTuple, Generic[T]):
+class ScriptCall(NamedTuple, Generic[T]):
     """A script with its keys, which share a slot, and its arguments; ``read`` makes the result of the reply."""
 
     script: Script
@@ -73,8 +73,8 @@ class Call(NamedTuple, Generic[T]):
     read: Callable[[Any], T]
 
 
-def _call(name: str, keys: Sequence[str], arguments: Sequence[Any], read: Callable[[Any], T]) -> Call[T]:
-    return Call(SCRIPTS[name], keys, arguments, read)
+def _call(name: str, keys: Sequence[str], arguments: Sequence[Any], read: Callable[[Any], T]) -> ScriptCall[T]:
+    return ScriptCall(SCRIPTS[name], keys, arguments, read)
 
 
 # ---- a conversation begins, changes, ends
@@ -148,7 +148,7 @@ def append(
     now_ms: int,
     ttl_ms: int | None,
     before: int | None = None,
-) -> Call[AppendReply]:
+) -> ScriptCall[AppendReply]:
     """Append entries, all or none, each id once; create the conversation if it is not there.
 
     ``blobs`` are five for each entry: record, details, body, documents, metadata. ``before`` is how many messages must be
@@ -186,7 +186,7 @@ def _read_append(reply: list[Any]) -> AppendReply:
 
 def create(
     keys: Keys, *, name: str, settings: bytes, now_ms: int, ttl_ms: int | None, token: str, owner: str
-) -> Call[str]:
+) -> ScriptCall[str]:
     """Create a conversation without messages; gives its entity tag.
 
     ``token`` makes a repeated call of one request succeed; ``owner`` is given where the settings are sealed. The call raises
@@ -205,7 +205,7 @@ def publish(
     version: int,
     now_ms: int,
     fields: Sequence[Any],
-) -> Call[str | None]:
+) -> ScriptCall[str | None]:
     """Give a staged conversation its name; gives its entity tag, None when what was staged has expired.
 
     The call raises ConversationExists, ConversationDamaged.
@@ -236,7 +236,7 @@ def change(
     token: str,
     owner: str,
     forget: Collection[str] = (),
-) -> Call[Written]:
+) -> ScriptCall[Written]:
     """Put other settings in place of those ``standing``. The call raises NotFound, PreconditionFailed.
 
     ``forget`` names the lists that recall does not need any more: ``words``, ``vectors``.
@@ -246,12 +246,12 @@ def change(
     return _call("change", keys, arguments, _read_written)
 
 
-def fill(keys: Keys, *, made: tuple[bytes, bytes], fields: Sequence[str | bytes]) -> Call[bool]:
+def fill(keys: Keys, *, made: tuple[bytes, bytes], fields: Sequence[str | bytes]) -> ScriptCall[bool]:
     """Keep counts in a vendor's vocabulary, if the history is still the one that they were made of."""
     return _call("fill", keys, (*made, *fields), bool)
 
 
-def erase(keys: Keys, *, life: str, if_match: str) -> Call[Written]:
+def erase(keys: Keys, *, life: str, if_match: str) -> ScriptCall[Written]:
     """Erase a conversation, of one ``life`` or of any. The call raises NotFound, PreconditionFailed."""
     return _call("erase", keys, (life, if_match), _read_written)
 
@@ -271,7 +271,7 @@ def redact(
     tokens: tuple[int, int],
     documents: tuple[int, int] | None,
     words: bytes,
-) -> Call[Written | None]:
+) -> ScriptCall[Written | None]:
     """Put a message without content at ``seq``, where record and details are still those ``standing``; else gives None.
 
     ``tokens`` and ``documents`` are what the conversation's totals lose, None where the message had no documents;
@@ -294,7 +294,7 @@ def rewind(
     open_group: bytes,
     question: int,
     unpinned: Sequence[int],
-) -> Call[Rewound]:
+) -> ScriptCall[Rewound]:
     """Forget what came after ``to_seq``, if the state is still the one of ``etag``.
 
     ``totals`` are what is forgotten: tokens in both encodings, messages with documents, tokens of documents in both. The
@@ -312,12 +312,12 @@ def _read_rewound(reply: list[Any]) -> Rewound:
             raise _refusal(reply)
 
 
-def sweep(keys: Keys, *, life: str) -> Call[int]:
+def sweep(keys: Keys, *, life: str) -> ScriptCall[int]:
     """Drop some documents and metadata that a rewind left; gives the last seq that may have some, 0 when all is done."""
     return _call("sweep", keys, (life,), int)
 
 
-def forget_ids(keys: Keys, *, life: str, ids: Sequence[str | int]) -> Call[int]:
+def forget_ids(keys: Keys, *, life: str, ids: Sequence[str | int]) -> ScriptCall[int]:
     """Drop ids that a rewind left: ``ids`` are id and seq of each."""
     return _call("forget_ids", keys, (life, *ids), int)
 
@@ -333,7 +333,7 @@ def summarize(
     through_seq: int,
     edited: str = "*",
     covered: int | None = None,
-) -> Call[Written]:
+) -> ScriptCall[Written]:
     """Put a summary, or take it away with an empty one.
 
     ``edited`` and ``covered`` are the last edit and the present summary's last seq that must stand. The call raises
@@ -358,7 +358,7 @@ def _read_summarized(reply: list[Any]) -> Written:
     return _read_written(reply)
 
 
-def lease(keys: Keys, *, holder: str, now_ms: int, until_ms: int) -> Call[int]:
+def lease(keys: Keys, *, holder: str, now_ms: int, until_ms: int) -> ScriptCall[int]:
     """Take the right to summarise until then, or give it back with 0; gives 1 when it is, or was, the holder's."""
     return _call("lease", keys[:1], (holder, now_ms, until_ms), int)
 
@@ -414,7 +414,7 @@ def index(
     model: str,
     digests: Sequence[bytes],
     elements: Sequence[bytes],
-) -> Call[tuple[int, int] | None]:
+) -> ScriptCall[tuple[int, int] | None]:
     """Write more of a list of ``part`` (``words``, ``vectors``), which has ``length`` elements.
 
     ``digests`` are those of the entries whose ``elements`` they are, as they are stored. Gives the lengths of the list and
@@ -449,7 +449,9 @@ class Known(msgspec.Struct, frozen=True):
     etag: str
 
 
-def read_window(keys: Keys, *, known: Sequence[str], budget: int, column: int, limit: int) -> Call[TailReply | Known]:
+def read_window(
+    keys: Keys, *, known: Sequence[str], budget: int, column: int, limit: int
+) -> ScriptCall[TailReply | Known]:
     """Read the tail that a window of ``budget`` tokens likely needs.
 
     ``budget`` 0 asks for a modest tail, ``limit`` 0 for any number of messages; ``known`` are entity tags that the caller
@@ -484,7 +486,9 @@ class PageReply(NamedTuple):
     metadata: list[bytes | None]
 
 
-def read_page(keys: Keys, *, first_seq: int, last_seq: int, limit_bytes: int, newest_first: bool) -> Call[PageReply]:
+def read_page(
+    keys: Keys, *, first_seq: int, last_seq: int, limit_bytes: int, newest_first: bool
+) -> ScriptCall[PageReply]:
     """Read messages ``first_seq`` to ``last_seq``, negative ones from the end, as far as ``limit_bytes`` goes.
 
     The call raises NotFound, ConversationDamaged.
@@ -516,7 +520,7 @@ class Done(msgspec.Struct, frozen=True):
 
 def claim(
     key: str, *, fingerprint: bytes, run: str, now_ms: int, hold_ms: int, keep_ms: int
-) -> Call[Begun | Done | bytes]:
+) -> ScriptCall[Begun | Done | bytes]:
     """Take an idempotency key for one run; else gives why not: Done, ``b"busy"`` or ``b"other"``."""
     return _call("claim", (key,), (fingerprint, run, now_ms, hold_ms, keep_ms), _read_claim)
 
@@ -531,17 +535,17 @@ def _read_claim(reply: list[Any]) -> Begun | Done | bytes:
             return bytes(reply[0])
 
 
-def aim(key: str, *, life: str) -> Call[str]:
+def aim(key: str, *, life: str) -> ScriptCall[str]:
     """Bind the request under a claim to a life; gives the one that its first run was bound to."""
     return _call("aim", (key,), (life,), lambda reply: str(reply.decode()))
 
 
-def settle(key: str, *, run: str, until_ms: int, answer: bytes = b"") -> Call[int]:
+def settle(key: str, *, run: str, until_ms: int, answer: bytes = b"") -> ScriptCall[int]:
     """Hold a claim longer, let it go with 0, or keep its answer."""
     return _call("settle", (key,), (run, until_ms, answer), int)
 
 
-def keep_answer(keys: Keys, *, life: str, token: str, now_ms: int, answer: bytes, keep_ms: int) -> Call[int]:
+def keep_answer(keys: Keys, *, life: str, token: str, now_ms: int, answer: bytes, keep_ms: int) -> ScriptCall[int]:
     """Keep an answer beside the conversation whose ``life`` it speaks of; gives 0 when that has ended."""
     return _call("keep_answer", keys, (life, token, f"{now_ms:013d}", answer, keep_ms), int)
 
@@ -556,7 +560,7 @@ class Taken(msgspec.Struct, frozen=True):
     wait_ms: int
 
 
-def take(key: str, *, rate: float, burst: float, wanted: int) -> Call[Taken]:
+def take(key: str, *, rate: float, burst: float, wanted: int) -> ScriptCall[Taken]:
     """Take requests out of a bucket that fills at ``rate`` a second up to ``burst``."""
     return _call("take", (key,), (rate, burst, wanted), lambda reply: Taken(*reply))
 
@@ -572,21 +576,21 @@ class Reports(msgspec.Struct, frozen=True):
 
 def report(
     keys: Sequence[str], *, token: str, ratio: float | str, error: int, keep_ms: int, remembered: int
-) -> Call[Reports]:
+) -> ScriptCall[Reports]:
     """Count one bill, once; with an empty ``ratio`` only read what is known."""
     return _call("report", keys, (token, ratio, error, keep_ms, remembered), lambda reply: Reports(*reply))
 
 
-def unlist(key: str, lines: Sequence[str | bytes]) -> Call[int]:
+def unlist(key: str, lines: Sequence[str | bytes]) -> ScriptCall[int]:
     """Take conversations off an owner's list: ``lines`` are id and score of each. Gives how many are gone."""
     return _call("unlist", (key,), lines, int)
 
 
-def first_keys(key: str, wrapped: Sequence[bytes]) -> Call[int]:
+def first_keys(key: str, wrapped: Sequence[bytes]) -> ScriptCall[int]:
     """Give a tenant its first keys of encryption: names and wrapped keys. Gives 0 when it has some."""
     return _call("first_keys", (key,), wrapped, int)
 
 
-def add_figures(keys: Sequence[str], arguments: Sequence[Any]) -> Call[int]:
+def add_figures(keys: Sequence[str], arguments: Sequence[Any]) -> ScriptCall[int]:
     """Add what one worker counted to the statistics, once; the script's head says what ``arguments`` are."""
     return _call("add_figures", keys, arguments, int)

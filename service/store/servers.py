@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from redis.exceptions import NoPermissionError, ResponseError
 
 from service.problems import StoreUnavailable
-from service.store.durability import INSPECT, Durability, Found
+from service.store.durability import INSPECT, Durability, Inspection
 from service.store.permissions import denied_call
 from service.store.pipeline import Batch, Commands, Observer, Pipeline, make_batch
 from service.store.redis_parts import Connect, ask, take_over
@@ -49,13 +49,13 @@ class Setup(NamedTuple):
 class Connection:
     """One connection of a server, made again whenever it is lost, and the batches that wait for it."""
 
-    def __init__(self, connect: Connect, judge: Callable[[Sequence[Any]], Found], setup: Setup) -> None:
+    def __init__(self, connect: Connect, judge: Callable[[Sequence[Any]], Inspection], setup: Setup) -> None:
         self.queue: deque[Batch] = deque()
         self.pipeline: Pipeline | None = None
         self._connect = connect
         self._judge = judge
         self._setup = setup
-        self._refusing: Found | None = None  # why writes are refused
+        self._refusing: Inspection | None = None  # why writes are refused
         self._scheduled = False
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run())
@@ -87,12 +87,12 @@ class Connection:
             self._refuse(self._refusing)
         pipeline.write(self.queue)
 
-    def _refuse(self, found: Found) -> None:
+    def _refuse(self, found: Inspection) -> None:
         for batch in self.queue:
             if batch.writes:
                 batch.fail(found.problem("Writes are refused"))
 
-    def revise(self, found: Found) -> None:
+    def revise(self, found: Inspection) -> None:
         """Take a judgement of the server. Another barrier needs a new connection: replies may wait for the old one."""
         self._refusing = found if found.refused else None
         if self.pipeline is not None and self.pipeline.barrier != found.barrier:
@@ -176,7 +176,7 @@ class Server:
     def __init__(self, connect: Connect, setup: Setup) -> None:
         self._loop = asyncio.get_running_loop()
         self._durability = setup.durability
-        self._found: Found | None = None
+        self._found: Inspection | None = None
         self._inspected = time.monotonic()
         self._inspecting: asyncio.Task[None] | None = None
         self._probe: Batch | None = None
@@ -197,7 +197,7 @@ class Server:
         return batch
 
     @property
-    def found(self) -> Found | None:
+    def found(self) -> Inspection | None:
         """What the server was last judged to be; None when it is not connected to."""
         return self._found if any(each.pipeline is not None for each in self.connections) else None
 
@@ -222,7 +222,7 @@ class Server:
         if not answer.cancelled():
             answer.exception()  # looked at; what it means is told by the connections
 
-    def _judge(self, replies: Sequence[Any]) -> Found:
+    def _judge(self, replies: Sequence[Any]) -> Inspection:
         """What the server is, by its answers to INSPECT."""
         found = self._found = self._durability.judge(replies)
         half = len(self.connections) // 2 if found.barrier is not None else 0

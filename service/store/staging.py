@@ -15,7 +15,7 @@ from service.core.records import Summary
 from service.problems import EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
 from service.store import scripts
 from service.store.client import Client
-from service.store.conversations import arguments_of, blobs_of
+from service.store.conversations import blobs_of, entry_arguments
 from service.store.datakeys import DataKeys
 from service.store.layout import PARTS, conversation_name, encode_json, keys_of, new_name
 from service.store.messages import NewEntry
@@ -68,7 +68,7 @@ class Staging:
             self._staged,
             name=self._name,
             settings=b"",
-            entries=[arguments_of(entry) for entry in entries],
+            entries=[entry_arguments(entry) for entry in entries],
             blobs=[blob for entry in entries for blob in blobs_of(sealer, entry)],
             if_match="",
             now_ms=0,

@@ -16,7 +16,7 @@ from service.problems import Problem
 from service.store import scripts
 from service.store.checks import Finding, clients_of
 from service.store.layout import keys_of
-from service.store.permissions import NEEDED, SOMETIMES, name_of
+from service.store.permissions import NEEDED, SOMETIMES, command_name
 
 _KNOWN = ("WRONGTYPE", "No matching script", "no such key", "index out of range", "Error compiling", "user_script")
 """How errors begin that only a store gives that has the command: the arguments are no script and no list of ours."""
@@ -47,7 +47,7 @@ def _try(client: "Redis") -> Iterator[Finding]:
 
 
 def _tried(client: "Redis", words: list[str]) -> Finding:
-    subject, sometimes = f"command {name_of(words)}", _OPTIONAL.get(words[0])
+    subject, sometimes = f"command {command_name(words)}", _OPTIONAL.get(words[0])
     try:
         client.execute_command(*words)  # type: ignore[no-untyped-call]
     except ResponseError as error:
@@ -72,6 +72,6 @@ def _lived(client: "Redis", name: str) -> Finding:
     return Finding("scripts", "good", f"all {len(scripts.SCRIPTS)} load; a conversation was made, read and erased")
 
 
-def _run(client: "Redis", call: scripts.Call[Any]) -> Any:
+def _run(client: "Redis", call: scripts.ScriptCall[Any]) -> Any:
     reply = client.evalsha(call.script.sha, len(call.keys), *call.keys, *call.arguments)
     return call.read(reply)

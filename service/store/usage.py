@@ -15,7 +15,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from service.core.calibration import NO_REPORTS, Calibration, billed_ratio, corrected_margin
+from service.core.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin
 from service.core.models import Model, find_model, unknown_model
 from service.problems import StoreFull, StoreUnavailable, UnknownModel
 from service.store import scripts
@@ -31,7 +31,7 @@ _MOST_CACHED = 10_000
 
 
 class _Cached(msgspec.Struct):
-    calibration: Calibration
+    calibration: ModelReports
     read_at: float
     margins: list[tuple[float, float]]
     """Margins that were in force lately, and until when; the present one is the last."""
@@ -46,7 +46,7 @@ class Calibrations:
 
     async def report(
         self, tenant: str, model: Model, *, billed: int, predicted: int, correction: float | None, token: str
-    ) -> Calibration:
+    ) -> ModelReports:
         """Count a report: tokens billed, tokens predicted, and the margin that was told with them if one was.
 
         Raises StoreUnavailable, StoreFull.
@@ -58,7 +58,7 @@ class Calibrations:
         self._remember(tenant, model, calibration)
         return calibration
 
-    async def read(self, tenant: str, model: Model) -> Calibration:
+    async def read(self, tenant: str, model: Model) -> ModelReports:
         """What was reported of a model, as of a few seconds ago. Raises StoreUnavailable."""
         return (await self._current(tenant, model)).calibration
 
@@ -87,16 +87,16 @@ class Calibrations:
             cached = self._remember(tenant, model, await self._ask(tenant, model, "", "", 0))
         return cached
 
-    async def _ask(self, tenant: str, model: Model, token: str, ratio: float | str, error: int) -> Calibration:
+    async def _ask(self, tenant: str, model: Model, token: str, ratio: float | str, error: int) -> ModelReports:
         tag = f"{PREFIX}{{{tenant}/model/{blake2b(model.id.lower().encode(), digest_size=16).hexdigest()}}}:"
         keys = (tag + "calibration", tag + "ratios")
         known = await self._client.run(
             scripts.report(keys, token=token, ratio=ratio, error=error, keep_ms=_KEEP_MS, remembered=_REMEMBERED)
         )
         ratios = tuple(float(each.partition(b" ")[0]) for each in reversed(known.ratios))
-        return Calibration(known.count, known.total, known.worst, ratios)
+        return ModelReports(known.count, known.total, known.worst, ratios)
 
-    def _remember(self, tenant: str, model: Model, calibration: Calibration) -> _Cached:
+    def _remember(self, tenant: str, model: Model, calibration: ModelReports) -> _Cached:
         now, key = time.monotonic(), (tenant, model.id)
         margin = margin_of(model, calibration)
         before = self._cache.pop(key, None)
@@ -112,12 +112,12 @@ class Calibrations:
         return cached
 
 
-def margin_of(model: Model, calibration: Calibration) -> float:
+def margin_of(model: Model, calibration: ModelReports) -> float:
     """What the model is counted with: an exact one's margin is nobody's to correct."""
     return model.margin if model.exact else corrected_margin(calibration, model.margin)
 
 
-def corrected(model: Model, calibration: Calibration) -> Model:
+def corrected(model: Model, calibration: ModelReports) -> Model:
     """The model with what was learned of it."""
     margin = margin_of(model, calibration)
     return msgspec.structs.replace(model, margin=margin, correction=margin)

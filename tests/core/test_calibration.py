@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.calibration import NO_REPORTS, Calibration, billed_ratio, corrected_margin, fold, is_plausible, merge
+from service.core.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin, fold, is_plausible, merge
 
 PAIRS = st.tuples(st.integers(1, 100_000), st.integers(1, 100_000))
 
 
-def folded(pairs: list[tuple[int, int]], margin: float = 1.0) -> Calibration:
+def folded(pairs: list[tuple[int, int]], margin: float = 1.0) -> ModelReports:
     calibration = NO_REPORTS
     for billed, predicted in pairs:
         calibration = fold(calibration, billed=billed, predicted=predicted, margin=margin)
@@ -42,14 +42,14 @@ def test_reports_below_the_margin_lower_it_little_by_little(reports: int, margin
 
 def test_a_late_report_does_not_raise_the_margin_again() -> None:
     """Predicted before the correction or with it: a report that agrees with the others leaves them as they are."""
-    known = Calibration(1, -300, -300, (1.3,))
+    known = ModelReports(1, -300, -300, (1.3,))
     assert billed_ratio(1_300, 1_150, [1.15, 1.326], known) == pytest.approx(1.3)
     assert billed_ratio(1_300, 1_326, [1.15, 1.326], known) == pytest.approx(1.3)
 
 
 def test_a_report_that_does_not_agree_is_taken_as_low_as_it_may_be() -> None:
     """Above all that is known it counts as what it is at least; with one margin it is exact, whatever is known."""
-    known = Calibration(1, -300, -300, (1.3,))
+    known = ModelReports(1, -300, -300, (1.3,))
     assert billed_ratio(2_000, 1_000, [1.0, 1.2], known) == pytest.approx(2.0)
     assert billed_ratio(1_000, 1_000, [1.2], known) == pytest.approx(1.2)
     assert billed_ratio(1_000, 1_000, [1.0, 1.2], NO_REPORTS) == pytest.approx(1.0)
@@ -84,7 +84,7 @@ def test_is_small_and_survives_storage() -> None:
     calibration = folded([(123, 100)] * 300)
     stored = msgspec.msgpack.encode(calibration)
     assert len(stored) < 1_024
-    assert msgspec.msgpack.decode(stored, type=Calibration) == calibration
+    assert msgspec.msgpack.decode(stored, type=ModelReports) == calibration
 
 
 @pytest.mark.parametrize("billed", [0, 1, 300])
@@ -95,7 +95,7 @@ def test_bills_that_are_too_low_to_be_true_do_not_open_the_window(billed: int) -
 
 def test_one_ratio_is_at_most_ten() -> None:
     """A report made while a raised margin was in force cannot multiply it."""
-    assert billed_ratio(9_000, 1_000, [5.0], Calibration(1, 0, 0, (5.0,))) == 10.0
+    assert billed_ratio(9_000, 1_000, [5.0], ModelReports(1, 0, 0, (5.0,))) == 10.0
 
 
 @pytest.mark.parametrize(

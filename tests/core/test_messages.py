@@ -11,8 +11,8 @@ from histories import calling, entries, quick, result, said, talk
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.bounds import IDS
 from service.core.messages import (
-    IDS,
     MAX_DEPTH,
     Calls,
     Entry,

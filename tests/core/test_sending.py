@@ -1,6 +1,7 @@
 """What is sent of each message: reasoning, unknown members, and tool results that are cut."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -163,6 +164,18 @@ def test_a_huge_result_is_cut_to_what_fits() -> None:
     assert "tokens of this tool result left out" in text
     assert 900 < window.tokens["total"] <= 1000
     assert count_request(find_model("gpt-4o-mini"), messages=request["messages"]).tokens == window.tokens["total"]
+
+
+@pytest.mark.parametrize("name", ["gpt-4o-mini", "gemini-2.5-pro", "claude-sonnet-4-5", "qwen3-max", "llama-4-scout"])
+def test_a_result_cut_to_one_line_fits(name: str) -> None:
+    """A result that is sent as one line keeps to the budget in vocabularies that count each digit of the line."""
+    found = talk(said("user", ""), calling("a"), result("a", words(24)))
+    totals = {}
+    for budget in range(20, 120):
+        with suppress(WindowDoesNotFit):
+            totals[budget] = found.window(Ask(name, budget)).tokens["total"]
+    assert totals
+    assert [budget for budget, total in totals.items() if total > budget] == []
 
 
 def test_error_refuses_a_huge_result() -> None:

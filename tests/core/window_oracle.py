@@ -171,7 +171,7 @@ class Oracle:
                 duplicates += 1
                 continue
             if self.charge(kept | set(group), **lines) > budget:
-                if options.overflow == "stop" or budget - self.charge(kept, **lines) < 2:
+                if options.overflow == "stop" or budget - self.charge(kept, **lines) < 1:
                     stop = "budget"
                     break
                 too_large = True

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from service.operations.conditions import WELL, Condition, Disk, Seen, condition
+from service.operations.conditions import WELL, Condition, Disk, Observation, condition
 from service.operations.watch import Story
-from service.store.durability import Found
+from service.store.durability import Inspection
 
 
-def server(refusal: str = "", **info: Any) -> Found:
+def server(refusal: str = "", **info: Any) -> Inspection:
     """A server with these fields of INFO."""
-    return Found(
+    return Inspection(
         "yes", "always", "appendfsync always", refusal, info={name: str(value) for name, value in info.items()}
     )
 
@@ -21,8 +21,8 @@ LOST = (None, 0.0)
 HANGS = (server(), 2.0)
 
 
-def named(*servers: tuple[Found | None, float], kind: str = "single", **seen: Any) -> str:
-    return condition(Seen(kind=kind, servers=servers, **seen)).name
+def named(*servers: tuple[Inspection | None, float], kind: str = "single", **seen: Any) -> str:
+    return condition(Observation(kind=kind, servers=servers, **seen)).name
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def named(*servers: tuple[Found | None, float], kind: str = "single", **seen: An
 )
 def test_what_is_wrong_is_named(name: str, seen: dict[str, Any]):
     """Each outage by its name, and where to look unless all is well."""
-    found = condition(Seen(**{"kind": "single", **seen}))
+    found = condition(Observation(**{"kind": "single", **seen}))
     assert found.name == name
     assert bool(found.look) == (name != "well")
     assert found.alert.startswith("Sash") == (name != "well")

@@ -161,7 +161,7 @@ async def test_an_answer_that_is_none_is_a_failure(answer: bytes) -> None:
     embedder = Embedder(Metrics(), url=f"http://127.0.0.1:{port}/", model="m", key=None)
     with pytest.raises(NotEmbedded):
         await embedder.embed(["text"])
-    assert embedder.rests_seconds > 0
+    assert embedder.pause_seconds > 0
     assert await embedder.vector_of("text") == b""
     await embedder.close()
     server.close()

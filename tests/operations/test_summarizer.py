@@ -114,8 +114,8 @@ async def served(store: Any, url: str, **options: Any) -> AsyncIterator[Served]:
     )
     app = create_app(settings)
     summarizer = summarizer_of(app)
-    summarizer._first_pause_seconds = options.get("pause", 0.02)
-    summarizer._timeout_seconds = options.get("timeout", 5.0)
+    summarizer._endpoint.first_pause_seconds = options.get("pause", 0.02)
+    summarizer._endpoint.timeout_seconds = options.get("timeout", 5.0)
     async with lifespan(app) as running, http(running) as client:
         yield Served(client, summarizer)
 

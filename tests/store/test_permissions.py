@@ -17,7 +17,7 @@ from store.whole import until_ready
 
 from service.app import create_app
 from service.settings import Settings
-from service.store.permissions import ELSEWHERE, NEEDED, SOMETIMES, denied_commands, is_denial, name_of
+from service.store.permissions import ELSEWHERE, NEEDED, SOMETIMES, command_name, denied_commands, is_denial
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 VALKEY = PRESENT["valkey-9"]
@@ -185,19 +185,19 @@ def sent() -> set[str]:
     assert not re.search(r"redis\.p?call\((?!')", scripts), "a script that computes a command's name"
     words = re.findall(r"redis\.p?call\('([A-Z]+)'", scripts + python)
     tuples = re.findall(r'(?<!= )\(\s*"([A-Z]+)",(?: "([A-Z]+)")?', python)
-    return {*words, *(name_of(each) for each in tuples), *re.findall(r'send_command\("([A-Z]+)"', python)}
+    return {*words, *(command_name(each) for each in tuples), *re.findall(r'send_command\("([A-Z]+)"', python)}
 
 
 def test_the_list_has_every_command_of_the_sources_and_no_other() -> None:
     """A command that somebody adds to a script or a call fails this test until the list has it."""
-    listed = {name_of(words) for words in (*NEEDED, *SOMETIMES)} | set(ELSEWHERE)
+    listed = {command_name(words) for words in (*NEEDED, *SOMETIMES)} | set(ELSEWHERE)
     assert sent() | {"SCAN"} == listed  # which goes to one server after the other
 
 
 def test_the_acl_file_allows_the_list_and_nothing_else() -> None:
     """deploy/redis/sash.acl agrees with what the service says that it needs."""
     allowed = {rule[1:].upper().replace("|", " ") for rule in rules().split(" ") if rule.startswith("+")}
-    listed = {name_of(words) for words in (*NEEDED, *SOMETIMES)} | set(ELSEWHERE)
+    listed = {command_name(words) for words in (*NEEDED, *SOMETIMES)} | set(ELSEWHERE)
     assert allowed == listed | HANDSHAKE
 
 

@@ -15,7 +15,7 @@ import pytest
 from service.core.counting import count_request
 from service.core.estimates import estimate_text
 from service.core.models import find_model
-from service.core.scripts import SCRIPTS, mix_of, text_tokens
+from service.core.unicode_scripts import UNICODE_SCRIPTS, family_tokens, mix_of
 
 HERE = Path(__file__).parent
 PARAGRAPHS: dict[str, str] = tomllib.loads((HERE / "languages.toml").read_text("utf-8"))
@@ -71,7 +71,7 @@ def test_bytes_are_the_ceiling() -> None:
     text = "\U00013080\U00013081 ᎣᏏᏲ ཨ"
     mix = mix_of(text, 30)
     assert mix is not None
-    assert text_tokens(1_000, 5_000, mix, "other") == len(text.encode())
+    assert family_tokens(1_000, 5_000, mix, "other") == len(text.encode())
 
 
 def test_latin_text_has_no_mix() -> None:
@@ -80,7 +80,7 @@ def test_latin_text_has_no_mix() -> None:
         assert mix_of(PARAGRAPHS[language], 100) is None
     assert mix_of("There were 12 of us.", 40) is None
     assert mix_of("12345678901234567890", 7) is not None
-    assert "latin" in SCRIPTS
+    assert "latin" in UNICODE_SCRIPTS
 
 
 @pytest.mark.parametrize(("name", "family"), [("llama-3.3-70b-instruct", "llama3"), ("qwen3-max", "qwen")])

@@ -10,17 +10,15 @@ from typing import Any, Final
 
 import msgspec
 
+from service.core.files import FILE_CHARACTERS, UPLOADED_FILE
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.seals import SIGNATURES, billed_characters
 from service.core.native.sharing import is_reference
+from service.core.strings import Pair
 from service.core.text import count_text
-
-Pair = tuple[int, int]
 
 SEALED_CHARACTERS: Final = 4
 """Characters of sealed content a token: base64 of text is 5 or more, so this errs high."""
-_FILE_CHARACTERS: Final = 4
-_UPLOADED_FILE: Final = 2_000
 _CITING: Final = 590
 _DOCUMENT: Final = 40
 """Tokens around a document that is text: 3 bills of Claude's."""
@@ -177,7 +175,7 @@ class _Weighed:
             size = image_size(url) or (0, 0)
             self.images.append((*size, DETAILS.get(str(value.get("detail")), 0)))
         else:
-            self.estimated += max(_UPLOADED_FILE, len(data) // _FILE_CHARACTERS)
+            self.estimated += max(UPLOADED_FILE, len(data) // FILE_CHARACTERS)
 
 
 def _sum(texts: list[str], encoding: Any) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from service.core.bounds import LONGEST_ID
 from service.core.messages import Entry, whole_numbers
 from service.core.mistakes import invalid
 from service.core.native import Turn, read_messages
@@ -18,7 +19,6 @@ from service.problems import BadRequest, Pointer, Problem
 
 Object = dict[str, Any]
 
-_LONGEST_ID: Final = 128
 _CHAT_PARTS: Final = {
     "anthropic": frozenset({"image_url", "input_audio", "file"}),
     "responses": frozenset({"image_url", "text", "file"}),
@@ -159,7 +159,7 @@ def derived_id(identity: str, number: int) -> str:
     if number == 0:
         return identity
     derived = f"{identity}.{number}"
-    if len(derived) <= _LONGEST_ID:
+    if len(derived) <= LONGEST_ID:
         return derived
     return f"{identity[:80]}.{blake2b(identity.encode(), digest_size=8).hexdigest()}.{number}"
 

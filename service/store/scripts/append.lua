@@ -41,6 +41,13 @@ local function digest_of(its_details) return string.sub(its_details, 4, 19) end
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
 local function blobs_of(index) return unpack(ARGV, 3 + (index - 1) * BLOBS, 2 + index * BLOBS) end
 
+-- Take a message's words and vector away, if they are the last ones; they are indexed again later.
+local function unindex(seq)
+  for _, index in ipairs({words, vectors}) do
+    if redis.call('LLEN', index) == seq then redis.call('RPOP', index) end
+  end
+end
+
 -- The seq of an entry that is stored. A rewind may leave ids behind that name nothing any more, or another entry: details
 -- hold the id of their own, as a msgpack string behind the digest.
 local function stored_seq(id)
@@ -166,9 +173,7 @@ if writes then
       redis.call('LSET', log, step.seq - 1, body)
       redis.call('LSET', details, step.seq - 1, its_details)
       redis.call('SETRANGE', counts, (step.seq - 1) * RECORD, record)
-      for _, index in ipairs({words, vectors}) do
-        if redis.call('LLEN', index) == step.seq then redis.call('RPOP', index) end -- it is indexed anew
-      end
+      unindex(step.seq)
       redis.call('HDEL', metadata, step.seq)
       if notes ~= '' then redis.call('HSET', metadata, step.seq, notes) end
       if entry.always then redis.call('HSET', pinned, step.seq, pin_value(record, its_details, body)) end
@@ -192,10 +197,8 @@ if writes then
       rich, sealed = rich or has(record, RICH) or has(record, MIXED), sealed or string.byte(body) == SEALED
       if stale then
         redis.call('HDEL', grounding, step.seq)
-        for _, index in ipairs({words, vectors}) do
-        if redis.call('LLEN', index) == step.seq then redis.call('RPOP', index) end -- it is indexed anew
-      end
-      redis.call('HDEL', metadata, step.seq)
+        unindex(step.seq)
+        redis.call('HDEL', metadata, step.seq)
       end
       if documents ~= '' then
         redis.call('HSET', grounding, step.seq, documents)

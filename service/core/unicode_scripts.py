@@ -3,7 +3,7 @@
 ::
 
     text ──mix_of──▶ Mix ──┐
-    tokens in o200k_base ──┼──text_tokens──▶ tokens of a family, on the safe side
+    tokens in o200k_base ──┼──family_tokens──▶ tokens of a family, on the safe side
     tokens in cl100k_base ─┘
 
 A vocabulary's tokens follow from those of o200k_base and cl100k_base, by script: one is a newer vocabulary that knows most
@@ -40,14 +40,14 @@ _BLOCKS = tuple(
         if line.strip()
     )
 )
-SCRIPTS = tuple(sorted({script for _, script in _BLOCKS}))
-_PLACES = {script: place for place, script in enumerate(SCRIPTS)}
+UNICODE_SCRIPTS = tuple(sorted({script for _, script in _BLOCKS}))
+_PLACES = {script: place for place, script in enumerate(UNICODE_SCRIPTS)}
 _LATIN = _PLACES["latin"]
 _ENDS = (*(start for start, _ in _BLOCKS[1:]), 0x110000)
 _PLACE_OF = b"".join(
     bytes((_PLACES[script],)) * (end - start) for (start, script), end in zip(_BLOCKS, _ENDS, strict=True)
 )
-"""The place in ``SCRIPTS`` of every code point's script."""
+"""The place in ``UNICODE_SCRIPTS`` of every code point's script."""
 _BEYOND_LATIN = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u206f\u20a0-\u20cf]")
 _DIGITS = re.compile(r"[0-9]{2,}")
 _FEW = 0.03
@@ -56,9 +56,12 @@ _PARTS = 1000
 
 
 class Mix(msgspec.Struct, array_like=True, frozen=True):
-    """What a text's tokens in other vocabularies depend on: its UTF-8 bytes; the tokens that numbers cost more where each
-    digit is a token; and what of it is not Latin: a script's place in ``SCRIPTS``, and the thousandths of the text's tokens
-    in o200k_base and in cl100k_base that are in that script."""
+    """The properties of a text that decide its tokens in other vocabularies.
+
+    ``size`` is its UTF-8 bytes. ``digits`` are the extra tokens of its numbers in vocabularies where each digit is a token.
+    ``shares`` has an entry for each script that is not Latin: its place in ``UNICODE_SCRIPTS``, and the thousandths of the
+    text's tokens in o200k_base and in cl100k_base that are in that script.
+    """
 
     size: int
     digits: int = 0
@@ -80,7 +83,8 @@ def _shares(text: str) -> tuple[tuple[int, int, int], ...]:
     for character, times in Counter(text).items():
         characters[_PLACE_OF[ord(character)]] += times
     weights = {
-        place: tuple(times * each for each in TOKENS_A_CHARACTER[SCRIPTS[place]]) for place, times in characters.items()
+        place: tuple(times * each for each in TOKENS_A_CHARACTER[UNICODE_SCRIPTS[place]])
+        for place, times in characters.items()
     }
     o200k, cl100k = (sum(column) for column in zip(*weights.values(), strict=True))
     parts = (
@@ -89,7 +93,7 @@ def _shares(text: str) -> tuple[tuple[int, int, int], ...]:
     return tuple(each for each in parts if each[0] != _LATIN and each[1] + each[2])
 
 
-def text_tokens(o200k: int, cl100k: int, mix: Mix | None, family: str) -> int:
+def family_tokens(o200k: int, cl100k: int, mix: Mix | None, family: str) -> int:
     """Return the tokens of a text for a family of ``ratios.RATIOS``, given those in o200k_base and cl100k_base.
 
     It errs high; UTF-8 bytes are its ceiling, as they are every byte-level vocabulary's.
@@ -100,7 +104,7 @@ def text_tokens(o200k: int, cl100k: int, mix: Mix | None, family: str) -> int:
         return math.ceil(a * o200k + b * cl100k)
     newer, older = (a * _PARTS, b * _PARTS)
     for place, part_o200k, part_cl100k in mix.shares:
-        its_a, its_b = ratios[SCRIPTS[place]]
+        its_a, its_b = ratios[UNICODE_SCRIPTS[place]]
         newer += part_o200k * (its_a - a)
         older += part_cl100k * (its_b - b)
     found = math.ceil((newer * o200k + older * cl100k) / _PARTS) + (mix.digits if family in SINGLE_DIGITS else 0)

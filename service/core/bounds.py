@@ -1,0 +1,11 @@
+"""Bounds that requests, settings and commands check alike."""
+
+import re
+from typing import Final
+
+LONGEST_ID: Final = 128
+"""Characters of the longest id."""
+IDS: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_ID - 1}}}")
+"""Ids of tenants, owners, conversations and messages, and names of requests."""
+TEN_YEARS_SECONDS: Final = 10 * 365 * 24 * 3600
+"""The longest time that a conversation is kept after its last change."""
