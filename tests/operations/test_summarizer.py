@@ -27,6 +27,15 @@ MODEL = "gpt-4o-mini"
 QUERY = f"model={MODEL}&max_tokens=600"
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Return when the condition holds; fail when it does not in ten seconds."""
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never was so")
+
+
 class Endpoint:
     """A chat completions endpoint on this machine; ``answers`` are taken in turn, the last one again and again."""
 
@@ -59,6 +68,9 @@ class Endpoint:
     async def answer(self, writer: asyncio.StreamWriter) -> None:
         answer = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
         status, body = 200, b""
+        if isinstance(answer, asyncio.Event):
+            await answer.wait()
+            answer = "The story so far, late."
         if isinstance(answer, float):
             await asyncio.sleep(answer)
             answer = "The story so far, late."
@@ -190,10 +202,7 @@ async def test_it_is_never_in_the_way(store: Any, endpoint: Endpoint, conversati
                 started = loop.time()
                 await talk.turn(conversation, f"line {n}")
                 assert loop.time() - started < 1.0
-            for _ in range(200):
-                if any(line["event"] == "summary not written" for line in logs):
-                    break
-                await asyncio.sleep(0.01)
+            await until(lambda: any(line["event"] == "summary not written" for line in logs))
         warnings = [line["why"] for line in logs if line["event"] == "summary not written"]
         assert len(warnings) == 1
         assert await talk.summary(conversation) is None
@@ -240,10 +249,7 @@ async def test_nobody_there(store: Any, conversation: str) -> None:
         with capture_logs() as logs:
             for n in range(12):
                 await talk.turn(conversation, f"line {n}")
-            for _ in range(200):
-                if any(line["event"] == "summary not written" for line in logs):
-                    break
-                await asyncio.sleep(0.01)
+            await until(lambda: any(line["event"] == "summary not written" for line in logs))
         assert [line["why"] for line in logs if line["event"] == "summary not written"] == ["ConnectError"]
         await talk.client.delete(f"/conversations/{conversation}")
 
@@ -283,18 +289,20 @@ async def test_one_at_a_time_over_all_replicas(
 
 async def test_what_was_edited_meanwhile_wins(talk: Served, endpoint: Endpoint, conversation: str) -> None:
     """A summary of messages that were redacted, or summarised by the client, while it was written is thrown away."""
-    endpoint.answers = [0.3]
+    first, second = asyncio.Event(), asyncio.Event()
+    endpoint.answers = [first, second]
     for n in range(12):
         await talk.turn(conversation, f"line {n}")
-    await asyncio.sleep(0.1)
-    assert endpoint.asked
+    await until(lambda: len(endpoint.asked) == 1)
     await talk.client.delete(f"/conversations/{conversation}/messages/1")
+    first.set()
     await talk.summarizer.idle()
     assert await talk.summary(conversation) is None
 
     await talk.turn(conversation, "again")
-    await asyncio.sleep(0.1)
+    await until(lambda: len(endpoint.asked) == 2)
     await talk.client.put(f"/conversations/{conversation}/summary", json={"text": "Mine.", "through_seq": 3})
+    second.set()
     await talk.summarizer.idle()
     summary = await talk.summary(conversation)
     assert summary is not None
