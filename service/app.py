@@ -43,8 +43,7 @@ from service.api.keys import Callers
 from service.api.paths import Paths
 from service.api.ring import Ring
 from service.core.models import Model, OwnModels, find_model, list_models, load_models_toml
-from service.core.text import load_vocabularies
-from service.core.text.vocabularies import INSTALLED, find_files
+from service.core.text.vocabularies import find_files, load_vocabularies
 from service.operations.embedder import Embedder
 from service.operations.indexer import Indexer
 from service.operations.logging import RequestLog, get_logger, log_request
@@ -158,8 +157,6 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         load_vocabularies()
-        for vocabulary in INSTALLED.values():
-            vocabulary.count("")  # loading holds the interpreter for half a second: before anybody waits
         metrics.windows.know(model.id for model in list_models(models))
         await client.open()
         tasks = [asyncio.create_task(each.run()) for each in (watch, statistics)]

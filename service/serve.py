@@ -25,7 +25,7 @@ from granian.server.mp import MPServer, WorkerProcess
 
 from service.api.asgi import App
 from service.app import create_app, read_models
-from service.core.text import load_vocabularies
+from service.core.text.vocabularies import load_vocabularies
 from service.listeners import BACKLOG, listen
 from service.operations.registry import FOLDER_VARIABLE, ended
 from service.operations.watch import WORKER_VARIABLE

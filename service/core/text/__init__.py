@@ -90,12 +90,6 @@ TIKTOKEN = Tokeniser(_tiktoken_count, _tiktoken_covered)
 _TOKENISER = TOKTOK if toktok is not None else TIKTOKEN
 
 
-def load_vocabularies() -> None:
-    """Read both encodings' vocabularies, half a second; else the first text of each does, and somebody waits for it."""
-    for encoding in ENCODINGS:
-        count_text("warm", encoding)
-
-
 def count_text(text: str, encoding: Encoding) -> int:
     """Return the tokens of ``text``, special tokens as ordinary text."""
     return _TOKENISER.tokens(text, encoding)

@@ -24,7 +24,7 @@ from typing import Any
 
 import tiktoken
 
-from service.core.text import HAS_TOKTOK, count_with, tiktoken_ids
+from service.core.text import ENCODINGS, HAS_TOKTOK, count_text, count_with, tiktoken_ids
 
 Load = Callable[[], Callable[[str], int]]
 
@@ -132,6 +132,18 @@ def _installed() -> Iterator[Vocabulary]:
 
 INSTALLED: Mapping[str, Vocabulary] = MappingProxyType({each.name: each for each in _installed()})
 """Those of installed packages, by name."""
+
+
+def load_vocabularies() -> None:
+    """Load both encodings and the vocabularies of installed packages, in half a second each.
+
+    Loading holds the interpreter, so a request that was the first to need one would make all others wait.
+    """
+    for encoding in ENCODINGS:
+        count_text("", encoding)
+    for vocabulary in INSTALLED.values():
+        vocabulary.count("")
+
 
 _KINDS = {".json": _from_json, ".tiktoken": _ranks, ".model": _ranks}
 _IN_A_FOLDER = ("tokenizer.json", "tokenizer.model", "tokenizer.tiktoken")
