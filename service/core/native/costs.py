@@ -5,6 +5,7 @@ leaves thoughts out, or knows how a family bills them, finds their size. Nothing
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ import msgspec
 from service.core.files import FILE_CHARACTERS, UPLOADED_FILE
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.seals import SIGNATURES, billed_characters
-from service.core.native.sharing import is_reference
+from service.core.native.sharing import is_reference, repeated
 from service.core.strings import Pair
 from service.core.text import count_text
 
@@ -25,7 +26,7 @@ _DOCUMENT: Final = 40
 _SEALED: Final = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout", "fingerprint"})
 _STRUCTURE: Final = frozenset(
     {
-        *("type", "role", "id", "call_id", "tool_use_id", "status", "cache_control", "caller", "logprobs", "format"),
+        *("type", "role", "id", "call_id", "tool_use_id", "status", "cache_control", "caller", "logprobs"),
         *("media_type", "mime_type", "mimeType", "detail", "approval_request_id", "prompt_cache_breakpoint"),
     }
 )
@@ -54,6 +55,7 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     images: tuple[Image, ...] = ()
     estimated: int = 0
     only: tuple[str, ...] = ()
+    thoughts_images: tuple[Image, ...] = ()
 
     @property
     def is_estimate(self) -> bool:
@@ -69,21 +71,23 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
         return self.rest[column] + -(-self.rest_sealed // SEALED_CHARACTERS) + self.estimated
 
 
-def measure_beside(native: Mapping[str, Any]) -> Beside:
-    """The measure of a message's ``native`` member."""
-    thoughts, rest = _Weighed(), _Weighed()
+def measure_beside(message: Mapping[str, Any]) -> Beside:
+    """The measure of what a message has in its member ``native``."""
+    native, thoughts, rest = message["native"], _Weighed(), _Weighed()
     for part in parts_of(native["messages"]):
         (thoughts if is_thought(part) else rest).add(part, thoughts)
+    rest.texts += repeated(thoughts.references + rest.references, message)
     return Beside(
         format=native["format"],
         size=len(msgspec.json.encode(native)) + len(',"native":'),
-        thoughts=thoughts.tokens(),
+        thoughts=thoughts.tokens(besides=thoughts.estimated),
         thoughts_sealed=thoughts.sealed,
         rest=rest.tokens(),
         rest_sealed=rest.sealed,
         images=tuple(rest.images),
         estimated=rest.estimated,
         only=tuple(native.get("only", ())),
+        thoughts_images=tuple(thoughts.images),
     )
 
 
@@ -113,12 +117,13 @@ class _Weighed:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.references: Counter[int | str] = Counter()
         self.sealed = 0
         self.images: list[Image] = []
         self.estimated = 0
 
-    def tokens(self) -> Pair:
-        return _sum(self.texts, "o200k_base"), _sum(self.texts, "cl100k_base")
+    def tokens(self, *, besides: int = 0) -> Pair:
+        return _sum(self.texts, "o200k_base") + besides, _sum(self.texts, "cl100k_base") + besides
 
     def add(self, value: Any, thoughts: "_Weighed", key: str = "") -> None:
         """Add what stands in a value; a thought's signature goes to ``thoughts``, wherever it stands."""
@@ -129,7 +134,7 @@ class _Weighed:
                 for each in value:
                     self.add(each, thoughts, key)
             case dict() if is_reference(value):
-                pass
+                self.references[value["$"]] += 1
             case dict() if str(value.get("type")) in _MEDIA or key in _MEDIA_MEMBERS:
                 self._add_media(value, thoughts)
             case dict():

@@ -11,6 +11,7 @@ base64 of a data URL. An object of the provider whose only member is ``$`` is ke
 {'text': 'Hello', 'type': 'text'}
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -35,6 +36,19 @@ def fill(value: Any, chat: Mapping[str, Any]) -> Any:
 def is_reference(value: Any) -> bool:
     """Whether a kept value only points into the chat message."""
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("$"), int | str)
+
+
+def repeated(references: Mapping[int | str, int], chat: Mapping[str, Any]) -> list[str]:
+    """The chat message's strings that a kept value says more often than the chat message, once for each time more.
+
+    ``references`` says how often the value points to each place.
+    """
+    said = list(_strings(chat))
+    sent: Counter[str] = Counter()
+    for index, times in references.items():
+        if isinstance(index, int):
+            sent[said[index if index >= 0 else -1 - index]] += times
+    return list((sent - Counter(_strings(chat, ids=False))).elements())
 
 
 class _Sharing:
@@ -92,22 +106,23 @@ def _required(value: Any) -> Any:
     return value
 
 
-def _strings(chat: Mapping[str, Any]) -> Iterator[str]:
-    """The strings of content, calls and the id of the call that is answered."""
-    for name in ("content", "tool_calls", "tool_call_id"):
-        yield from _leaves(chat.get(name))
+def _strings(chat: Mapping[str, Any], *, ids: bool = True) -> Iterator[str]:
+    """The strings of content, calls and the id of the call that is answered; without ``ids`` those that cost tokens."""
+    verbatim = _VERBATIM if ids else _VERBATIM | {"id"}
+    for name in ("content", "tool_calls", "tool_call_id") if ids else ("content", "tool_calls"):
+        yield from _leaves(chat.get(name), verbatim)
 
 
-def _leaves(value: Any, key: str = "") -> Iterator[str]:
+def _leaves(value: Any, verbatim: frozenset[str], key: str = "") -> Iterator[str]:
     match value:
-        case str() if key not in _VERBATIM:
+        case str() if key not in verbatim:
             yield value
         case dict():
             for name, each in value.items():
-                yield from _leaves(each, name)
+                yield from _leaves(each, verbatim, name)
         case list():
             for each in value:
-                yield from _leaves(each)
+                yield from _leaves(each, verbatim)
 
 
 def _derived(text: str) -> Any:
