@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from service.core.fillers import NOTHING_SAID
 from service.core.formats.history import (
-    NOTHING_SAID,
     Block,
     Outgoing,
     Part,

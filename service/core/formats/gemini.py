@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from service.core.fillers import NOTHING_SAID
 from service.core.formats.history import (
-    NOTHING_SAID,
     Block,
     Call,
     Outgoing,

@@ -11,9 +11,6 @@ from service.problems import FormatCannotCarry, Pointer
 
 Block = dict[str, Any]
 
-NOTHING_SAID: Final = "…"
-"""What stands for a user's turn that has no words, where a form insists on one."""
-
 _TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index"})
 """What replies and hints hold beside what is said: it goes where a form has a place for it."""
 _ID_LIMIT: Final = 64  # Responses' call_id and Bedrock's toolUseId; Anthropic itself names none
