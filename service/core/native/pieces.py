@@ -1,7 +1,7 @@
 """Pieces: what of a provider's message becomes one chat message."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -12,8 +12,6 @@ from service.core.native.sharing import share
 T = TypeVar("T")
 Object = dict[str, Any]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-
-SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
 
 class Piece(msgspec.Struct, kw_only=True):
