@@ -1,8 +1,8 @@
-"""A provider's message beside its chat form: what both say is kept once.
+"""Keep a provider's message beside its chat form, with the strings that both have kept once.
 
-The chat message's strings, in the order in which they stand, are numbered from 0. In what is kept of the provider's own
-message, such a string is ``{"$": n}``, and what follows from one ``{"$": -1 - n}``: the object that JSON arguments hold, the
-base64 of a data URL. An object of the provider whose only member is ``$`` is kept as ``{"$": [value]}``.
+The chat message's strings are numbered from 0, in their order. In the kept message, such a string is ``{"$": n}``. A value
+that can be computed from a string is ``{"$": -1 - n}``: the object in JSON arguments, or the base64 of a data URL. An object
+of the provider whose only member is ``$`` is kept as ``{"$": [value]}``.
 
 >>> chat = {"role": "user", "content": "Hello"}
 >>> share({"text": "Hello", "type": "text"}, chat)
@@ -18,30 +18,30 @@ from typing import Any, Final
 import msgspec
 
 _VERBATIM: Final = frozenset({"type", "role"})
-"""Members that stay readable in what is kept."""
+"""Members that are kept as they are."""
 _BASE64: Final = ";base64,"
 _SHORTEST_MEDIA: Final = 100
 
 
 def share(value: Any, chat: Mapping[str, Any]) -> Any:
-    """The provider's value with references in place of what the chat message says."""
+    """Return the provider's value with references in place of strings that the chat message has."""
     return _Sharing(chat).of(value)
 
 
 def fill(value: Any, chat: Mapping[str, Any]) -> Any:
-    """The value as it came. Raises IndexError, TypeError, ValueError where a reference leads nowhere."""
+    """Return the value as it came. Raises IndexError, TypeError, ValueError where a reference leads nowhere."""
     return _filled(value, list(_strings(chat)))
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a kept value only points into the chat message."""
+    """Return whether a kept value is a reference to the chat message."""
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("$"), int | str)
 
 
 def repeated(references: Mapping[int | str, int], chat: Mapping[str, Any]) -> list[str]:
-    """The chat message's strings that a kept value says more often than the chat message, once for each time more.
+    """Return the strings that a kept value has more often than the chat message, once for each time more.
 
-    ``references`` says how often the value points to each place.
+    ``references`` is how often the value refers to each string.
     """
     said = list(_strings(chat))
     sent: Counter[str] = Counter()
@@ -107,7 +107,7 @@ def _required(value: Any) -> Any:
 
 
 def _strings(chat: Mapping[str, Any], *, ids: bool = True) -> Iterator[str]:
-    """The strings of content, calls and the id of the call that is answered; without ``ids`` those that cost tokens."""
+    """Yield the strings of content, of calls, and the id of an answered call; without ``ids`` only those that cost tokens."""
     verbatim = _VERBATIM if ids else _VERBATIM | {"id"}
     for name in ("content", "tool_calls", "tool_call_id") if ids else ("content", "tool_calls"):
         yield from _leaves(chat.get(name), verbatim)
@@ -126,7 +126,7 @@ def _leaves(value: Any, verbatim: frozenset[str], key: str = "") -> Iterator[str
 
 
 def _derived(text: str) -> Any:
-    """What follows from a string: the base64 of a data URL, the object that JSON holds; None where there is nothing."""
+    """Return the base64 of a data URL, or the object that a JSON string holds; None for other strings."""
     if text.startswith("data:") and _BASE64 in text[:200]:
         return text.partition(_BASE64)[2]
     if text.startswith("{"):
@@ -139,7 +139,7 @@ def _derived(text: str) -> Any:
 
 
 def _url_safe(text: str) -> str | None:
-    """The base64 of a data URL, or of a sound, in the alphabet of URLs; None where it is no other."""
+    """Return the base64 of a data URL or a sound in the URL-safe alphabet; None where it is the same in both."""
     data = text.partition(_BASE64)[2] if text.startswith("data:") else text
     if len(data) < _SHORTEST_MEDIA or not ("+" in data or "/" in data) or " " in data:
         return None
