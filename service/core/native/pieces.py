@@ -98,7 +98,7 @@ def file_part(**file: Any) -> Object:
 
 
 def split(pieces: Sequence[Piece], places: Sequence[Sequence[int]]) -> list[Piece]:
-    """Return the pieces of one message. Where its parts are in another order than the pieces, each piece notes their places."""
+    """Return the pieces of one message; each notes the places of its parts where the order of parts is another."""
     order = [place for piece_places in places for place in piece_places]
     if order != sorted(order):
         for piece, piece_places in zip(pieces, places, strict=True):

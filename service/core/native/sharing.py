@@ -107,7 +107,7 @@ def _required(value: Any) -> Any:
 
 
 def _strings(chat: Mapping[str, Any], *, ids: bool = True) -> Iterator[str]:
-    """Yield the strings of content, of calls, and the id of an answered call; without ``ids`` only those that cost tokens."""
+    """Yield the strings of content, calls, and the id of an answered call; without ``ids`` only those that cost tokens."""
     verbatim = _VERBATIM if ids else _VERBATIM | {"id"}
     for name in ("content", "tool_calls", "tool_call_id") if ids else ("content", "tool_calls"):
         yield from _leaves(chat.get(name), verbatim)
