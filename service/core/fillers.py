@@ -1,8 +1,8 @@
-"""Words that a form adds where a history has none, and their tokens.
+"""Tokens of the words that Anthropic's and Gemini's forms add to chat messages.
 
-Anthropic and Gemini take no empty turn of the user, and no history of chat messages that begins with the assistant: each
-gets ``…``. A history that came in Anthropic's own form is sent as it came, and Claude is billed more where such a history
-begins with the assistant.
+Neither provider takes an empty turn of the user, or a history that begins with the assistant. An empty turn is sent as
+``…``, and a user's turn with ``…`` is put before the assistant. A history that came in Anthropic's own form is sent as it
+came; where it begins with the assistant, Claude is billed more.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from service.core.records import Record
 from service.core.vendors import VendorRules
 
 NOTHING_SAID: Final = "…"
-"""What stands for a user's turn that has no words, where a form insists on one."""
+"""The text of a user's turn without words."""
 FILLED_FORMATS: Final = frozenset({"anthropic", "gemini"})
 OPENING: Final = 12
 """Tokens more where Claude's history begins with the assistant: 4 bills."""
@@ -28,7 +28,7 @@ def filler_tokens(model: Model) -> int:
 
 
 def is_filled(measure: Measure, form: str) -> bool:
-    """Say whether a message is the user's and without words, so that ``form`` says ``…`` for it."""
+    """Return whether ``form`` sends ``…`` for a message, because it is the user's and has no content."""
     extra = measure.extra
     if measure.role != USER or measure.o200k or (extra is not None and (extra.images or extra.estimated)):
         return False
@@ -36,7 +36,7 @@ def is_filled(measure: Measure, form: str) -> bool:
 
 
 def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool) -> int:
-    """Return what a request costs more because ``first`` leads it; ``is_oldest`` where the whole history begins so."""
+    """Return the extra tokens of a request that ``first`` leads; ``is_oldest`` where it is the oldest of the history."""
     extra = first.measure.extra
     if first.measure.role != ASSISTANT:
         return 0
@@ -46,12 +46,12 @@ def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool) -
 
 
 def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str) -> int:
-    """Return what ``form`` adds to few-shots: a turn before the assistant's, and words for empty turns."""
+    """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's, and words for empty turns."""
     if form not in FILLED_FORMATS or not few_shots:
         return 0
     filler = filler_tokens(model)
     opening = filler if few_shots[0].role == ASSISTANT else 0
-    return opening + sum(filler - message_tokens(each, model) for each in few_shots if is_filled(each, form))
+    return opening + sum(max(0, filler - message_tokens(each, model)) for each in few_shots if is_filled(each, form))
 
 
 def _bare_opening(model: Model, form: str) -> int:

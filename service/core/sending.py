@@ -54,7 +54,8 @@ def with_fillers(view: View, model: Model, form: str) -> View:
     first, records = view.history.first_seq, view.history.records
     empty = [first + index for index, tokens in enumerate(records.tokens(0)) if not tokens]
     seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
-    return recosted(view, dict.fromkeys(seqs, filler_tokens(model))) if seqs else view
+    # A name before the text may cost more.
+    return recosted(view, {seq: max(filler_tokens(model), view.cost_of(seq)) for seq in seqs}) if seqs else view
 
 
 def _turn_begins(view: View) -> int:

@@ -180,10 +180,11 @@ GREETED = [
     {"role": "user", "content": "Which talks are on?"},
 ]
 EMPTY = [{"role": "user", "content": ""}, {"role": "user", "content": "Which talks are on?"}]
+NAMED = [{"role": "user", "name": "a_rather_long_name_of_somebody", "content": ""}, *EMPTY]
 
 
 @pytest.mark.parametrize("form", ["anthropic", "gemini"])
-@pytest.mark.parametrize("messages", [GREETED, EMPTY], ids=["greeted", "empty"])
+@pytest.mark.parametrize("messages", [GREETED, EMPTY, NAMED], ids=["greeted", "empty", "named"])
 @pytest.mark.parametrize("few_shots", [[], GREETED], ids=["", "few-shots"])
 async def test_words_that_a_form_adds_are_counted(
     client: httpx.AsyncClient, form: str, messages: list[dict[str, Any]], few_shots: list[dict[str, Any]]
