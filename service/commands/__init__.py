@@ -1,4 +1,4 @@
-"""The commands of ``sash``, one file each; ``cli`` puts them together.
+"""The commands of ``sash``, one file for each; ``cli`` joins them.
 
-A command imports what costs time only when it runs, so that ``sash --help`` stays quick.
+A command imports slow modules only when it runs, so that ``sash --help`` stays quick.
 """

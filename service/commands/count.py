@@ -1,4 +1,4 @@
-"""``sash count``: what messages, or a text, cost a model. No server."""
+"""``sash count``: count the tokens of messages or a text for a model, without a server."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""``sash doctor``: look at everything that a start depends on, and say what to change."""
+"""``sash doctor``: check everything that a start depends on, and say what to change."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from service.store.checks import Finding
 
 _PARITY = (
-    # text, and its tokens in o200k_base and cl100k_base as tiktoken 0.14 counts them
+    # a text, and its tokens in o200k_base and cl100k_base by tiktoken 0.14
     ("Sash keeps what fits, and says what it left out.", 13, 13),
     ("Größenwahn läßt grüßen: naïve façade, señor!", 16, 20),
     ("会話の窓は少しずつ滑る。", 13, 14),
@@ -59,7 +59,7 @@ def doctor(*, url: str | None, as_json: bool | None) -> None:
 
 
 def examine(variables: Mapping[str, str]) -> "Iterator[Finding]":
-    """What is found, the settings first: without them there is no telling which store to look at."""
+    """Yield the findings. The settings come first, because they name the store."""
     from service.store.checks import Finding, check_store  # noqa: PLC0415 - help needs no store
 
     try:
@@ -82,7 +82,7 @@ def examine(variables: Mapping[str, str]) -> "Iterator[Finding]":
 
 
 def _try(url: str) -> "Iterator[Finding]":
-    """What is found of a store that may be another one than the settings name."""
+    """Yield the findings about the store at ``url``, which the settings need not name."""
     from service.store.checks import check_store  # noqa: PLC0415
     from service.store.trial import try_store  # noqa: PLC0415
 
@@ -95,7 +95,7 @@ def _try(url: str) -> "Iterator[Finding]":
 
 
 def _check_service(url: str) -> "Finding":
-    """What a running service says of itself."""
+    """Return what a running service reports about itself."""
     import httpx2  # noqa: PLC0415 - the other checks need no client
     import msgspec  # noqa: PLC0415
 
@@ -119,7 +119,7 @@ def _check_service(url: str) -> "Finding":
 
 
 def _halves(line: str) -> tuple[str, str | None]:
-    """What is wrong, and what to do about it, of a settings error or of a problem's detail."""
+    """Split a settings error, or a problem's detail, into what is wrong and what to do about it."""
     found, mark, change = line.partition(": ")
     return (found, change) if mark else (line, None)
 
@@ -157,7 +157,7 @@ def _check_tokeniser() -> "Finding":
 
 
 def _check_vocabularies(folder: str | None) -> "Iterator[Finding]":
-    """Which other vocabularies are here, each tried on a sample."""
+    """Yield a finding for each further vocabulary, tried on a sample."""
     from service.core.text.vocabularies import INSTALLED, find_files  # noqa: PLC0415
     from service.store.checks import Finding  # noqa: PLC0415
 
@@ -181,7 +181,7 @@ def _check_vocabularies(folder: str | None) -> "Iterator[Finding]":
 
 
 def judge_tokeniser(name: str, wrong: int) -> "Finding":
-    """What to say of the tokeniser that counts, and of so many samples that it counts wrongly."""
+    """Return the finding about the tokeniser, which counts ``wrong`` samples wrongly."""
     from service.store.checks import Finding  # noqa: PLC0415
 
     if wrong:
@@ -194,7 +194,7 @@ def judge_tokeniser(name: str, wrong: int) -> "Finding":
 
 
 def _tokeniser() -> str:
-    """The tokeniser that counts, and its version."""
+    """Return the tokeniser in use, with its version."""
     from service.core import text  # noqa: PLC0415
 
     package = "toktok-rs" if vars(text)["toktok"] is not None else "tiktoken"
@@ -216,7 +216,7 @@ def _check_clock(now: datetime) -> "Finding":
 
 def _print(findings: "list[Finding]") -> None:
     table = grid("", "what", "found", "change")
-    for finding in findings:  # as Text: what was found may hold brackets, which are markup otherwise
+    for finding in findings:  # as Text, because rich would read brackets in a finding as markup
         sign = Text(_SIGNS[finding.verdict], style=_STYLES[finding.verdict])
         table.add_row(sign, finding.subject, Text(finding.found), Text(finding.change or ""))
     out = console()

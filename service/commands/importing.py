@@ -1,4 +1,4 @@
-"""Conversations of a source into a server: checked whole before anything is sent, then sent in batches."""
+"""Send a source's conversations to a server: all are checked first, then sent in batches."""
 
 import time
 from collections import Counter
@@ -17,26 +17,26 @@ from service.store.entries import check_entry
 _BATCH_ENTRIES = 100
 _BATCH_BYTES = 2 * 1024 * 1024  # the server's own limit is 4 MiB, unless it was changed
 _GIVEN_BACK = {"version", "created_at", "updated_at", "expires_at", "messages", "tokens", "summary"}
-"""What the server says of a conversation beside its settings; an export begins with all of it."""
+"""Members that a server adds to a conversation's settings; the first line of an export has them all."""
 
 
 class ImportReport(msgspec.Struct):
-    """What an import came to."""
+    """The figures of an import."""
 
     conversations: int = 0
     created: int = 0
     messages: int = 0
     duplicates: int = 0
     tokens: int = 0
-    """Of all messages, those that were there already too, in o200k_base and without their documents."""
+    """Tokens of all messages, also of those stored before, in o200k_base and without documents."""
     left_out: dict[str, int] = msgspec.field(default_factory=dict)
     failed: list[str] = msgspec.field(default_factory=list)
 
 
 def check(source: SourceConversation) -> None:
-    """Raise SourceError for what the server would refuse, so that no conversation is sent by half."""
+    """Raise SourceError where the server would refuse something, so that no conversation is sent in part."""
     if source.exported:
-        return  # taken whole or not at all
+        return  # the server takes an export whole or not at all
     try:
         _check_settings(source.settings)
         entries = [msgspec.convert(entry, Entry) for entry in source.entries]
@@ -63,7 +63,7 @@ def _check_settings(settings: dict[str, Any]) -> None:
 
 
 def orphans(messages: list[dict[str, Any]]) -> list[bool]:
-    """Which messages are tool results that no open call waits for; the messages are valid one by one."""
+    """Return which messages are tool results without an open call; each message by itself is valid."""
     found = []
     pending: set[str] = set()
     for message in messages:
@@ -79,10 +79,10 @@ def orphans(messages: list[dict[str, Any]]) -> list[bool]:
 
 
 def without_orphans(source: SourceConversation) -> SourceConversation:
-    """The conversation without tool results that have no call; how many are among what is left out."""
+    """Return the conversation without tool results that have no call; ``left_out`` counts them."""
     messages = [entry.get("message") for entry in source.entries]
     if not all(_is_plain(message) for message in messages):
-        return source  # not even messages: the check says which
+        return source  # not all are messages, which the check reports
     lone = orphans(messages)  # type: ignore[arg-type]
     if not any(lone):
         return source
@@ -109,7 +109,7 @@ def send(
 ) -> None:
     """Create the conversation, append its entries, and add to the figures. Raises Refused, Unreachable.
 
-    With ``every_seconds`` entries go one by one, so far apart: for somebody who watches.
+    With ``every_seconds`` entries are sent one by one, with this pause between, so that a person can watch.
     """
     imported.conversations += 1
     imported.left_out = dict(Counter(imported.left_out) + Counter(source.left_out))
@@ -126,7 +126,7 @@ def send(
 def _restore(
     server: RemoteServer, source: SourceConversation, imported: ImportReport, advance: Callable[[int], None]
 ) -> bool:
-    """Hand an export back whole. Not done, and entries are for appending, where its conversation has moved on since."""
+    """Send an export back whole. Gives False where its conversation has changed since, so that entries must be appended."""
     try:
         server.post_lines(f"/conversations/import?id={source.id}", source.exported)
     except Refused as refused:
@@ -144,12 +144,12 @@ def _restore(
 
 
 def _create(server: RemoteServer, conversation: dict[str, Any]) -> bool:
-    """Whether it is new."""
+    """Create the conversation; gives whether it is new."""
     try:
         server.post("/conversations", conversation)
     except Refused as refused:
         if refused.status == 409:
-            return False  # an earlier run's: its settings stay as they are
+            return False  # an earlier run made it; its settings stay
         raise
     return True
 
@@ -166,7 +166,7 @@ def _append(
     except Refused as refused:
         if refused.status != 413 or len(batch) == 1:
             raise
-        middle = len(batch) // 2  # a server with smaller limits
+        middle = len(batch) // 2  # the server has smaller limits
         for half in (batch[:middle], batch[middle:]):
             _append(server, identity, half, imported, advance)
         return
@@ -178,7 +178,7 @@ def _append(
 
 
 def batches(entries: list[dict[str, Any]], *, most: int = _BATCH_ENTRIES) -> Iterator[list[dict[str, Any]]]:
-    """Entries in order, as many together as one append takes, ``most`` of them at the most."""
+    """Yield entries in order, in batches for one append each, with at most ``most`` entries."""
     batch: list[dict[str, Any]] = []
     size = 0
     for entry in entries:

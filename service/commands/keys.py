@@ -69,7 +69,7 @@ def revoke(identity: str) -> None:
 
 
 def _with_keys(act: "Callable[[ApiKeys], Awaitable[T]]") -> T:
-    """What ``act`` gives, on the API keys of the deployment's store."""
+    """Return the result of ``act`` on the API keys of the deployment's store."""
     from service.store.keys import ApiKeys  # noqa: PLC0415 - help needs no store
 
     async def on_keys(client: "Client", _: "Settings") -> T:

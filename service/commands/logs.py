@@ -1,4 +1,4 @@
-"""``sash logs-hash``: what stands for a conversation in log lines."""
+"""``sash logs-hash``: print the hash of a conversation in log lines."""
 
 import sys
 

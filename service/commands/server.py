@@ -1,4 +1,4 @@
-"""A running Sash, as the commands that talk to one see it: JSON in, JSON out, patient with what may pass."""
+"""A client of a running Sash for commands: JSON in, JSON out, with retries after passing errors."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,18 +13,18 @@ from service.commands.sources.conversation import SourceError
 from service.settings import mask_url
 
 _ATTEMPTS = 7
-_FIRST_ATTEMPTS = 3  # until it has once answered, it is more likely not there than busy
+_FIRST_ATTEMPTS = 3  # before its first answer, a server is more likely absent than busy
 _LONGEST_WAIT_SECONDS = 8.0
 _PASSING = {408, 429, 502, 503, 504}
 _TIMEOUT_SECONDS = 60.0
 
 
 class Unreachable(Exception):  # noqa: N818 - it reads as what happened
-    """No answer from the server, or none but that it cannot serve now, though asked several times."""
+    """The server did not answer, or could not serve, at several attempts."""
 
 
 class Refused(Exception):  # noqa: N818
-    """The server said no; ``status`` and ``problem`` are its answer."""
+    """The server refused a request; ``status`` and ``problem`` are its answer."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         super().__init__(problem.get("detail") or problem.get("title") or f"HTTP {status}")
@@ -33,10 +33,10 @@ class Refused(Exception):  # noqa: N818
 
 
 class RemoteServer:
-    """One server, asked over one kept connection.
+    """One server, over one kept connection.
 
-    All that is sent here may be sent twice, because entries have ids and a conversation is created once. So what got no
-    answer is asked again, a little later each time.
+    Every request may be sent twice, because entries have ids and a conversation is created once. So a request without an
+    answer is sent again, with a longer pause each time.
     """
 
     def __init__(self, url: str, api_key: str | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -58,24 +58,24 @@ class RemoteServer:
         self._client.close()
 
     def post(self, path: str, value: Any) -> Any:
-        """The answer to a POST. Raises Refused, Unreachable."""
+        """Return the answer to a POST. Raises Refused, Unreachable."""
         return self._post(path, msgspec.json.encode(value), "application/json")
 
     def post_lines(self, path: str, values: Sequence[Any]) -> Any:
-        """The answer to a POST of newline-delimited JSON. Raises Refused, Unreachable."""
+        """Return the answer to a POST of newline-delimited JSON. Raises Refused, Unreachable."""
         return self._post(
             path, b"".join(msgspec.json.encode(value) + b"\n" for value in values), "application/x-ndjson"
         )
 
     def get(self, path: str) -> Any:
-        """The answer to a GET. Raises Refused, Unreachable."""
+        """Return the answer to a GET. Raises Refused, Unreachable."""
         return _json(self._patiently(lambda: self._client.get(path)))
 
     def _post(self, path: str, body: bytes, kind: str) -> Any:
         return _json(self._patiently(lambda: self._client.post(path, content=body, headers={"Content-Type": kind})))
 
     def stream(self, path: str) -> Iterator[bytes]:
-        """The body of a GET, piece by piece. Raises Refused, Unreachable, that too when the body breaks off."""
+        """Yield the body of a GET, piece by piece. Raises Refused; Unreachable, also when the body breaks off."""
         began = False
         try:
             with self._client.stream("GET", path) as response:
@@ -134,7 +134,7 @@ def _retry_after(response: httpx2.Response) -> float:
 
 
 def read_key(path: str | None) -> str | None:
-    """The key in a file: its first line that is no remark. Raises SourceError."""
+    """Return the key in a file: its first line that is not a comment. Raises SourceError."""
     if path is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What commands share that work on a deployment's store, beside the service."""
+"""Functions for commands that work on a deployment's store without the service."""
 
 import asyncio
 import sys
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
-    """What ``act`` gives, on the store of the settings; an embedded one is joined when it runs, or run for this.
+    """Return the result of ``act`` on the store of the settings. An embedded store is started unless it runs.
 
-    Where that cannot be, a line for each thing that is wrong, and exit status 2.
+    Where that fails, print a line for each fault, and exit with status 2.
     """
     from service.store.embedded import (  # noqa: PLC0415 - help needs no store
         DataDirectoryBusy,
@@ -30,7 +30,7 @@ def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
     )
 
     try:
-        # Making the first key is what a host that others can reach waits for: its absence is no mistake here.
+        # A service on a public host waits for its first key, so a missing key is no fault here.
         settings = Settings.read({**environ, "SASH_REQUIRE_KEYS": "1"})
         url = running_store(settings)
         if url is not None:
@@ -39,7 +39,7 @@ def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
             except StoreUnavailable:
                 if settings.redis_url is not None:
                     raise
-                # The socket was left behind by a server that was killed.
+                # A killed server left its socket behind.
         with EmbeddedStore(settings.data_dir) as store:
             return asyncio.run(act_on(store.url, settings, act))
     except SettingsError as error:
@@ -51,21 +51,21 @@ def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
 
 
 def running_store(settings: Settings) -> str | None:
-    """Where the store is, unless it is an embedded one that does not run."""
+    """Return the store's URL; None for an embedded store that does not run."""
     from service.store.embedded import socket_url  # noqa: PLC0415
 
     return settings.redis_url or socket_url(settings.data_dir)
 
 
 def refuse(lines: "Iterable[str]") -> NoReturn:
-    """Say what is wrong, and end with exit status 2."""
+    """Print the faults, and exit with status 2."""
     for line in lines:
         click.echo(f"sash: {line}", err=True)
     sys.exit(2)
 
 
 async def act_on(url: str, settings: Settings, act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
-    """What ``act`` gives on the store at ``url``."""
+    """Return the result of ``act`` on the store at ``url``."""
     from service.store.client import Client  # noqa: PLC0415
 
     client = Client(url, timeout_seconds=3, connections=1)

@@ -1,4 +1,4 @@
-"""What commands share: reading a file or standard input, tables for people, JSON for pipes, errors without a traceback."""
+"""Functions for commands: read a file or standard input, print tables or JSON, print errors without a traceback."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -21,14 +21,14 @@ _PREVIEW_CHARACTERS = 48
 
 
 def shape_option(command: F) -> F:
-    """``--json`` and ``--table``: which of the two to print, by itself a table on a terminal and JSON on a pipe."""
+    """Add ``--json`` and ``--table``; without either, a terminal gets a table and a pipe gets JSON."""
     return click.option(
         "--json/--table", "as_json", default=None, help="What to print. [default: a table on a terminal, else JSON]"
     )(command)
 
 
 def history_options(command: F) -> F:
-    """Options of a command on one history: its tools, which conversation it is, models of one's own, what to print."""
+    """Add the options of a command on one history: its tools, its conversation, own models, and the output."""
     options = (
         click.option("--tools", metavar="FILE", help="JSON file with tool definitions."),
         click.option("--conversation", metavar="ID", help="Which conversation, when FILE holds several."),
@@ -41,23 +41,23 @@ def history_options(command: F) -> F:
 
 
 def wants_json(as_json: bool | None) -> bool:  # noqa: FBT001 - click hands the flag over as it is
-    """Whether JSON is to be printed."""
+    """Return whether to print JSON."""
     return not sys.stdout.isatty() if as_json is None else as_json
 
 
 def print_json(value: Any) -> None:
-    """One JSON value, indented for a reader on a terminal."""
+    """Print one JSON value, indented on a terminal."""
     encoded = value if isinstance(value, bytes) else msgspec.json.encode(value)
     click.echo(msgspec.json.format(encoded, indent=2) if sys.stdout.isatty() else encoded)
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Where tables go; without colour on a pipe and under NO_COLOR."""
+    """Return the console for tables, without colour on a pipe and under NO_COLOR."""
     return Console(stderr=stderr, highlight=False)
 
 
 def grid(*columns: str, title: str | None = None) -> Table:
-    """A table without lines; a column whose name begins with ``#`` holds figures, to its right."""
+    """Return a table without lines; a column whose name begins with ``#`` holds figures and is aligned right."""
     table = Table(
         title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold"
     )
@@ -67,7 +67,7 @@ def grid(*columns: str, title: str | None = None) -> Table:
 
 
 def preview(message: dict[str, Any]) -> Text:
-    """The beginning of a message on one line; what it calls or answers, where it has no text."""
+    """Return the beginning of a message on one line; without text, the call that it makes or answers."""
     content = message.get("content")
     parts = content if isinstance(content, list) else [{"text": content}]
     text = " ".join(str(part.get("text") or f"[{part.get('type')}]") for part in parts if isinstance(part, dict))
@@ -80,7 +80,7 @@ def preview(message: dict[str, Any]) -> Text:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """What a user can get wrong ends as one line and exit status 1."""
+    """Turn errors that a user can cause into one line and exit status 1."""
     try:
         yield
     except SourceError as error:
@@ -90,7 +90,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def read_bytes(name: str) -> bytes:
-    """A file's bytes, or standard input's for ``-``. Raises SourceError."""
+    """Return the bytes of a file, or of standard input for ``-``. Raises SourceError."""
     if name == "-":
         return sys.stdin.buffer.read()
     try:
@@ -100,7 +100,7 @@ def read_bytes(name: str) -> bytes:
 
 
 def read_conversations(name: str, order: Any = "auto", form: str | None = None) -> list[SourceConversation]:
-    """The conversations of a file or of standard input; ``form`` names the provider whose messages it holds.
+    """Return the conversations of a file or of standard input; ``form`` names the provider of its messages.
 
     Raises SourceError.
     """
@@ -117,7 +117,7 @@ def read_conversations(name: str, order: Any = "auto", form: str | None = None) 
 
 
 def one_conversation(name: str, wanted: str | None) -> SourceConversation:
-    """The one conversation that a command works on. Raises SourceError when it is not clear which."""
+    """Return the one conversation that a command works on. Raises SourceError when that is unclear."""
     conversations = read_conversations(name)
     if wanted is not None:
         conversations = [each for each in conversations if each.id == wanted]
@@ -132,7 +132,7 @@ def one_conversation(name: str, wanted: str | None) -> SourceConversation:
 
 
 def tools_of(name: str) -> list[Any]:
-    """The tool definitions of a JSON file: a list, or an object with ``tools``. Raises SourceError."""
+    """Return the tool definitions of a JSON file: a list, or an object with ``tools``. Raises SourceError."""
     try:
         value = msgspec.json.decode(read_bytes(name))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -144,7 +144,7 @@ def tools_of(name: str) -> list[Any]:
 
 
 def own_models(path: str | None) -> Any:
-    """The models of a file of one's own, and the vocabularies of SASH_TOKENIZERS. Raises SourceError."""
+    """Return the models of the user's file, with the vocabularies of SASH_TOKENIZERS. Raises SourceError."""
     from service.core.models import OwnModels, load_models_toml  # noqa: PLC0415
     from service.core.text.vocabularies import find_files  # noqa: PLC0415
 

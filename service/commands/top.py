@@ -52,7 +52,7 @@ def top(url: str, metrics_key_file: str | None, every: float, once: bool) -> Non
 
 
 def _asker(url: str, key: str | None) -> Any:
-    """What gives the bodies of /status and /stats; a problem, or what went wrong, in the place of one that failed."""
+    """Return a function that reads /status and /stats; where one fails, it gives the problem or the error."""
     import httpx2  # noqa: PLC0415 - as above
 
     headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -69,7 +69,7 @@ def _asker(url: str, key: str | None) -> Any:
 
 
 def page(status: dict[str, Any], stats: dict[str, Any]) -> "RenderableType":
-    """What the two bodies say: the first line is what is wrong, then what the last fifteen minutes were."""
+    """Return the page of both bodies: first the condition of the service, then the last fifteen minutes."""
     from rich.console import Group  # noqa: PLC0415 - as above
 
     if "condition" not in status:

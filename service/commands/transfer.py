@@ -1,4 +1,4 @@
-"""``sash import`` and ``sash export``: conversations into a running server, and out of it."""
+"""``sash import`` and ``sash export``: move conversations into a running server, and out of it."""
 
 import contextlib
 import sys
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _DEFAULT_URL = "http://127.0.0.1:8000"
 _STORES = {"redis", "rediss", "unix"}
 _KEYS = ("message_store:*", "agents:session:*:messages")
-"""Where LangChain's RedisChatMessageHistory and the Agents SDK's RedisSession keep their lists."""
+"""Keys of the lists of LangChain's RedisChatMessageHistory and the Agents SDK's RedisSession."""
 _SHOWN_FAILURES = 10
 
 _url_option = click.option("--url", default=_DEFAULT_URL, show_default=True, help="The server.")
@@ -44,7 +44,7 @@ class _Count(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """What the first line of an export says of how many follow."""
+    """The number of entries, from the first line of an export."""
 
     messages: _Count
 
@@ -151,7 +151,7 @@ def _read(source: str, keys: tuple[str, ...], order: Any, form: str | None) -> l
 
 
 def _named(found: list[SourceConversation], identity: str | None) -> list[SourceConversation]:
-    """With the id that was asked for; no id twice, as two sources of one name would run into one conversation."""
+    """Return the conversations, one with the given id. No id may occur twice: two sources would become one conversation."""
     if not found:
         raise SourceError("there is no conversation in what was given")
     if identity is not None:
@@ -169,7 +169,7 @@ def _named(found: list[SourceConversation], identity: str | None) -> list[Source
 
 
 def _send_all(server: "RemoteServer", found: list[SourceConversation], url: str, every: float | None) -> "ImportReport":
-    """Send one conversation after the other; one that is refused does not keep the others from going."""
+    """Send the conversations one after the other, and go on after one that is refused."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     from service.commands.importing import ImportReport, send  # noqa: PLC0415
@@ -189,7 +189,7 @@ def _send_all(server: "RemoteServer", found: list[SourceConversation], url: str,
                 send(server, each, imported, lambda sent: progress.advance(task, sent), every_seconds=every)
             except Refused as refused:
                 imported.failed.append(f"{each.id}: {refused}")
-                if refused.status in {401, 404}:  # no key, or no Sash: the next will fare no better
+                if refused.status in {401, 404}:  # no key, or not a Sash server: the next would fail too
                     break
             except Unreachable as error:
                 raise click.ClickException(f"{error} {imported.messages} messages were stored; run it again.") from None
@@ -197,7 +197,7 @@ def _send_all(server: "RemoteServer", found: list[SourceConversation], url: str,
 
 
 def _query(watched: SourceConversation) -> str:
-    """What the dashboard is to show: a conversation, and with which model where it is known here."""
+    """Return the dashboard's query: the conversation, and its model where it is known here."""
     model = watched.settings.get("model")
     return urlencode({"id": watched.id, **({"model": model} if isinstance(model, str) else {})})
 
@@ -245,7 +245,7 @@ def export(conversations: tuple[str, ...], *, url: str, api_key_file: str | None
 
 
 def _export(server: "RemoteServer", conversation: str, put: Callable[[bytes], Any]) -> None:
-    """Write one conversation. Raises SourceError when fewer lines came than the first one promises."""
+    """Write one conversation. Raises SourceError when there are fewer lines than the first one says."""
     head, lines = bytearray(), 0
     for piece in server.stream(f"/conversations/{conversation}/export"):
         if not lines:
@@ -262,7 +262,7 @@ def _export(server: "RemoteServer", conversation: str, put: Callable[[bytes], An
 
 @contextlib.contextmanager
 def _written(output: str | None) -> Iterator[Callable[[bytes], Any]]:
-    """Something to write bytes with. A file appears under its name only when it is whole."""
+    """Yield a function that writes bytes. A file gets its name only when it is complete."""
     if output is None:
         yield sys.stdout.buffer.write
         return

@@ -1,4 +1,4 @@
-"""``sash window``: the window of a history in a file. No server, nothing stored."""
+"""``sash window``: build the window of a history in a file, without a server and a store."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,11 +24,11 @@ from service.core.parameters import WindowQuery
 _NOT_SENT = {
     "id", "owner", "metadata", "ttl_seconds", "version", "created_at", "updated_at", "expires_at", "messages", "tokens",
 }  # fmt: skip
-"""What a stored conversation has and a window does not depend on."""
+"""Members of a stored conversation that do not change its window."""
 
 
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """An option for each parameter of a window, as ``core/parameters.py`` declares it."""
+    """Add an option for each parameter of a window, as ``core/parameters.py`` declares it."""
     for field in reversed(msgspec.structs.fields(WindowQuery)):
         command = _option(field)(command)
     return command
@@ -106,7 +106,7 @@ def window(
 
 
 def _request(file: str, source: SourceConversation, given: dict[str, Any]) -> Any:
-    """What POST /window takes: the file's settings and parameters, the options winning."""
+    """Return the body of POST /window: the file's settings and parameters; options take precedence."""
     from service.windows.request import WindowRequest  # noqa: PLC0415
 
     settings = {name: value for name, value in source.settings.items() if name not in _NOT_SENT}

@@ -191,9 +191,10 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> in
     cost = tokens if model.scale == 1.0 else math.ceil(tokens * model.scale)
     if extra.beside is None or extra.beside.format != model.format:
         return cost
+    images = sum(image_tokens(image, model.rules.images) for image in extra.beside.thoughts_images)
     if isinstance(model.rules, VendorRules):
-        return cost + math.ceil(thoughts_cost(extra.beside, model, model.rules) * model.margin)
-    return cost + math.ceil(extra.beside.thoughts_tokens(column) * model.margin)
+        return cost + math.ceil((thoughts_cost(extra.beside, model, model.rules) + images) * model.margin)
+    return cost + math.ceil((extra.beside.thoughts_tokens(column) + images) * model.margin)
 
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
@@ -205,7 +206,7 @@ def seals_tokens(measure: Measure, model: Model, form: str) -> int:
     alone = msgspec.structs.replace(
         extra,
         reasoning=extra.reasoning.seals() if extra.reasoning else None,
-        beside=msgspec.structs.replace(beside, thoughts=(0, 0)) if beside else None,
+        beside=msgspec.structs.replace(beside, thoughts=(0, 0), thoughts_images=()) if beside else None,
     )
     return reasoning_tokens(msgspec.structs.replace(measure, extra=alone), model, form)
 

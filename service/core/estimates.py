@@ -16,6 +16,8 @@ from service.core.unicode_scripts import Mix, family_tokens, mix_of
 # Every figure of a measure that is a text's tokens in both encodings.
 _PAIRS = tuple(field.name for field in msgspec.structs.fields(Extra) if field.type in (Pair, Pair | None))
 
+_UNBOUNDED = 2**53
+"""The size of texts that a message's mix does not measure: names, unknown members, escaped results."""
 _OF_A_PART = 1.03
 """A part of a text may be a little dearer than the whole."""
 
@@ -29,11 +31,14 @@ def estimated(measure: Measure, ratios: str) -> Measure:
         return Measure(measure.role, tokens, tokens)
     whole = max(1, measure.o200k + extra.call_arguments[0])
 
-    def of(pair: Pair) -> Pair:
+    def of(pair: Pair, mix: Mix | None) -> Pair:
         return (family_tokens(*pair, mix and _part(mix, pair[0] / whole), ratios),) * 2
 
-    pairs = {name: of(pair) for name in _PAIRS if (pair := getattr(extra, name))}
-    tokens, _ = of((measure.o200k, measure.cl100k))
+    apart = mix and msgspec.structs.replace(mix, size=_UNBOUNDED)
+    pairs = {
+        name: of(pair, mix if name == "call_arguments" else apart) for name in _PAIRS if (pair := getattr(extra, name))
+    }
+    tokens, _ = of((measure.o200k, measure.cl100k), mix)
     return Measure(measure.role, tokens, tokens, msgspec.structs.replace(extra, **pairs))
 
 

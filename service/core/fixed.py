@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from service.core.counting import Measure, messages_tokens, tools_tokens
+from service.core.fillers import few_shots_fillers
 from service.core.models import Model
 from service.core.units import DEVELOPER
 from service.core.view import View
@@ -30,8 +31,8 @@ class Fixed(msgspec.Struct, frozen=True):
         return tools_tokens(model, tools=self.tools, tool_choice=self.tool_choice, first_system=first)
 
 
-def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure]) -> dict[str, int]:
-    """Tokens of what must be in, by name; ``lines`` stand between the few-shots and the messages.
+def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure], form: str) -> dict[str, int]:
+    """Tokens of what must be in, by name, sent in ``form``; ``lines`` stand between the few-shots and the messages.
 
     What definitions cost may depend on the message that leads the request. Where that is not known before history is
     chosen (no fixed message, no line, and the first message may go), they are charged as for the dearer beginning.
@@ -43,7 +44,7 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure]
     return {
         "priming": model.priming,
         "system": sum(messages_tokens(fixed.system, model)),
-        "few_shots": sum(messages_tokens(fixed.few_shots, model)),
+        "few_shots": sum(messages_tokens(fixed.few_shots, model)) + few_shots_fillers(fixed.few_shots, model, form),
         "tools": tools,
         "summary": sum(messages_tokens(lines, model)),
     }

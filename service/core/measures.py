@@ -101,8 +101,8 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         fields |= listed_tokens(text, counted)
     elif role in (SYSTEM, DEVELOPER) and len(text) < _LONG:
         fields |= _as_section(text, counted)
-    if native := message.get("native"):
-        fields["beside"] = measure_beside(native)
+    if message.get("native"):
+        fields["beside"] = measure_beside(message)
     if mix := _mix(message, text, counted[0] + fields.get("call_arguments", ZERO)[0]):
         fields["mix"] = mix
     return Measure(role, *counted, Extra(**fields) if fields else None)

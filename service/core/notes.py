@@ -20,8 +20,11 @@ def note_measure(left_out: int) -> Measure:
 
 
 def longest_note(length: int) -> Measure:
-    """The measure of the longest note that a history of ``length`` messages can need: it grows with the digits alone."""
-    most = (note_measure(10**digits - 1) for digits in range(1, len(str(length)) + 1))
+    """The measure of the longest note that a history of ``length`` messages can need: it grows with the digits alone.
+
+    Of notes with as many tokens it is the one with more digits, because some vocabularies count each digit.
+    """
+    most = (note_measure(10**digits - 1) for digits in range(len(str(length)), 0, -1))
     return max(most, key=lambda each: each.o200k + each.cl100k)
 
 

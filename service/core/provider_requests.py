@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from service.core.counting import RequestCount, count_request, plain_text_tokens
+from service.core.fillers import OPENING
 from service.core.models import Model
 from service.core.native import ChatRequest, read_request
 from service.core.strings import strings
@@ -41,8 +42,6 @@ _FREE: Final = frozenset(
 _MESSAGES: Final = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 _THINKING: Final = 28
 """Tokens of Claude's instructions to think within a budget: 22 of 22 bills without tools; 0 or more with them."""
-_OPENING: Final = 12
-"""Tokens more where Claude's history begins with the assistant: 4 bills."""
 
 
 def count_provider_request(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
@@ -109,7 +108,7 @@ def _rest_tokens(chat: ChatRequest, model: Model) -> int:
         thinking = chat.rest.get("thinking")
         tokens += _THINKING if isinstance(thinking, Mapping) and thinking.get("type") == "enabled" else 0
         first = next((message["role"] for message in chat.messages if message["role"] != "system"), None)
-        tokens += _OPENING if first == "assistant" else 0
+        tokens += OPENING if first == "assistant" else 0
     return tokens
 
 

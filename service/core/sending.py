@@ -7,6 +7,7 @@ import msgspec
 
 from service.core.costs import record_cost
 from service.core.counting import reasoning_tokens, seals_tokens
+from service.core.fillers import filler_tokens, is_filled
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.reasoning import binds_reasoning
@@ -46,6 +47,15 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
         return view
     costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items() if view.is_known(seq)}
     return msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
+
+
+def with_fillers(view: View, model: Model, form: str) -> View:
+    """The view with the words that ``form`` sends for the user's empty messages in its costs."""
+    first, records = view.history.first_seq, view.history.records
+    empty = [first + index for index, tokens in enumerate(records.tokens(0)) if not tokens]
+    seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
+    # A name before the text may cost more.
+    return recosted(view, {seq: max(filler_tokens(model), view.cost_of(seq)) for seq in seqs}) if seqs else view
 
 
 def _turn_begins(view: View) -> int:
@@ -210,4 +220,4 @@ def keeps_reasoning_from(
     return max(after_question, since_seq + 1) if since_seq is not None else history.length + 1
 
 
-__all__ = ["Trimming", "keeps_reasoning_from", "recosted", "with_reasoning"]
+__all__ = ["Trimming", "keeps_reasoning_from", "recosted", "with_fillers", "with_reasoning"]

@@ -1,6 +1,7 @@
 """walk: history from newest to oldest, into the room that is left."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Literal
 
@@ -209,16 +210,42 @@ def _begin_with_user(state: Walk, view: View) -> None:
 
     What is in every window is not taken away, so history that begins with such a message is left as it is.
     """
-    musts = [seq for seq in view.always_seqs() if view.record(seq).measure.role > DEVELOPER]
-    first_must = musts[0] if musts else view.history.length + 1
+    first_must = _first_must(view)
     while state.kept:
         oldest = state.kept[-1]
         if view.role(oldest) == USER or first_must < view.seq(oldest):
             return
-        state.kept.pop()
-        state.reasons[oldest] = "start"
-        state.room += view.unit_costs[oldest]
-        state.taken -= view.unit_costs[oldest]
+        _take_away(state, view, "start")
+
+
+def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
+    """Take away the oldest units until there is room for what is added before the message that leads; gives its tokens.
+
+    ``opening`` gives the tokens by that message's seq. They are over the room that is left where a message that is in every
+    window leads.
+    """
+    first_must = _first_must(view)
+    while True:
+        first = min(first_must, view.seq(state.kept[-1])) if state.kept else first_must
+        tokens = opening(first) if first <= view.history.length else 0
+        if tokens <= state.room or not state.kept:
+            return tokens
+        _take_away(state, view, "too large")
+        state.stop = "budget"
+
+
+def _first_must(view: View) -> int:
+    """The first message that is in every window, system and developer messages aside; past the end without one."""
+    musts = (seq for seq in view.always_seqs() if view.record(seq).measure.role > DEVELOPER)
+    return next(musts, view.history.length + 1)
+
+
+def _take_away(state: Walk, view: View, why: str) -> None:
+    """Take the oldest kept unit away."""
+    oldest = state.kept.pop()
+    state.reasons[oldest] = why
+    state.room += view.unit_costs[oldest]
+    state.taken -= view.unit_costs[oldest]
 
 
 def _always_said(view: View) -> set[bytes]:

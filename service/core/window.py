@@ -22,6 +22,7 @@ from service.core.costs import costs_as_counted, message_costs, reference_costs
 from service.core.counting import Measure, messages_tokens
 from service.core.documents import Documents
 from service.core.explain import Explained, does_not_fit, dropped, explain
+from service.core.fillers import FILLED_FORMATS, opening_tokens
 from service.core.fixed import Fixed, fixed_costs
 from service.core.grounding import Grounded
 from service.core.models import Model
@@ -30,11 +31,11 @@ from service.core.parameters import WindowQuery
 from service.core.recall import Recollection
 from service.core.records import Records, Summary
 from service.core.results import Edit
-from service.core.sending import Trimming, keeps_reasoning_from, with_reasoning
+from service.core.sending import Trimming, keeps_reasoning_from, with_fillers, with_reasoning
 from service.core.stable import Before, Cut, cut_seq
-from service.core.units import DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
+from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from service.core.view import History, View, view_history
-from service.core.walk import Bounds, Walk, walk
+from service.core.walk import Bounds, Walk, open_request, walk
 
 __all__ = ["Explained", "Fixed", "NeedOlder", "Window", "build_window"]
 
@@ -134,10 +135,12 @@ def _as_sent(view: View, budget: int, fixed: Fixed, trimming: Trimming) -> View:
     """The view with what is sent of reasoning, and of tool results that are over their limit or over the window."""
     model, options, history = trimming.model, trimming.options, view.history
     view = trimming.limited(with_reasoning(view, model, options))
+    if options.format in FILLED_FORMATS:
+        view = with_fillers(view, model, options.format)
     if view.units.single and not view.outside:
         return view
     lines = _measures((history.summary if options.summary == "always" else None,))
-    room = budget - sum(fixed_costs(view, model, fixed, lines).values())
+    room = budget - sum(fixed_costs(view, model, fixed, lines, options.format).values())
     return trimming.required(trimming.overlong(view, room), room)
 
 
@@ -161,6 +164,8 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
     kept = len(costs) if total <= room else bisect_right(list(accumulate(reversed(costs))), room)
     begins = first + len(costs) - kept
     if not kept or history.question < begins or (first > 1 and kept == len(costs)):
+        return None
+    if options.format in FILLED_FORMATS and _needs_fillers(records, kept):
         return None
     whole = begins == 1
     if not whole and (_is_more_than_a_tail(options) or history.summary is not None or _is_marked(records)):
@@ -196,8 +201,15 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or FUNCTION in records.roles
         or (records.details and next(records.reasoned(), None) is not None)
         or not records.plain
+        or (options.format in FILLED_FORMATS and fixed.few_shots)
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
+
+
+def _needs_fillers(records: Records, kept: int) -> bool:
+    """Whether a form that adds words does: a message has none, or the assistant leads the ``kept`` newest."""
+    leading = next((role for role in records.roles[len(records) - kept :] if role > DEVELOPER), None)
+    return leading == ASSISTANT or 0 in records.tokens(0)
 
 
 def _is_more_than_a_tail(options: WindowQuery) -> bool:
@@ -232,11 +244,13 @@ def _before(history: History, place: int) -> NeedOlder:
 
 
 class _Selected(msgspec.Struct, frozen=True):
-    """What a walk took, and the view that it saw; ``since_seq`` is where a stable cut stands since."""
+    """What a walk took, and the view that it saw; ``since_seq`` is where a stable cut stands since, ``opening`` what the
+    request costs more because the assistant leads it."""
 
     taken: Walk
     view: View
     since_seq: int | None
+    opening: int
 
 
 class _Frame(msgspec.Struct, frozen=True):
@@ -274,7 +288,20 @@ class _Frame(msgspec.Struct, frozen=True):
         taken = walk(state, view, self._bounds(summary, cut), model=self.model, documents=self.documents)
         if taken.stop == "older":
             return _older(view.history, taken.room)
-        return _Selected(taken, view, since)
+        opening = self._open(taken, view)
+        if opening > taken.room:
+            raise does_not_fit(self.budget, self._fixed_costs(view, _measures((summary,)), opening), self.always)
+        taken.room -= opening
+        return _Selected(taken, view, since, opening)
+
+    def _open(self, taken: Walk, view: View) -> int:
+        """What the request costs more because of the message that leads it; few-shots that lead are fixed costs."""
+        form = self.options.format
+        if self.fixed.few_shots or form not in FILLED_FORMATS:
+            return 0
+        return open_request(
+            taken, view, lambda seq: opening_tokens(view.record(seq), self.model, form, is_oldest=seq == 1)
+        )
 
     def _ask(self, summary: Summary | None, room: int) -> Walk:
         """Step 3: the newest question with its documents."""
@@ -357,7 +384,7 @@ class _Frame(msgspec.Struct, frozen=True):
         )
         sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
         tokens = {
-            **fixed_costs(view, self.model, self.fixed, lines),
+            **self._fixed_costs(view, lines, selected.opening),
             "tools": self.fixed.tools_tokens(self.model, (*lines, *self._leading(seqs))),
             "messages": taken.taken + sum(view.always_costs().values()) - sum(reasoning.values()),
             "grounding": sum(costs(view.record(seq), sent, self.model) for seq, sent in grounding.items()),
@@ -394,7 +421,11 @@ class _Frame(msgspec.Struct, frozen=True):
         return [self.view.record(seq).measure for seq in sorted(leading)]
 
     def _costs(self, *lines: Measure | Summary | None) -> dict[str, int]:
-        return fixed_costs(self.view, self.model, self.fixed, _measures(lines))
+        return self._fixed_costs(self.view, _measures(lines))
+
+    def _fixed_costs(self, view: View, lines: tuple[Measure, ...], opening: int = 0) -> dict[str, int]:
+        costs = fixed_costs(view, self.model, self.fixed, lines, self.options.format)
+        return {**costs, "priming": costs["priming"] + opening} if opening else costs
 
     def _room(self, *lines: Measure | Summary | None) -> int:
         """What is left of the budget beside what must be in and these lines; below 0 when it is not enough."""

@@ -1,4 +1,4 @@
-"""What a store's URL says: which kind of deployment, where it begins, and how to connect."""
+"""Read a store's URL: the kind of deployment, its hosts, and how to connect."""
 
 from typing import Any, Literal, cast
 from urllib.parse import parse_qsl, urlencode
@@ -11,7 +11,7 @@ _SENTINEL = "sentinel_"  # a parameter of the sentinels themselves, such as sent
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A store's URL, read. ``options`` are what redis-py's connections take, user and password among them."""
+    """A store's URL in parts. ``options`` are the arguments of redis-py's connections, with user and password."""
 
     kind: Literal["single", "sentinel", "cluster"]
     hosts: tuple[tuple[str, int], ...]
@@ -20,11 +20,11 @@ class Address(msgspec.Struct, frozen=True):
     service: str = ""
     """The name of the primary that sentinels watch."""
     sentinel_options: dict[str, Any] = {}
-    """What the sentinels' connections take: whom to trust as the others do, unless the URL says otherwise of them."""
+    """Arguments of the sentinels' connections: TLS as for the servers, unless the URL has other values for sentinels."""
 
 
 def read_url(url: str) -> Address:
-    """The address in a URL that the settings have checked.
+    """Return the address in a URL that the settings have checked.
 
     >>> read_url("redis+sentinel://:pw@a,b:26380/main/2?sentinel_password=s").hosts
     (('a', 26379), ('b', 26380))
@@ -65,7 +65,7 @@ def _endpoint(text: str, default_port: int) -> tuple[str, int]:
 
 
 def connection_options(address: Address, timeout_seconds: float) -> dict[str, Any]:
-    """What every connection of ours is made with: no retry and no timeout of its own, because Client has both."""
+    """Return the arguments of every connection. It has no retry and no timeout of its own, because Client has both."""
     return {
         **address.options,
         "socket_connect_timeout": timeout_seconds,

@@ -1,7 +1,7 @@
-"""What can be wrong with a store, found out by asking it: for ``sash doctor``, never while serving.
+"""Check a store by asking it: for ``sash doctor``, never while serving.
 
-Each finding says what is, and what to change when that will not do. Nothing is written but one key that expires at once.
-A store that denies a command, or does not answer in three seconds, is a finding.
+Each finding says what was found, and what to change where that is not good. Only one key is written, and it expires at once.
+A store that denies a command, or does not answer within three seconds, is a finding.
 """
 
 import fcntl
@@ -44,7 +44,7 @@ _TIMEOUT_SECONDS = 3
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing looked at: ``change`` says what to do about what is not good."""
+    """The result of one check; ``change`` says what to do where it is not good."""
 
     subject: str
     verdict: Verdict
@@ -79,12 +79,12 @@ def _check_at(url: str, durability: str, change: str) -> Iterator[Finding]:
 
 
 def clients_of(url: str, stack: ExitStack) -> Iterator["Redis"]:
-    """A connection to each server that keeps data."""
+    """Yield a connection to each server that keeps data."""
     address = read_url(url)
     timeouts: dict[str, Any] = {
         "socket_timeout": _TIMEOUT_SECONDS,
         "socket_connect_timeout": _TIMEOUT_SECONDS,
-        "retry": Retry(NoBackoff(), 0),  # a store that answers at the second try has something to be told of
+        "retry": Retry(NoBackoff(), 0),  # a store that answers only at the second try is worth a finding
     }
     if address.kind == "cluster":
         nodes = [ClusterNode(host, port) for host, port in address.hosts]  # type: ignore[no-untyped-call]
@@ -102,7 +102,7 @@ def clients_of(url: str, stack: ExitStack) -> Iterator["Redis"]:
 
 
 def _login(address: Address) -> dict[str, Any]:
-    """Who we are, and whom we trust."""
+    """Return user, password and TLS options."""
     wanted = ("username", "password")
     return {name: value for name, value in address.options.items() if name in wanted or name.startswith("ssl_")}
 
@@ -115,7 +115,7 @@ def check_server(client: "Redis", durability: str = "durable") -> list[Finding]:
 
     Raises RedisError when it does not answer.
     """
-    _unless_denied(client.ping)  # connects, so that what follows is a round trip alone
+    _unless_denied(client.ping)  # connects, so that the next call measures only a round trip
     findings = [_permissions(client, durability), *_times(client)]
     facts: dict[str, Any] | None = _unless_denied(client.info)
     if facts is not None:
@@ -129,7 +129,7 @@ def check_server(client: "Redis", durability: str = "durable") -> list[Finding]:
 
 
 def _unless_denied(ask: Callable[[], T]) -> T | None:
-    """A server's answer; None where the user may not ask, of which ``_permissions`` speaks."""
+    """Return a server's answer; None where the user may not ask, which ``_permissions`` reports."""
     try:
         return ask()
     except NoPermissionError:
@@ -137,7 +137,7 @@ def _unless_denied(ask: Callable[[], T]) -> T | None:
 
 
 def _permissions(client: "Redis", durability: str) -> Finding:
-    """Whether the user may run every command that the service sends."""
+    """Check that the user may run every command that the service sends."""
     try:
         reply: Any = client.eval(CHECK[1], 0, *CHECK[3:])
     except ResponseError as error:
@@ -149,13 +149,13 @@ def _permissions(client: "Redis", durability: str) -> Finding:
 
 
 def _halves(detail: str) -> tuple[str, str]:
-    """What is wrong, and what to do about it, of a problem's detail."""
+    """Split a problem's detail into what is wrong, and what to do about it."""
     found, _, change = detail.rstrip(".").partition(": ")
     return found, change
 
 
 def _times(client: "Redis") -> list[Finding]:
-    """How long an answer takes, and how far the clocks are apart."""
+    """Check how long an answer takes, and how far apart the clocks are."""
     before = time.time()
     answer = _unless_denied(client.time)
     if answer is None:
@@ -166,7 +166,7 @@ def _times(client: "Redis") -> list[Finding]:
 
 
 def _configuration(client: "Redis") -> dict[str, str] | None:
-    """What the server is set to; nothing where it will not say, as hosted ones do."""
+    """Return the server's settings; None where it does not show them, as hosted servers do."""
     try:
         held = client.config_get("appendonly", "appendfsync")
     except ResponseError:
@@ -266,7 +266,7 @@ def _replicas(facts: Mapping[str, Any]) -> Finding:
 
 
 def _scripts(client: "Redis") -> Finding:
-    """Run a script that writes, as every append does, on a key that is gone the next moment."""
+    """Run a script that writes, as every append does, on a key that expires at once."""
     try:
         client.eval("return redis.call('SET', KEYS[1], '1', 'PX', '1')", 1, "sash:{doctor}:check")
     except MovedError:
@@ -279,7 +279,7 @@ def _scripts(client: "Redis") -> Finding:
 
 
 def _layout(client: "Redis") -> Finding:
-    """Whether this version reads the data that is there."""
+    """Check that this version can read the stored data."""
     try:
         noted = client.get(LAYOUT_KEY)
     except MovedError:
@@ -297,7 +297,7 @@ def _layout(client: "Redis") -> Finding:
 
 
 def _check_embedded(data_dir: Path, durability: str) -> Iterator[Finding]:
-    """Look at the server that runs on the directory, or try one in a temporary directory where none does."""
+    """Check the server that runs on the directory; where none runs, try one in a temporary directory."""
     directory = data_dir.absolute()
     yield _room(directory)
     holder = _holder(directory)
@@ -317,7 +317,7 @@ def _check_embedded(data_dir: Path, durability: str) -> Iterator[Finding]:
 
 
 def _holder(directory: Path) -> str | None:
-    """Who runs a store on the directory, as its lock says; None when nobody does, or nobody can tell."""
+    """Return the process that runs a store on the directory, by its lock; None when there is none, or it is unknown."""
     try:
         with (directory / "sash.lock").open("rb") as lock:
             try:
@@ -345,7 +345,7 @@ def _check_running(directory: Path, holder: str, durability: str) -> Iterator[Fi
 
 
 def _room(directory: Path) -> Finding:
-    """Whether the data directory, or the nearest one above it that exists, can be written and has room."""
+    """Check that the data directory, or the nearest existing one above it, can be written and has room."""
     existing = next(parent for parent in (directory, *directory.parents) if parent.exists())
     if not existing.is_dir() or not _writable(existing):
         change = "choose another with SASH_DATA_DIR, or let this user write there"

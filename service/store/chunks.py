@@ -1,4 +1,4 @@
-"""A whole history in pieces that fit in memory, whatever it holds."""
+"""Read a whole history in chunks that fit in memory."""
 
 from collections.abc import AsyncIterator
 
@@ -6,18 +6,18 @@ from service.problems import Conflict
 from service.store.reading import Reader
 from service.store.replies import Page, State
 
-_MESSAGES = 200  # a fork stages as many in one script, and all clients of the store wait for a script
+_MESSAGES = 200  # a fork stages as many in one script, and every client of the store waits while it runs
 _BYTES = 1024 * 1024
 
 
 class Chunks:
-    """Reads histories from their first message on."""
+    """Reads histories, beginning with the first message."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     async def read(self, tenant: str, conversation: str, last_seq: int, state: State) -> AsyncIterator[Page]:
-        """Messages 1 to ``last_seq`` in order, with all that is kept about them, of the history that ``state`` is of.
+        """Yield messages 1 to ``last_seq`` in order, with all that is kept about them. ``state`` names the history.
 
         Raises Conflict when the conversation is rewound, redacted or replaced meanwhile, and NotFound when it is erased.
         """
@@ -32,5 +32,5 @@ class Chunks:
 
 
 def changed() -> Conflict:
-    """The history was edited while it was read."""
+    """Return the problem that the history was edited while it was read."""
     return Conflict("The conversation was rewound or redacted meanwhile; try again.", headers={"Retry-After": "1"})

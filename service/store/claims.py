@@ -5,9 +5,9 @@
     sash:{tenant/request/<hash of the key>}:claim   hash   fingerprint, run, until, began, life, answer
     sash:{tenant/conversation}:answers              hash   token -> when, and the answer
 
-A claim holds the answer itself when it says nothing of a conversation, else where it is: what people wrote is kept beside
-the conversation alone, and goes when that is erased, redacted or rewound. A run that dies lets its key go within seconds;
-the next run is told when the first began, and so gives entries the ids that the first gave them.
+A claim holds the answer itself where the answer says nothing about a conversation. Other answers are kept beside their
+conversation, and are erased when it is erased, redacted or rewound. The claim then holds the place of the answer. The key of
+a run that died is free within seconds. The next run learns when the first run began, so it gives entries the same ids.
 """
 
 import secrets
@@ -28,11 +28,11 @@ from service.store.sealing import Kind, Purpose
 KEEP_MS = 24 * 3600 * 1000
 HOLD_MS = 10_000
 _LONG_BYTES = 1024
-_LONG_AGO_MS = 1  # a hold that has ended without a word
+_LONG_AGO_MS = 1  # a hold that ended without a result
 
 
 class KeptAnswer(msgspec.Struct, array_like=True, frozen=True):
-    """What a request was answered; ``read`` tells its body from others where that was streamed."""
+    """The answer to a request; ``read`` identifies its body where the body was streamed."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -41,17 +41,17 @@ class KeptAnswer(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _Kept(msgspec.Struct, array_like=True, frozen=True):
-    """Where an answer is: here, or beside a conversation."""
+    """The place of an answer: here, or beside a conversation."""
 
     answer: KeptAnswer | None
     conversation: bytes = b""
-    """The id, under a veil that only the request's key lifts: an erasure would not find it here."""
+    """The id, masked with the request's key: an erasure would not find it here."""
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A key that was taken. ``token`` is the same in every run; ``again`` when nobody knows how a run before ended.
+    """A key that was taken. ``token`` is the same in every run; ``again`` is true when an earlier run has an unknown end.
 
-    ``veil`` is made of the key, which is stored nowhere.
+    ``veil`` masks ids. It is computed from the key, which is not stored.
     """
 
     key: str
@@ -63,7 +63,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """The request was done; its answer went with what it spoke of."""
+    """The request was done; its answer was erased with its conversation."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -81,7 +81,7 @@ class Claims:
     async def take(
         self, tenant: str, key: str, fingerprint: bytes, now_ms: int
     ) -> Claim | KeptAnswer | Forgotten | Literal["busy", "other"]:
-        """The claim for a run, the answer of one that is done, or why there is neither."""
+        """Return the claim for a run, the answer of a run that is done, or why there is neither."""
         token = blake2b(f"{tenant}\0{key}".encode(), digest_size=16).hexdigest()
         veil = shake_256(f"conversation\0{tenant}\0{key}".encode()).digest(LONGEST_ID)
         name, run = f"{PREFIX}{{{tenant}/request/{token}}}:claim", secrets.token_hex(8)
@@ -106,7 +106,7 @@ class Claims:
                 return "busy"
 
     async def aim(self, claim: Claim, life: str) -> str:
-        """Bind the request to a conversation's life; the life that its first run was bound to."""
+        """Bind the request to a conversation's life; gives the life that the first run was bound to."""
         return await self._client.run(scripts.aim(claim.key, life=life))
 
     async def _answer(self, tenant: str, token: str, kept: _Kept, veil: bytes, now_ms: int) -> KeptAnswer | Forgotten:
@@ -123,18 +123,18 @@ class Claims:
         return _decode_answer(zlib.decompress(blob[1:]) if blob[:1] == b"z" else blob[1:])
 
     async def hold(self, claim: Claim, now_ms: int) -> None:
-        """Hold the key for another while."""
+        """Hold the key for another ``HOLD_MS``."""
         await self._client.run(scripts.settle(claim.key, run=claim.run, until_ms=now_ms + HOLD_MS))
 
     async def release(self, claim: Claim, *, done: Literal[False] | None) -> None:
-        """Let the key go: nothing was done under it, or (None) nobody knows, which the next run is told."""
+        """Release the key. ``done`` is False when nothing was done, None when that is unknown; the next run learns it."""
         until_ms = 0 if done is False else _LONG_AGO_MS
         await self._client.run(scripts.settle(claim.key, run=claim.run, until_ms=until_ms))
 
     async def settle(
         self, tenant: str, claim: Claim, answer: KeptAnswer, conversation: str, life: str, now_ms: int
     ) -> None:
-        """Keep the answer: beside the conversation that it speaks of, for as long as that life of it goes on."""
+        """Keep the answer beside its conversation, for as long as this life of the conversation lasts."""
         if conversation and life and answer.body:
             name = conversation_name(tenant, conversation)
             keys = keys_of(name)
@@ -152,5 +152,5 @@ class Claims:
 
 
 def _veiled(text: bytes, veil: bytes) -> bytes:
-    """The text under the veil, or from under it."""
+    """Mask a text with the veil, or unmask it."""
     return bytes(a ^ b for a, b in zip(text, veil, strict=False))

@@ -43,8 +43,8 @@ T = TypeVar("T")
 
 _RETRY_SECONDS = 0.1
 _WATCH_SECONDS = 0.25
-_SCANNED = 1000  # keys that are gone through in one step, in well under a millisecond
-_WAIT_SHARE = 0.4  # of the deadline: a batch may have to wait behind another, and then for itself
+_SCANNED = 1000  # keys of one step of a scan, which takes well under a millisecond
+_WAIT_SHARE = 0.4  # of the deadline: a batch may wait for an earlier batch, and then for its own replies
 _TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
 _LATER_ERRORS = (ReadOnlyError, ClusterDownError, TryAgainError)
 _READING = frozenset(
@@ -57,7 +57,7 @@ _name = itemgetter(0)
 
 
 class Load(NamedTuple):
-    """Commands that wait for the store, sent or not; connections without any, with some, and lost or not yet had."""
+    """Commands that wait for the store, sent or not; connections that are idle, busy, and lost or not yet made."""
 
     waiting: int
     idle: int
@@ -92,7 +92,7 @@ class Client:
         self._watch: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin to connect. Does not wait for the store: it may come later, and readiness says so."""
+        """Begin to connect. Does not wait for the store, which may start later; readiness tells."""
         address, seconds = self._address, self._timeout_seconds
         if address.kind == "cluster":
             self._cluster = Cluster(address, seconds, self._setup)
@@ -104,7 +104,7 @@ class Client:
         self._watch = asyncio.create_task(self._watch_deadlines())
 
     async def close(self) -> None:
-        """Close every connection. What waits for an answer fails."""
+        """Close every connection. Calls that wait for an answer fail."""
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
@@ -116,14 +116,14 @@ class Client:
 
     @property
     def _servers(self) -> list[Server]:
-        """Those that are known now."""
+        """Return the servers that are known now."""
         if self._cluster is not None:
             return self._cluster.servers
         return [] if self._only is None else [self._only]
 
     @property
     def load(self) -> Load:
-        """What the store has to do for this process, and by how many connections."""
+        """Return the commands of this process that wait for the store, and the state of its connections."""
         connections = [connection for server in self._servers for connection in server.connections]
         states = [connection.state for connection in connections]
         waiting = sum(connection.waiting for connection in connections)
@@ -131,7 +131,7 @@ class Client:
 
     @property
     def lost_files(self) -> str:
-        """What is wrong with the embedded store's files; empty when nothing is, or the store is another."""
+        """What is wrong with the embedded store's files; empty when they are in order, or the store is not embedded."""
         return datafiles.missing(self._data_files)
 
     @property
@@ -141,16 +141,16 @@ class Client:
 
     @property
     def servers(self) -> list[Inspection]:
-        """What was found of each server that is connected to."""
+        """The inspection of each connected server."""
         return [server.found for server in self._servers if server.found is not None]
 
     @property
     def health(self) -> list[tuple[Inspection | None, float]]:
-        """What each server was found to be, None while it is lost, and how long its latest probe took, in seconds."""
+        """Each server's inspection, None while it is lost, and how long its latest probe took, in seconds."""
         return [(server.found, server.quiet_seconds) for server in self._servers]
 
     async def sample(self, count: int) -> list[tuple[bytes, int]]:
-        """Keys by chance, so many of each server, and their memory in bytes; none where the store's user may not ask."""
+        """Return ``count`` random keys of each server, with their memory in bytes; none where the user may not ask."""
         deadline = time.monotonic() + self._timeout_seconds
         found: list[tuple[bytes, int]] = []
         for server in self._servers if count else ():
@@ -161,18 +161,18 @@ class Client:
         return found
 
     async def run(self, call: ScriptCall[T]) -> T:
-        """A script's result. Raises StoreUnavailable, StoreFull, and what the call raises."""
+        """Run a script and return its result. Raises StoreUnavailable, StoreFull, and what the call raises."""
         (reply,) = await self._answer(call.script.name, [_words(call)], writes=call.script.writes)
         return call.read(reply)
 
     async def replies(self, *calls: ScriptCall[Any]) -> list[Any]:
-        """Replies of several scripts that run in order, in one round trip, as they come; their keys share one slot."""
+        """Run several scripts in order, in one round trip, and return their raw replies; their keys share one slot."""
         name = "+".join([call.script.name for call in calls])
         writes = any(call.script.writes for call in calls)
         return await self._answer(name, [_words(call) for call in calls], writes=writes)
 
     async def commands(self, words: Commands) -> list[Any]:
-        """Replies to plain commands. Those of one slot leave together, and run in order on one connection.
+        """Return the replies to plain commands. Those of one slot are sent together, and run in order on one connection.
 
         Raises:
             StoreUnavailable: no answer before the deadline, or the server says that it cannot serve now.
@@ -184,7 +184,7 @@ class Client:
         return await self._answer("commands", words, writes=not _READING.issuperset(map(_name, words)))
 
     async def scan(self, pattern: str) -> AsyncIterator[bytes]:
-        """Every key like ``pattern``, on every node; some may come twice. It goes through all keys that there are.
+        """Yield every key like ``pattern``, on every node; some may come twice. It goes through all keys of the store.
 
         Raises:
             StoreUnavailable: no answer before the deadline, or a user that may not ask.
@@ -210,7 +210,7 @@ class Client:
         return cursor, keys
 
     async def _primaries(self) -> list[Server]:
-        """The servers that have all keys between them."""
+        """Return the servers that together have all keys."""
         return self._servers if self._cluster is None else await self._cluster.primaries()
 
     async def _answer(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
@@ -224,7 +224,7 @@ class Client:
         return replies
 
     async def _send_by_slot(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
-        """Replies to commands of any number of slots, in their order."""
+        """Return the replies to commands of any number of slots, in the order of the commands."""
         slots = _slots(words)
         if len(set(slots)) == 1:
             return await self._send(words, deadline, writes=writes)
@@ -237,7 +237,7 @@ class Client:
         return replies
 
     async def _send(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
-        """Ask until there is an answer or the deadline."""
+        """Send again until there is an answer or the deadline has passed."""
         asked: Server | None = None
         while True:
             try:
@@ -257,7 +257,7 @@ class Client:
             await asyncio.sleep(pause)
 
     def _find(self, words: Commands) -> Server:
-        """The server of a cluster that serves the commands' slot."""
+        """Return the server that serves the commands' slot."""
         if self._cluster is None:
             raise StoreUnavailable("The service is starting.")
         return self._cluster.find(_slot(words))
@@ -278,7 +278,7 @@ class Client:
 
 
 async def _replies(server: Server, words: Commands, deadline: float) -> list[Any]:
-    """A server's replies; none where it does not answer, or may not be asked."""
+    """Return a server's replies; none where it does not answer, or the user may not ask."""
     if not words or server.found is None:
         return []
     answer: Any
@@ -287,22 +287,22 @@ async def _replies(server: Server, words: Commands, deadline: float) -> list[Any
 
 
 def _words(call: ScriptCall[Any]) -> tuple[Any, ...]:
-    """A call as a command, with the script's hash."""
+    """Return a call as a command, with the script's hash."""
     script, keys, arguments, _ = call
     return ("EVALSHA", script.sha, len(keys), *keys, *arguments)
 
 
 def _with_sources(words: Commands) -> Commands:
-    """The same calls, each script with its source in place of its hash, because somebody flushed the scripts.
+    """Return the same calls with each script's source in place of its hash, because the server's scripts were flushed.
 
-    What ran may run again, so the whole batch does, sources and all: a load and a call by hash could have the next flush
-    between them.
+    The whole batch is sent again, because a call may run twice. Scripts are not loaded first: another flush could come
+    between the load and the call.
     """
     return [("EVAL", _SOURCES[each[1]], *each[2:]) if each[0] == "EVALSHA" else each for each in words]
 
 
 def _raise_unless_later(error: ResponseError) -> None:
-    """Raise what asking again does not heal."""
+    """Raise an error that another try would not solve."""
     if isinstance(error, OutOfMemoryError) or str(error).startswith("OOM"):
         raise StoreFull("The store is at its memory limit: reading and erasing still work.") from None
     if is_denial(error):
@@ -312,19 +312,19 @@ def _raise_unless_later(error: ResponseError) -> None:
 
 
 def _slots(words: Commands) -> list[int]:
-    """The slot of each command; one without a key goes where the first with a key goes."""
+    """Return the slot of each command; a command without a key gets the slot of the first command with a key."""
     first = _slot(words)
     return [first if key_of([each]) is None else _slot([each]) for each in words]
 
 
 def _slot(words: Commands) -> int:
-    """The slot of the first command with a key; any, where none has one."""
+    """Return the slot of the first command with a key; any slot where none has one."""
     key = key_of(words)
     return key_slot(key.encode() if isinstance(key, str) else key) if key is not None else 0
 
 
 async def _ask(server: Server, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
-    """Ask a node that is taking the slot over: each command says that it knows."""
+    """Send commands to a node that is taking the slot over; ASKING goes before each."""
     asking = [part for each in words for part in (("ASKING",), each)]
     replies = await server.submit(asking, deadline, writes=writes).future
     return replies[1::2]

@@ -1,7 +1,7 @@
-"""A cluster: which node serves a slot, and what to do when the answer was wrong.
+"""A cluster: which node serves a slot, and what to do when a node was the wrong one.
 
-The map of slots is read again when a node is lost or a slot moved, by one task at a time and at most twice a second,
-however many requests notice: a fail-over must not become a storm on the nodes that are left.
+The map of slots is read again when a node is lost or a slot moved. One task at a time reads it, at most twice a second,
+however many requests notice: a fail-over must not overload the remaining nodes.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ Place = tuple[str, int]
 SLOTS = 16384
 _REFRESH_SECONDS = 0.5
 _LOST_SECONDS = 0.1
-_MAP_SECONDS = 1.0  # CLUSTER SLOTS is a small answer out of memory; another node is asked when it does not come
+_MAP_SECONDS = 1.0  # the answer to CLUSTER SLOTS is small; another node is asked when it does not come
 
 
 class Cluster:
@@ -43,29 +43,29 @@ class Cluster:
 
     @property
     def servers(self) -> list[Server]:
-        """The servers that are known now."""
+        """Return the servers that are known now."""
         return list(self._servers.values())
 
     def find(self, slot: int) -> Server:
-        """The node that serves the slot. Raises NodeLost while none does."""
+        """Return the node that serves the slot. Raises NodeLost while none does."""
         place = self._slots.get(slot)
         if place is None:
             raise NodeLost("no node of the cluster serves the slot")
         return self._server(place)
 
     async def primaries(self) -> list[Server]:
-        """The nodes that have all keys between them. Raises StoreUnavailable while some slot has no node."""
+        """Return the nodes that together have all keys. Raises StoreUnavailable while some slot has no node."""
         await asyncio.shield(self.refresh())
         if len(self._slots) < SLOTS:
             raise StoreUnavailable("A part of the cluster has no node now; try again.")
         return [self._server(place) for place in sorted(set(self._slots.values()))]
 
     async def redirect(self, error: Exception) -> tuple[Server | None, float]:
-        """The node to ask next, if it is not the slot's own, and after how many seconds.
+        """Return the node to ask next, where it is not the slot's own, and the seconds to wait before.
 
-        MOVED is believed at once, and the whole map is read soon, because slots rarely move alone. ASK names a node that
-        is taking the slot over and may have the key already. A node that is lost needs a map without it. Raises
-        StorePermissionDenied where the map may not be read.
+        After MOVED, the slot's new node is used at once, and the whole map is read soon, because slots rarely move alone.
+        ASK names a node that is taking the slot over and may have the key already. After a node is lost, a new map is read.
+        Raises StorePermissionDenied where the user may not read the map.
         """
         match error:
             case MovedError():
@@ -78,7 +78,7 @@ class Cluster:
                 return None, await self._without_node()
 
     async def _without_node(self) -> float:
-        """Seconds until the map may have the slot, after reading the first map where there is none yet."""
+        """Return the seconds until the map may have the slot; where there is no map yet, it is read first."""
         known = bool(self._slots)
         refreshing = self.refresh()
         if known:
@@ -89,7 +89,7 @@ class Cluster:
         return 0.0 if self._slots else _LOST_SECONDS
 
     def refresh(self) -> "asyncio.Task[None]":
-        """The task that reads the map again: a new one, unless one is under way."""
+        """Return the task that reads the map again: the running one, or a new one."""
         if self._refreshing.done():
             self._refreshing = asyncio.create_task(self._refresh())
         return self._refreshing
@@ -103,12 +103,12 @@ class Cluster:
             self._slots = {slot: places[0] for first, last, places in ranges for slot in range(first, last + 1)}
             self._known = {place for _, _, places in ranges for place in places}
             for place in set(self._slots.values()):
-                self._server(place)  # each is judged before the first request comes to it
+                self._server(place)  # a node is inspected before its first request
             gone = [self._servers.pop(place) for place in set(self._servers) - self._known]
             await asyncio.gather(*(server.close(NodeLost("the node left the cluster")) for server in gone))
 
     async def _read(self) -> list["Range"]:
-        """The widest map that a node gives: nodes that are known first, then those that the operator named."""
+        """Ask known nodes, then those in the store's URL, and return the map that covers most slots."""
         widest: list[Range] = []
         self._unread = None
         for place in (*random.sample(sorted(self._known), len(self._known)), *self._address.hosts):
@@ -143,7 +143,7 @@ class Cluster:
         return server
 
     async def close(self, why: Exception) -> None:
-        """Close every connection; what waits for an answer fails with ``why``."""
+        """Close every connection; calls that wait for an answer fail with ``why``."""
         self._refreshing.cancel()
         await asyncio.gather(self._refreshing, return_exceptions=True)
         await asyncio.gather(*(server.close(why) for server in self._servers.values()))
@@ -155,7 +155,7 @@ Range = tuple[int, int, list[Place]]
 
 
 def _range(entry: Sequence[Any], asked: str) -> Range:
-    """A line of CLUSTER SLOTS. A node that does not know its own host is the one that was asked."""
+    """Read a line of CLUSTER SLOTS. A node without a host is the node that was asked."""
     first, last, *nodes = entry
     return first, last, [((host or b"").decode() or asked, int(port)) for host, port, *_ in nodes]
 

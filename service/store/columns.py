@@ -1,4 +1,4 @@
-"""Messages' tokens in vendors' vocabularies: columns beside the counts, made when a window first asks for them.
+"""Messages' tokens in vendors' vocabularies: columns beside the counts, made when a window first needs them.
 
 ::
 
@@ -6,8 +6,8 @@
                                                 "<vocabulary> <block>" -> 32-bit numbers, a message each: tokens + 1, or 0
                                                 where nobody has counted; a block is of 512 messages
 
-A column may always be lost, and is made anew. A rewind or a redaction drops all of them, and whatever was counted of
-another history than the present one is neither read nor written.
+A lost column is made again. A rewind or a redaction drops all columns. Counts of an earlier history are neither read nor
+written.
 """
 
 import sys
@@ -22,18 +22,18 @@ from service.store.replies import Made
 
 _U32 = "I"
 BLOCK = 512
-"""Messages of a block."""
+"""Messages in a block."""
 
 
 class Column(msgspec.Struct, frozen=True):
-    """Whole blocks of a column: ``counts`` begin at message ``first_seq``; tokens + 1, or 0 where nobody has counted."""
+    """Whole blocks of a column: ``counts`` begins at message ``first_seq``; tokens + 1, or 0 for one not counted."""
 
     vocabulary: str
     first_seq: int
     counts: "array[int]"
 
     def since(self, seq: int) -> "array[int]":
-        """The counts from a message on."""
+        """Return the counts from message ``seq`` on."""
         return self.counts[seq - self.first_seq :]
 
 
@@ -46,7 +46,7 @@ class Columns:
     async def read(
         self, tenant: str, conversation: str, vocabulary: str, first_seq: int, last_seq: int, *, made: Made
     ) -> Column:
-        """The column of these messages, and of those before them in their block. Raises StoreUnavailable."""
+        """Return the column of these messages and of the earlier ones in their block. Raises StoreUnavailable."""
         first, last = (first_seq - 1) // BLOCK, (last_seq - 1) // BLOCK
         keys = keys_of(conversation_name(tenant, conversation))
         fields = [f"{vocabulary} {block}" for block in range(first, last + 1)]
@@ -61,7 +61,7 @@ class Columns:
     async def write(
         self, tenant: str, conversation: str, column: Column, first_seq: int, last_seq: int, *, made: Made
     ) -> bool:
-        """Keep the blocks of these messages; False when the history is another by now.
+        """Keep the blocks of these messages; gives False when the history has changed.
 
         Raises StoreUnavailable, StoreFull.
         """

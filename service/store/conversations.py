@@ -1,4 +1,4 @@
-"""Conversations as they are written: begun, appended to, changed, erased. Each method is one script, in one round trip."""
+"""Create, append to, change and erase conversations. Each method is one script, in one round trip."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from service.store.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 
 
 class Conversations:
-    """All conversations of a deployment; a tenant is named in every call, and sees no other's."""
+    """All conversations of a deployment. Every call names a tenant, which sees only its own."""
 
     def __init__(self, client: Client, *, retention_ms: int | None = None, data_keys: DataKeys | None = None) -> None:
         self._client = client
@@ -28,7 +28,7 @@ class Conversations:
         self.reader = Reader(client, self.data_keys)
 
     def ttl_ms(self, ttl_seconds: int | None) -> int | None:
-        """How long a conversation is kept after its last change; None for ever."""
+        """Return how long a conversation is kept after its last change, in milliseconds; None for ever."""
         return ttl_seconds * 1000 if ttl_seconds else self._retention_ms
 
     async def create(
@@ -53,9 +53,9 @@ class Conversations:
         )
 
     async def require_absent(self, tenant: str, conversation: str, *, token: str) -> bool:
-        """Whether it is there already because this very request made it; ``token`` as in ``create``.
+        """Return whether this same request made the conversation before; ``token`` is as in ``create``.
 
-        Raises ConversationExists early, before much is sent for nothing.
+        Raises ConversationExists where another request made it, before a large body is sent.
         """
         keys = keys_of(conversation_name(tenant, conversation))
         (found,) = await self._client.commands([("HMGET", keys.conversation, "id", "token")])
@@ -93,7 +93,7 @@ class Conversations:
         column: int,
         limit: int,
     ) -> tuple[AppendReply, Tail | Problem]:
-        """Append, and read the tail that a window needs, in one round trip; or why the tail could not be read.
+        """Append, and read the tail that a window needs, in one round trip; gives a Problem where the tail cannot be read.
 
         Raises what ``append`` raises, before anything is stored.
         """
@@ -116,7 +116,7 @@ class Conversations:
         rest: tuple[bytes, str, int],
         *reads: ScriptCall[Any],
     ) -> tuple[AppendReply, list[Any]]:
-        """What the append did, and the replies of ``reads``, which run behind it; ``rest`` is settings, if_match, now_ms."""
+        """Append, then run ``reads``; gives the append's reply and theirs. ``rest`` is settings, if_match and now_ms."""
         name = conversation_name(tenant, conversation)
         sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(tenant, name)
         entries = list(entries)
@@ -125,7 +125,7 @@ class Conversations:
             first, *others = await self._client.replies(call, *reads)
             match first:
                 case [b"conflict", int(index)] if sealer.active and not entries[index].as_before:
-                    # It may be the same entry, stored before a key was set: its digest there is the plain one.
+                    # It may be the same entry, stored before encryption had a key: its stored digest is then the plain one.
                     if await self._stored_digest(name, entries[index].identity.id) == entries[index].identity.digest:
                         entries[index] = msgspec.structs.replace(entries[index], as_before=True)
                         continue
@@ -177,12 +177,12 @@ class Conversations:
         token: str,
         forget: Sequence[str] = (),
     ) -> Written:
-        """Put other settings in place of those ``standing``, as they are stored, in one ``life``.
+        """Replace the stored settings ``standing`` by others, in one ``life``.
 
-        ``token`` makes a repeated call of one request succeed; ``forget`` names lists that recall needs no more.
+        ``token`` makes a repeated call of one request succeed; ``forget`` names lists that recall no longer needs.
 
         Raises:
-            NotFound, and PreconditionFailed when the settings or the version are others by now.
+            NotFound, and PreconditionFailed when the settings or the version have changed.
         """
         name = conversation_name(tenant, conversation)
         sealer = await self.data_keys.sealer(tenant, name)
@@ -208,7 +208,7 @@ class Conversations:
 
 
 def entry_arguments(entry: NewEntry) -> EntryArguments:
-    """What the append script needs to know of an entry."""
+    """Return the append script's arguments for an entry."""
     return EntryArguments(
         id=entry.identity.id,
         tokens=entry.tokens,
@@ -222,7 +222,7 @@ def entry_arguments(entry: NewEntry) -> EntryArguments:
 
 
 def blobs_of(sealer: AnySealer, entry: NewEntry) -> Sequence[bytes]:
-    """What is stored of an entry: record, details, body, documents, metadata."""
+    """Return the stored values of an entry: record, details, body, documents, metadata."""
     if not sealer.active:
         return (*pack(entry.record, entry.identity), entry.body, entry.grounding, entry.metadata)
     return seal_message(

@@ -1,16 +1,16 @@
-"""Tenants' keys for encryption at rest, as they are kept: wrapped by SASH_ENCRYPTION_KEY, in slots of their own.
+"""Keep tenants' keys for encryption at rest: wrapped by SASH_ENCRYPTION_KEY, in slots of their own.
 
 ::
 
     sash:{tenant/keys/data}:wrapped   hash   id -> wrapped data key; ``digest`` -> wrapped key of the digests
-    sash:{keys}:tenants               set    tenants that have keys: put there before their first key is made. A store that
-                                             lost its newest writes may have lost one here, and not its keys, which lie in
-                                             another slot: so operators' commands look for the keys themselves
+    sash:{keys}:tenants               set    tenants with keys; a tenant is added before its first key is made. A store that
+                                             lost its newest writes may lack a tenant here and still have its keys, which
+                                             are in another slot. So operators' commands look for the keys themselves
     sash:{keys}:masters               set    ids of the master keys that wrap them
 
-The newest data key seals; the others open what was sealed before. A process believes what it read for ten seconds, so
-a new data key is in use everywhere within ten. What it knows and the store lost (a failover that took the store's last
-second with it) it writes back: messages on other nodes may be sealed with that key.
+The newest data key seals; the older keys open values that were sealed before. A process reads the keys again after ten
+seconds, so a new data key is in use everywhere within ten seconds. Where the store lost a key that a process knows (a
+failover can lose the last second), the process writes it back: messages on other nodes may be sealed with that key.
 """
 
 import contextlib
@@ -45,14 +45,14 @@ _DIGEST = b"digest"
 _ID_BYTES = 4
 _FRESH_SECONDS = 10.0
 _MOST = 10_000
-"""Tenants remembered; the idlest are forgotten first."""
+"""Tenants whose keys a process holds; the least recently used is dropped first."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Wrapped).decode
 
 
 class Rewrapped(msgspec.Struct, frozen=True):
-    """One tenant: how many of its keys were wrapped anew, and whether the list of tenants lacked it."""
+    """One tenant: how many of its keys were wrapped again, and whether the list of tenants lacked it."""
 
     tenant: str
     keys: int
@@ -72,7 +72,7 @@ class KeyReport(msgspec.Struct, frozen=True):
 
 
 class _Known(msgspec.Struct):
-    """What was read of a tenant."""
+    """The keys that were read for a tenant."""
 
     stored: dict[bytes, bytes]
     keys: TenantKeys
@@ -94,7 +94,7 @@ class DataKeys:
         self._masters = {master.id: master for master in map(Master, masters)}
         self._first = next(iter(self._masters.values()), None)
         self.plain = self._first is None
-        """Whether nothing is sealed here."""
+        """True where there is no master key, so that nothing is sealed."""
         self._most = most
         self._clock = clock
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -102,7 +102,7 @@ class DataKeys:
     # ---- for requests
 
     async def sealer(self, tenant: str, name: str) -> AnySealer:
-        """What seals for the conversation called ``name``; with the first one its tenant gets its keys.
+        """Return the sealer of the conversation called ``name``. A tenant's first sealer makes its keys.
 
         Raises CannotOpen, StoreUnavailable, StoreFull.
         """
@@ -114,7 +114,7 @@ class DataKeys:
         return Sealer(keys, name)
 
     async def reading(self, tenant: str, name: str, read: Callable[[AnySealer], T]) -> T:
-        """What ``read`` makes of stored values; asked again with fresh keys when one is sealed with a key unknown here.
+        """Return the result of ``read``; it is called again with fresh keys when a value is sealed with an unknown key.
 
         Raises CannotOpen, StoreUnavailable, and what ``read`` raises.
         """
@@ -133,7 +133,7 @@ class DataKeys:
         if known is None:
             known = await self._load(tenant)
         elif known.until < self._clock():
-            known.until = self._clock() + _FRESH_SECONDS  # one request reads anew; the others take what is here
+            known.until = self._clock() + _FRESH_SECONDS  # one request reads again, the others use what is known
             known = await self._load(tenant)
         return known.keys
 
@@ -161,11 +161,11 @@ class DataKeys:
 
     async def _restore(self, tenant: str, lost: Mapping[bytes, bytes]) -> None:
         if lost:
-            with contextlib.suppress(StoreUnavailable, StoreFull):  # the next one to read tries again
+            with contextlib.suppress(StoreUnavailable, StoreFull):  # the next request tries again
                 await self._client.commands([("HSETNX", _key_of(tenant), *pair) for pair in lost.items()])
 
     def _open(self, tenant: str, stored: Mapping[bytes, bytes], before: TenantKeys | None) -> TenantKeys:
-        """The keys that can be opened. One that was open stays so, though a master unknown here wraps it now."""
+        """Return the keys that can be opened. A key that is open stays open, even if an unknown master key wraps it now."""
         wrapped = {name: _wrapped(value) for name, value in stored.items()}
         data: dict[bytes, bytes] = {}
         digest = before.digest_key if before else None
@@ -183,7 +183,7 @@ class DataKeys:
         return TenantKeys(data, _newest(wrapped), digest)
 
     def _unwrap(self, tenant: str, name: bytes, wrapped: Wrapped) -> bytes:
-        """A key. Raises CannotOpen."""
+        """Return the unwrapped key. Raises CannotOpen."""
         master = self._masters.get(wrapped.master)
         if master is None:
             detail = f"A key of this tenant is wrapped with master key {wrapped.master.hex()}, which is not set."
@@ -199,7 +199,7 @@ class DataKeys:
         return missing_key(identity)
 
     async def _make_keys(self, tenant: str) -> TenantKeys:
-        """The first keys of a tenant. Raises CannotOpen when it has keys, and they are locked."""
+        """Make a tenant's first keys. Raises CannotOpen when it has keys that cannot be opened."""
         for name, value in (await self._stored(tenant)).items():
             self._unwrap(tenant, name, _wrapped(value))
         await self._note(tenant)
@@ -213,7 +213,7 @@ class DataKeys:
         return keys
 
     async def _note(self, tenant: str) -> bool:
-        """Say whose keys there are, and what wraps them, before there are any; whether the tenant was not listed."""
+        """List the tenant and the master key before the first key is made; gives whether the tenant was not listed."""
         assert self._first is not None  # noqa: S101 - without it nothing is made
         new, _ = await self._client.commands([("SADD", _TENANTS, tenant), ("SADD", _MASTERS, self._first.id.hex())])
         return bool(new)
@@ -225,7 +225,7 @@ class DataKeys:
     # ---- for operators
 
     async def refusal(self) -> str:
-        """Why what is encrypted here cannot be read, and what is written would be lost to others; empty when it can be.
+        """Return why this process cannot read the store's encrypted values, nor others its own; empty when all is well.
 
         Raises StoreUnavailable.
         """
@@ -242,14 +242,14 @@ class DataKeys:
         """Make a data key, which seals from now on; gives its id. Raises StoreUnavailable, StoreFull."""
         await self._note(tenant)
         made = [_wrapped(value).created_ms for value in (await self._stored(tenant)).values()]
-        # Later than any other, whatever the clocks say of those that made them.
+        # The id is later than every other one, even if clocks differ.
         created_ms = max([time.time_ns() // 1_000_000, *(each + 1 for each in made)])
         identity = new_key()[:_ID_BYTES]
         await self._client.commands([("HSETNX", _key_of(tenant), identity, self._new(tenant, identity, created_ms))])
         return identity.hex()
 
     async def tenants(self) -> list[str]:
-        """Every tenant that has keys, listed or not. Goes through all keys of the store. Raises StoreUnavailable."""
+        """Return every tenant with keys, listed or not. Goes through all keys of the store. Raises StoreUnavailable."""
         found = {key.decode() async for key in self._client.scan(_key_of("*"))}
         start, end = _key_of("*").split("*")
         return sorted({key.removeprefix(start).removesuffix(end) for key in found} | await self._listed())
@@ -259,9 +259,9 @@ class DataKeys:
         return {tenant.decode() for tenant in found}
 
     async def rewrap(self) -> AsyncIterator[Rewrapped]:
-        """Wrap every tenant's keys with the first master key, and put every tenant on the list; gives what was done.
+        """Wrap every tenant's keys with the first master key, and list every tenant; yields what was done.
 
-        Raises CannotOpen when a key's own master key is not at hand.
+        Raises CannotOpen when the master key of a key is missing.
         """
         assert self._first is not None  # noqa: S101 - the command asks for it
         for tenant in await self.tenants():
@@ -280,8 +280,9 @@ class DataKeys:
             await self._client.commands([("SREM", _MASTERS, *others)])
 
     async def reports(self) -> AsyncIterator[KeyReport]:
-        """What is kept for each tenant, and whether it opens. Nothing without a look at all keys where nothing says that any
-        is encrypted. Raises StoreUnavailable.
+        """Yield each tenant's keys, and whether they open; nothing without a listed tenant or a master key here.
+
+        Raises StoreUnavailable.
         """
         listed = await self._listed()
         for tenant in await self.tenants() if listed or self._masters else ():
@@ -294,7 +295,7 @@ class DataKeys:
 
 
 def _key_of(tenant: str) -> str:
-    """Three parts in the tag: no conversation's is like it."""
+    """Return the name of a tenant's keys. Its hash tag has three parts, so that it differs from every conversation's."""
     return f"{PREFIX}{{{tenant}/keys/data}}:wrapped"
 
 

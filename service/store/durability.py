@@ -1,20 +1,20 @@
-"""What an acknowledged turn survives, found out at each connection, because a fail-over may bring another server.
+"""How safe an acknowledged turn is. It is found out at each connection, because a fail-over may bring another server.
 
 ======================  =============================================================================================
 ``fast``                acknowledged in the server's memory; the server's own settings say when it reaches the disk
 ``durable``             acknowledged when the server's disk has it
 ``replicated``          durable, and in a replica's memory besides
-``assume``              as durable; a server that does not show its settings is believed to be set so
+``assume``              as durable; a server that hides its settings is assumed to have the right ones
 ======================  =============================================================================================
 
-A server with ``appendfsync always`` syncs before it answers, and nothing is to be done. Elsewhere WAITAOF follows the
-writes of a batch, but only on Redis 8: from 7.4 on, and in Valkey to this day (9.1.2, seen with strace), WAITAOF under
-``everysec`` answers before the disk has anything (redis/redis pull request 13793).
+A server with ``appendfsync always`` syncs before it answers, so nothing more is needed. With other settings, WAITAOF follows
+the writes of a batch, but only on Redis 8. In Redis 7.4 and in Valkey (9.1.2, seen with strace), WAITAOF under ``everysec``
+answers before the disk has anything (redis/redis pull request 13793).
 
-A server is refused for writes, and reads go on, where it can give no guarantee; where it would evict keys when its memory
-is full, because a conversation that lost some of its keys is broken; where our user may not run every command that we send;
-and where the files of the embedded store are gone. Settings and permissions change while a server runs, so each server is
-judged again every second.
+Writes to a server are refused, while reads go on, in four cases: it can give no guarantee; it would evict keys when its
+memory is full, because a conversation without some of its keys is broken; the store's user may not run every command that
+Sash sends; the files of the embedded store are gone. Settings and permissions can change while a server runs, so each server
+is inspected again every second.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ INSPECT: tuple[tuple[str, ...], ...] = (
     ("INFO", "server", "persistence", "memory", "replication", "stats", "keyspace"),
     CHECK,
 )
-_TRUSTED_WAITAOF = 8  # major version of Redis; of Valkey none
+_TRUSTED_WAITAOF = 8  # major version of Redis; no version of Valkey
 _NO_FILE = (
     "the store keeps no append-only file: set appendonly yes and appendfsync always there, or SASH_DURABILITY=fast"
 )
@@ -48,48 +48,48 @@ _UNSEEN = (
 
 
 class Barrier(msgspec.Struct, frozen=True):
-    """Commands behind a batch of writes that wait until it is safe, and the least that each must count."""
+    """Commands after a batch of writes that wait until it is safe, and the least number that each must answer."""
 
     words: tuple[tuple[Any, ...], ...]
     least: tuple[int, ...]
 
     def reached(self, replies: Sequence[Any]) -> bool:
-        """Whether enough said yes, by the last replies: this server's disk for WAITAOF, replicas for WAIT."""
+        """Return whether the last replies are high enough: this server's disk for WAITAOF, replicas for WAIT."""
         counts = [reply[0] if isinstance(reply, list) else reply for reply in replies[-len(self.least) :]]
         return all(count >= least for count, least in zip(counts, self.least, strict=True))
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """One server as a connection found it."""
+    """The result of an inspection of one server."""
 
     appendonly: str
     """``yes``, ``no`` or ``unknown``."""
     appendfsync: str
     """``always``, ``everysec``, ``no`` or ``unknown``."""
     how: str
-    """What makes a turn as safe as the level asks."""
+    """How a turn becomes as safe as the level asks."""
     refusal: str = ""
-    """Why the server cannot be written to; empty when it can, but for ``denied``."""
+    """Why writes are refused; empty when nothing but ``denied`` is against them."""
     barrier: Barrier | None = None
     denied: tuple[str, ...] = ()
-    """Commands that the store's user may not run, and must."""
+    """Needed commands that the store's user may not run."""
     info: dict[str, str] = {}
     """The fields of INFO."""
 
     @property
     def refused(self) -> bool:
-        """Whether the server cannot be written to."""
+        """Whether writes are refused."""
         return bool(self.refusal or self.denied)
 
     def problem(self, what: str) -> StoreUnavailable:
-        """Why the server is refused, beginning with ``what``."""
+        """Return the problem of a refused server; its detail begins with ``what``."""
         return denial(self.denied, what) if self.denied else StoreUnavailable(f"{what}: {self.refusal}.")
 
 
 class Durability:
-    """A level, and what a server can do about it.
+    """A level of durability, and how each server reaches it.
 
-    ``data_files`` are the embedded store's own, as ``datafiles.identify`` names them; empty for any other store.
+    ``data_files`` is the result of ``datafiles.identify`` for the embedded store; empty for other stores.
     """
 
     def __init__(self, level: Level, *, wait_seconds: float, data_files: str = "") -> None:
@@ -98,7 +98,7 @@ class Durability:
         self._data_files = data_files
 
     def judge(self, replies: Sequence[Any]) -> Inspection:
-        """What a server's answers to INSPECT mean for the level; an answer may be the error that came instead."""
+        """Return the inspection from a server's answers to INSPECT; an answer may be an error."""
         config, answer, check = replies
         settings, info = None if isinstance(config, ResponseError) else _pairs(config), _lines(answer)
         found = self._sync(settings, info, trusted=waits_for_disk(info))
@@ -108,7 +108,7 @@ class Durability:
         return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info)
 
     def _sync(self, settings: dict[str, str] | None, info: dict[str, str], *, trusted: bool) -> Inspection:
-        """What makes a turn as safe as the level asks."""
+        """Return the inspection by the settings for the disk."""
         held = settings or {}
         aof_enabled = {"0": "no", "1": "yes"}.get(info.get("aof_enabled", ""), "unknown")
         appendonly, appendfsync = held.get("appendonly") or aof_enabled, held.get("appendfsync", "unknown")
@@ -134,9 +134,9 @@ class Durability:
 
 
 def evicts(info: dict[str, str]) -> str:
-    """Why a server with these fields of INFO would forget conversations; empty when it would not.
+    """Return why a server with these fields of INFO would evict conversations; empty when it would not.
 
-    Without a limit of memory nothing is ever evicted.
+    Without a memory limit nothing is evicted.
     """
     policy, limit = info.get("maxmemory_policy", "noeviction"), info.get("maxmemory", "0")
     if policy == "noeviction" or limit == "0":
@@ -150,7 +150,7 @@ def _pairs(flat: Sequence[bytes]) -> dict[str, str]:
 
 
 def _lines(info: Any) -> dict[str, str]:
-    """The fields of an INFO answer; none when it is an error."""
+    """Return the fields of an INFO answer; none when it is an error."""
     if isinstance(info, ResponseError):
         return {}
     lines = [line.partition(":") for line in info.decode("utf-8", "replace").splitlines()]
@@ -158,7 +158,7 @@ def _lines(info: Any) -> dict[str, str]:
 
 
 def waits_for_disk(info: Mapping[str, Any]) -> bool:
-    """Whether the WAITAOF of a server with these fields of INFO may be believed."""
+    """Return whether WAITAOF waits for the disk on a server with these fields of INFO."""
     if "valkey_version" in info:
         return False
     major = str(info.get("redis_version", "0")).partition(".")[0]

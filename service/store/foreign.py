@@ -1,4 +1,4 @@
-"""Lists in another application's Redis, read and never written: what ``sash import`` takes over."""
+"""Read lists in another application's Redis for ``sash import``. Nothing is written."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ class ForeignStoreFailed(Exception):  # noqa: N818 - it reads as what happened
 
 
 class ForeignList(NamedTuple):
-    """A list: its key, what the pattern's stars stood for, and its elements."""
+    """A list: its key, the text that matched the pattern's stars, and its elements."""
 
     key: str
     matched: str
@@ -24,7 +24,7 @@ class ForeignList(NamedTuple):
 
 
 def read_lists(url: str, pattern: str) -> Iterator[ForeignList]:
-    """The lists whose keys match, by key; keys of other kinds are passed over. Raises ForeignStoreFailed."""
+    """Yield the lists with a matching key, sorted by key; keys of other kinds are skipped. Raises ForeignStoreFailed."""
     try:
         with Redis.from_url(url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS) as client:
             for key in sorted(client.scan_iter(match=pattern, count=_PAGE, _type="list")):
@@ -35,7 +35,7 @@ def read_lists(url: str, pattern: str) -> Iterator[ForeignList]:
 
 
 def _elements(client: "Redis", key: bytes) -> Iterator[bytes]:
-    """Page by page: no reply as large as a whole history."""
+    """Yield the elements page by page, so that no reply holds a whole history."""
     start = 0
     while page := client.lrange(key, start, start + _PAGE - 1):
         yield from cast("list[bytes]", page)
@@ -43,7 +43,7 @@ def _elements(client: "Redis", key: bytes) -> Iterator[bytes]:
 
 
 def _matched(pattern: str, name: str) -> str:
-    """What the stars of a pattern stood for in a name, or the whole name when there is no telling."""
+    """Return the text of a name that matched the pattern's stars; the whole name where that is unclear."""
     expression = "(.*)".join(re.escape(part) for part in pattern.split("*"))
     found = re.fullmatch(expression, name, re.DOTALL)
     return "-".join(found.groups()) or name if found else name

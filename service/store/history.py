@@ -1,7 +1,7 @@
-"""Changes of a history that is there: redact, rewind, put a summary. Each is one script, done once for each token.
+"""Change an existing history: redact, rewind, put a summary. Each change is one script, done once for each token.
 
-What a script needs to know beyond a few bytes of each record is worked out here from what was read, and the script
-does nothing unless that still stands; then it is read again.
+The script's arguments are computed here from what was read. Where the history has changed since, the script does nothing,
+and the history is read again.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from service.store.sealing import Kind
 
 _ATTEMPTS = 8
 _CHUNK = 1000
-_MOST_NAMED = 20_000  # ids held in memory; more are looked for in the store
+_MOST_NAMED = 20_000  # ids held in memory; where there are more, the store is asked
 
 
 class Histories:
-    """Changes of what conversations hold; ``token`` names the request, so that asking again changes nothing more.
+    """Changes of histories; ``token`` names the request, so that a repeated request changes nothing more.
 
-    Each acts on the ``life`` that is given: a conversation that begins anew under the same id meanwhile is another one.
+    Each acts on the given ``life``, and not on a conversation that has begun again under the same id.
     """
 
     def __init__(self, client: Client, conversations: Conversations) -> None:
@@ -46,7 +46,7 @@ class Histories:
     async def redact(
         self, tenant: str, conversation: str, seq: int, *, life: str, if_match: str, now_ms: int, token: str
     ) -> Written:
-        """Take a message's content away. Raises NotFound, PreconditionFailed."""
+        """Remove a message's content. Raises NotFound, PreconditionFailed."""
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         for _ in range(_ATTEMPTS):
@@ -98,10 +98,10 @@ class Histories:
         token: str,
         progress: Callable[[], None] = lambda: None,
     ) -> Rewound:
-        """Forget what came after ``to_seq``. Raises NotFound, PreconditionFailed, Unprocessable.
+        """Forget the messages after ``to_seq``. Raises NotFound, PreconditionFailed, Unprocessable.
 
-        The conversation is as it was right after that message: in the middle of a tool group, its calls wait again for
-        the results that are gone. ``progress`` is called after every few thousand messages.
+        The conversation is then as it was right after that message: in the middle of a tool group, its calls wait again for
+        their results. ``progress`` is called after every few thousand messages.
         """
         keys = keys_of(conversation_name(tenant, conversation))
         for _ in range(_ATTEMPTS):
@@ -117,7 +117,7 @@ class Histories:
             try:
                 return await self._rewind(tenant, conversation, to_seq, state, now_ms, token, progress)
             except (HistoryEdited, PreconditionFailed):
-                continue  # somebody wrote meanwhile: the figures are made anew
+                continue  # another write came first: compute the figures again
         raise _busy()
 
     async def _rewind(
@@ -163,12 +163,12 @@ class Histories:
         return rewound
 
     async def _was_done(self, keys: Keys, token: str) -> bool:
-        """Whether a request has done its work before: then no condition that it came with matters any more."""
+        """Return whether a request was done before; its conditions then no longer matter."""
         (found,) = await self._client.commands([("HEXISTS", keys.done, token)])
         return bool(found)
 
     async def _left_behind(self, keys: Keys, gone: "_Gone", to_seq: int) -> AsyncIterator[list[str | int]]:
-        """Ids and seqs that a rewind forgot, in pieces: as they were read, or looked for when they are very many."""
+        """Yield the ids and seqs that a rewind forgot, in pieces: those in memory, or from the store when they are many."""
         for start in range(0, len(gone.ids), _CHUNK):
             yield gone.ids[start : start + _CHUNK]
         cursor = b"0" if not gone.names_ids else None
@@ -179,7 +179,7 @@ class Histories:
             cursor = None if cursor == b"0" else cursor
 
     async def _question(self, tenant: str, conversation: str, to_seq: int, state: State) -> int:
-        """Seq of the newest user message up to ``to_seq``, 0 when there is none. Raises HistoryEdited."""
+        """Return the seq of the newest user message up to ``to_seq``, 0 when there is none. Raises HistoryEdited."""
         if state.question <= to_seq:
             return state.question
         for last in range(to_seq, 0, -_CHUNK):
@@ -191,7 +191,10 @@ class Histories:
         return 0
 
     async def _boundary(self, tenant: str, conversation: str, to_seq: int, state: State) -> tuple[bytes, list[int]]:
-        """The tool group that message ``to_seq`` leaves open, and those of it that nobody pinned. Raises HistoryEdited."""
+        """Return the tool group that message ``to_seq`` leaves open, and its messages that are not pinned.
+
+        Raises HistoryEdited.
+        """
         if to_seq == 0:
             return b"", []
         first = max(1, to_seq - LONGEST_GROUP + 1)
@@ -221,12 +224,12 @@ class Histories:
         token: str,
         standing: State | None = None,
     ) -> Written:
-        """Put, replace or take away the summary.
+        """Put, replace or remove the summary.
 
-        With ``standing`` only if since then nothing was redacted, rewound or summarised.
+        With ``standing``, only if nothing was redacted, rewound or summarised since that state.
 
         Raises:
-            NotFound, PreconditionFailed, and Unprocessable when it covers more than there is.
+            NotFound, PreconditionFailed, and Unprocessable when it covers more messages than there are.
         """
         name = conversation_name(tenant, conversation)
         edited, covered = "*", None
@@ -252,14 +255,14 @@ class Histories:
             raise Unprocessable(f"{detail}.", errors=[Pointer("#/through_seq", detail)]) from None
 
     async def lease_summary(self, tenant: str, conversation: str, holder: str, *, now_ms: int, until_ms: int) -> bool:
-        """Take the right to summarise until then, or give it back with 0; whether it is, or was, the holder's."""
+        """Take the right to summarise until ``until_ms``, or return it with 0; gives whether the holder has, or had, it."""
         keys = keys_of(conversation_name(tenant, conversation))
         call = scripts.lease(keys, holder=holder, now_ms=now_ms, until_ms=until_ms)
         return await self._client.run(call) == 1
 
 
 class _Gone:
-    """What a rewind forgets, summed."""
+    """The sums over the messages that a rewind forgets."""
 
     def __init__(self, *, names_ids: bool) -> None:
         self.names_ids = names_ids
@@ -276,7 +279,7 @@ class _Gone:
 
 
 def make_summary(text: str, through_seq: int, compaction: dict[str, Any] | None = None) -> Summary:
-    """A summary, measured as the message that carries it; ``compaction`` is the chat message of a provider's own."""
+    """Return a summary with its message's measure; ``compaction`` is the chat message of a provider's compaction item."""
     return Summary(
         text=text,
         through_seq=through_seq,
@@ -287,12 +290,12 @@ def make_summary(text: str, through_seq: int, compaction: dict[str, Any] | None 
 
 
 def _only_pinned_by_its_result(record: Record) -> bool:
-    """Whether a legacy call is in every window, if it is, for a result that goes now."""
+    """Return whether a pinned legacy call is pinned only because of its result, which is forgotten."""
     return bool(record.flags & Flags.LEGACY_CALL) and not record.pinned
 
 
 def require_version(standing: State | Page, if_match: str) -> None:
-    """Raise PreconditionFailed when a state is not the one that must stand."""
+    """Raise PreconditionFailed when ``if_match`` names another state."""
     if if_match not in ("", "*", standing.etag):
         raise scripts.moved(standing.version)
 
@@ -302,7 +305,7 @@ def _tokens(record: Record) -> tuple[int, int]:
 
 
 def _pending(group: Sequence[Calls]) -> list[str]:
-    """Ids of the first message's calls that the others do not answer."""
+    """Return the ids of the first message's calls that the other messages do not answer."""
     answered = {calls.answers for calls in group[1:]}
     return [call for call in group[0].opens if call not in answered]
 

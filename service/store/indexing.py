@@ -1,4 +1,4 @@
-"""What recall keeps of conversations: their words as numbers, and their vectors, each a list beside the log.
+"""Keep the index of recall: messages' words as numbers, and their vectors, each a list beside the log.
 
 ::
 
@@ -6,8 +6,8 @@
     words    1 2 3 4 5 6 7          written behind the appends, never ahead of the log
     vectors  1 2 3 4                of one model, whose name stands in the conversation's hash
 
-Who reads takes what is there, and makes the words of some newer messages on the spot. Who writes goes on where the list
-ends, so that whatever stopped it, the next one resumes; two that write the same do it once.
+A reader takes what is there, and computes the words of some newer messages itself. A writer goes on at the end of the list,
+so that the next writer resumes after any failure. Where two write the same, it is written once.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ _DIGEST = slice(3, 19)
 """Where details have the digest of their entry (layout.py)."""
 _STEP_MESSAGES = 4000
 _SHORT_BYTES = 16_384
-"""Messages whose words take a millisecond or two: more are worth a thread."""
+"""Bytes of messages whose words take a millisecond or two; more are counted in a thread."""
 _ON_THE_SPOT = 1000
-"""Messages whose words a reader makes itself: some ten microseconds each."""
+"""Messages whose words a reader computes itself, in some ten microseconds each."""
 
 
 class Indexed(NamedTuple):
-    """Messages from ``first_seq`` on: records without details, and as far as they are indexed their words, their vectors."""
+    """Messages from ``first_seq`` on: records without details, and the words and vectors of those that are indexed."""
 
     first_seq: int
     records: Records
@@ -45,7 +45,7 @@ class Indexed(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How many messages are indexed, from the first on: their words, and their vectors, which ``model`` made."""
+    """How many messages are indexed, from the first on: by words, and by vectors that ``model`` made."""
 
     words: int
     vectors: int
@@ -53,14 +53,14 @@ class Progress(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What must stand when messages are indexed that were read or written before: a life, and its last edit."""
+    """The history that indexed messages belong to: a life, and its last edit. Other values mean another history."""
 
     life: str
     edited: bytes
 
     @classmethod
     def of(cls, state: State) -> "Standing":
-        """That of a state."""
+        """Return the standing of a state."""
         return cls(state.life, state.made[1])
 
 
@@ -73,7 +73,7 @@ class Index:
         self._data_keys = data_keys
 
     async def progress(self, tenant: str, conversation: str) -> Progress:
-        """How far the lists go."""
+        """Return how many messages are indexed."""
         keys = keys_of(conversation_name(tenant, conversation))
         words, vectors, model = await self._client.commands(
             [("LLEN", keys.words), ("LLEN", keys.vectors), ("HGET", keys.conversation, "embedded")]
@@ -81,7 +81,7 @@ class Index:
         return Progress(words, vectors, (model or b"").decode())
 
     async def numbers(self, tenant: str, conversation: str, text: str) -> list[tuple[int, ...]]:
-        """For each word of a text the numbers that it may have in this conversation: two where a key was set later."""
+        """Return, for each word, its numbers in this conversation: two where encryption was switched on later."""
         sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
         ways = (sealer, PLAIN) if sealer.active else (PLAIN,)
         return [tuple(way.number(word.encode()) for way in ways) for word in dict.fromkeys(words_of(text))]
@@ -89,7 +89,7 @@ class Index:
     async def read(
         self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State, model: str = ""
     ) -> Indexed:
-        """What is indexed of ``first_seq`` to ``last_seq``, and the words of up to a thousand of the newest not yet indexed.
+        """Return the index of ``first_seq`` to ``last_seq``; the words of up to a thousand newer messages are computed.
 
         Vectors are read where ``model`` made them. Raises HistoryEdited.
         """
@@ -122,33 +122,33 @@ class Index:
     async def texts(
         self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
     ) -> list[str]:
-        """What is said in messages from ``first_seq`` on. Raises HistoryEdited."""
+        """Return the texts of messages from ``first_seq`` on. Raises HistoryEdited."""
         bodies = await self._reader.bodies(tenant, conversation, [(first_seq, records)], state=state)
         return [said_in(msgspec.json.decode(body)) for body in bodies]
 
     async def words(
         self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
     ) -> list[bytes]:
-        """Words of messages from ``first_seq`` on, as the list keeps them. Raises HistoryEdited."""
+        """Return the words of messages from ``first_seq`` on, as the list keeps them. Raises HistoryEdited."""
         bodies = await self._reader.bodies(tenant, conversation, [(first_seq, records)], state=state)
         return await self.words_of_bodies(tenant, conversation, bodies)
 
     async def digests(self, tenant: str, conversation: str, first_seq: int, last_seq: int) -> list[bytes]:
-        """Digests of the entries ``first_seq`` to ``last_seq``, as they are stored.
+        """Return the stored digests of the entries ``first_seq`` to ``last_seq``.
 
-        They are read before what the messages say, so that nobody else's words are written for them.
+        Read them before the bodies: then words of a body that was replaced meanwhile are not written.
         """
         keys = keys_of(conversation_name(tenant, conversation))
         (details,) = await self._client.commands([("LRANGE", keys.details, first_seq - 1, last_seq - 1)])
         return [each[_DIGEST] for each in details]
 
     async def stored_digests(self, tenant: str, conversation: str, plain: Sequence[bytes]) -> list[bytes]:
-        """Digests of entries as they are stored, of what they are without a key."""
+        """Return the digests of entries as this conversation stores them; ``plain`` are those without encryption."""
         sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
         return [sealer.digest(Purpose.ENTRY, digest) for digest in plain]
 
     async def words_of_bodies(self, tenant: str, conversation: str, bodies: Sequence[bytes]) -> list[bytes]:
-        """Words of messages, as the list of this conversation keeps them."""
+        """Return the words of messages, as the list of this conversation keeps them."""
         sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
 
         def packed() -> list[bytes]:
@@ -168,9 +168,9 @@ class Index:
         digests: Sequence[bytes],
         model: str = "",
     ) -> tuple[int, int] | None:
-        """Write on from ``length`` for the entries with these digests.
+        """Write from ``length`` on, for the entries with these digests.
 
-        Gives the lengths of the list and of the log; None when something does not stand any more.
+        Gives the lengths of the list and of the log, None when the history has changed.
         """
         call = scripts.index(
             keys_of(conversation_name(tenant, conversation)),

@@ -1,9 +1,9 @@
 """API keys that are made and revoked while the service runs: ``sash keys``.
 
-A key is ``sash_`` id ``_`` secret: the id finds it, the secret is 256 bits of chance and is kept as its SHA-256 alone, so
-that nobody who reads the store can use what is there. All keys are one hash, ``sash:{keys}:api``, id -> record.
+A key is ``sash_`` id ``_`` secret. The id finds it. The secret has 256 random bits, and only its SHA-256 is kept, so that
+a reader of the store cannot use a key. All keys are one hash, ``sash:{keys}:api``, id -> record.
 
-A process believes an answer for five seconds, so that a key costs no round trip and a revoked one is dead within five.
+A process keeps an answer for five seconds: a known key costs no round trip, and a revoked key stops within five seconds.
 """
 
 import secrets
@@ -20,20 +20,20 @@ KEY_PREFIX = "sash_"
 _HASH = "sash:{keys}:api"
 _KNOWN_SECONDS = 5.0
 _UNKNOWN_SECONDS = 1.0
-_REMEMBERED = 4096  # answers; strangers who guess must not fill the memory
+_REMEMBERED = 4096  # answers; guessed keys must not fill the memory
 
 
 class StoredKey(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A key without its secret: the SHA-256 of that in hex, whose it is, when it was made (milliseconds since 1970)."""
+    """A key without its secret: the SHA-256 of the secret in hex, the tenant, the time in milliseconds since 1970."""
 
     id: str
     tenant: str
     digest: str
     created_ms: int
     rate: float | None = None
-    """Requests a second, in place of what every tenant may send."""
+    """Requests a second, in place of the deployment's rate."""
     max_body_bytes: int | None = None
-    """The largest body, where that is less than what every tenant may send."""
+    """The largest body, where it is less than the deployment's limit."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -51,29 +51,29 @@ class ApiKeys:
     async def create(
         self, tenant: str, now_ms: int, *, rate: float | None = None, max_body_bytes: int | None = None
     ) -> tuple[str, StoredKey]:
-        """A new key, which is shown this once, and what is kept of it."""
+        """Make a key; gives the key, which is shown only now, and its stored record."""
         identity, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         kept = StoredKey(identity, tenant, sha256(secret.encode()).hexdigest(), now_ms, rate, max_body_bytes)
         await self._client.commands([("HSET", _HASH, identity, _encode(kept))])
         return f"{KEY_PREFIX}{identity}_{secret}", kept
 
     async def all(self) -> list[StoredKey]:
-        """Every key, oldest first."""
+        """Return every key, oldest first."""
         (flat,) = await self._client.commands([("HGETALL", _HASH)])
         return sorted((_decode(value) for value in flat[1::2]), key=lambda each: (each.created_ms, each.id))
 
     async def revoke(self, identity: str) -> bool:
-        """Whether there was such a key; it opens nothing any more."""
+        """Revoke a key; gives whether there was one."""
         (removed,) = await self._client.commands([("HDEL", _HASH, identity)])
         return bool(removed)
 
     async def tenant(self, key: str) -> str | None:
-        """Whose key it is; None when it is nobody's. Raises StoreUnavailable."""
+        """Return the tenant of a key; None when there is no such key. Raises StoreUnavailable."""
         found = await self.find(key)
         return found.tenant if found is not None else None
 
     async def find(self, key: str) -> StoredKey | None:
-        """What is kept of a key; None when there is no such key. Raises StoreUnavailable."""
+        """Return the stored record of a key; None when there is no such key. Raises StoreUnavailable."""
         name, now = sha256(key.encode()).hexdigest(), self._clock()
         answer = self._answers.get(name)
         if answer is not None and now < answer[1]:

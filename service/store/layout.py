@@ -4,61 +4,60 @@ Every key of a conversation carries one hash tag, so that a script touches one s
 
     sash:{tenant/conversation}:conversation   hash    settings, version, totals, the open tool group (fields below)
     sash:{tenant/conversation}:log            list    a message a node: canonical JSON, ready to send
-    sash:{tenant/conversation}:counts         string  a record a message, 24 bytes each: what most windows ask of it
-    sash:{tenant/conversation}:details        list    the rest of a record: who it is, and what it costs beside plain text
+    sash:{tenant/conversation}:counts         string  a record a message, 24 bytes each: all that most windows need
+    sash:{tenant/conversation}:details        list    the rest of a record: its id, and what it costs beside plain text
     sash:{tenant/conversation}:ids            hash    entry id -> seq: an entry is stored once
     sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
-    sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of what is in every window
+    sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of messages in every window
     sash:{tenant/conversation}:words          list    a message a node: its words as numbers (core/words.py), for recall
     sash:{tenant/conversation}:vectors        list    a message a node: its embedding, for semantic recall
     sash:{tenant/conversation}:columns        hash    tokens in vendors' vocabularies (columns.py), made when asked for
     sash:{tenant/conversation}:answers        hash    token of a request -> when it was answered, and what
-    sash:{tenant/conversation}:done           hash    token of a request that changed more than the end -> when it did
+    sash:{tenant/conversation}:done           hash    token of a request that changed older messages -> when
 
-The log, the counts and the details have the same length; a message's seq is its place, from 1. So a tail costs the tail:
+The log, the counts and the details have the same length; a message's seq is its place, from 1. So to read a tail costs only
+the tail:
 
 - a window is the tail of ``counts``, read as columns, arithmetic, and the same slice of ``log``;
 - ``details`` are read with it only where the conversation has, or had, a message that is not plain (field ``rich``);
-- where the tail begins is estimated inside the script from the running totals, so one round trip is enough for the usual
-  window; one of over 128 KB of bodies, or of messages beyond what its budget reaches (``overflow=skip``), asks for the older
-  of them in a second, and a page of so many for all of them;
-- ``pinned`` repeats the few messages that every window holds, so that nothing is sought in the middle of a long list.
+- the script estimates the beginning of the tail from the running totals, so one round trip is enough for the usual window.
+  A window with over 128 KB of bodies, or with messages older than its budget reaches (``overflow=skip``), reads the older
+  ones in a second round trip; a large page reads all of its bodies so;
+- ``pinned`` repeats the few messages that are in every window, so that no script searches the middle of a long list.
 
-Records are laid out in core/records.py. Details are a msgpack array whose first bytes stand still, because scripts read
-them (offsets from 1, as in Lua): 1 array header, 2-19 digest of the entry (bin 8, 16 bytes: "the same id with the same
-content"), from 20 the id.
+core/records.py describes records. Details are a msgpack array. Its first bytes have fixed places, because scripts read them
+(offsets from 1, as in Lua): 1 array header, 2-19 digest of the entry (bin 8, 16 bytes: "the same id with the same content"),
+from 20 the id.
 
 Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``life`` a random name of
 this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;
 ``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
 cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``pins`` messages in ``pinned``;
-``user`` seq of the newest user message; ``rich`` 1 when a message's cost, or what an estimate of it
-needs, is in its details; ``sealed`` 1 when a message is
-encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and ``through`` the last seq that it
-covers; ``summarizer`` who writes the next one, and until when; ``edited`` the name of the last write that was no append;
-``embedded`` the model of the vectors; ``stale`` the last seq whose documents a long rewind has still to sweep;
-``token`` the request that made the conversation; ``owner`` whose it is, where the settings are encrypted: an owner's
-conversations can be erased without the key.
+``user`` seq of the newest user message; ``rich`` 1 when the details of a message are needed for its cost or its estimate;
+``sealed`` 1 when a message is encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and
+``through`` the last seq that it covers; ``summarizer`` the process that writes the next summary, and until when; ``edited``
+the name of the last write that was not an append; ``embedded`` the model of the vectors; ``stale`` the last seq whose
+documents a long rewind has not yet dropped; ``token`` the request that made the conversation; ``owner`` the owner, where the
+settings are encrypted, so that an owner's conversations can be erased without the key.
 
-An id is not an identity: a conversation that was erased, expired or lost may begin anew under the same id, with the same
-version. So the entity tag is version, life and change (``etag_of``), and whatever is asked to change or to erase a
-conversation names its life. A store that lost its newest writes repeats versions, but never the name of a write.
+An id is not an identity: a conversation that was erased, expired or lost may begin again under the same id, with the same
+version. So the entity tag is version, life and change (``etag_of``), and every request to change or erase a conversation
+names its life. A store that lost its newest writes repeats versions, but never the name of a write.
 
 The lengths of ``log``, ``counts`` and ``details`` must agree, and those of ``pinned`` and ``grounding`` with their counters.
 Where they do not, a key was evicted or lost, and every script says so instead of reading a shorter history.
 
-Other keys are no conversation's and live in slots of their own: owners' lists (``owners.py``), requests under a key
+Other keys belong to no conversation and have slots of their own: owners' lists (``owners.py``), requests under a key
 (``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
 (``datakeys.py``), statistics.
 
-``words`` and ``vectors`` are there where recall is on. They are written behind the append (``index.lua``), from the first
-message on, and so may be shorter than the log, never longer; ``embedded`` names the model that made the vectors.
+``words`` and ``vectors`` exist where recall is on. They are written after the append (``index.lua``), from the first message
+on, so they may be shorter than the log, but not longer; ``embedded`` names the model that made the vectors.
 
-What people wrote (log, grounding, metadata, settings, summary, answers) may be sealed, each value by itself: sealing.py.
+Text of users (log, grounding, metadata, settings, summary, answers) may be sealed, each value by itself: sealing.py.
 
-A rewind frees entry ids soon after, not at once: an id whose seq is beyond the end, or whose record there has another
-id, is free.
+A rewind frees entry ids a little later: an id is free when its seq is past the end, or when the record there has another id.
 """
 
 import secrets
@@ -105,17 +104,17 @@ class Keys(NamedTuple):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Those that retention keeps alive. Answers and what was done are not: they go after a day, if not before."""
+        """The keys whose time to live each write renews. Answers and done requests go after a day at the latest."""
         return self[:-2]
 
 
 def conversation_name(tenant: str, conversation: str) -> str:
-    """What the hash tag holds; ids have no slash and no brace, so two conversations never share one."""
+    """Return the text of the hash tag; ids have no slash and no brace, so two conversations never share a tag."""
     return f"{tenant}/{conversation}"
 
 
 def keys_of(name: str) -> Keys:
-    """The keys of the conversation called ``tenant/conversation``."""
+    """Return the keys of the conversation called ``tenant/conversation``."""
     tag = f"{PREFIX}{{{name}}}:"
     return Keys(*[tag + part for part in PARTS])
 
@@ -125,23 +124,23 @@ _LIFE_LENGTH = 16
 
 
 def new_name() -> str:
-    """A random name of a life or of a write: 96 bits, 16 characters."""
+    """Return a random name for a life or a write: 96 bits, 16 characters."""
     return secrets.token_urlsafe(_LIFE_BYTES)
 
 
 def etag_of(version: bytes, life: bytes | None, change: bytes | None) -> str:
-    """The entity tag of a state, without quotes, as the scripts make it."""
+    """Return the entity tag of a state, without quotes, as the scripts make it."""
     return b"-".join((version, life or b"", change or b"")).decode()
 
 
 def life_of(etag: str) -> str:
-    """The life in an entity tag; empty for a conversation that was last written before lives were given."""
+    """Return the life in an entity tag; empty for a conversation last written by a version of Sash without lives."""
     rest = etag.partition("-")[2]
     return rest[:_LIFE_LENGTH] if len(rest) > _LIFE_LENGTH else ""
 
 
 def owner_key(tenant: str, owner: str) -> str:
-    """A sorted set of conversation ids by last activity. It lives in a slot of its own: repaired, never trusted."""
+    """Return the key of an owner's conversations by last activity: a sorted set, in a slot of its own."""
     return f"{PREFIX}{{{tenant}/owner/{owner}}}:conversations"
 
 
@@ -150,12 +149,12 @@ _decode_details = msgspec.msgpack.Decoder(list[Details]).decode
 
 
 def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
-    """A record and its details, as stored."""
+    """Return a record and its details, as stored."""
     return encode_record(record), _encode_details(details_of(record, identity))
 
 
 def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Records:
-    """Records that were read as one string, with their details if they were read: one call decodes them all."""
+    """Return the records in one string, with their details if they were read: one call decodes them all."""
     if not details:
         return Records(packed)
     joined = details if isinstance(details, bytes) else b"".join(details)
@@ -164,7 +163,7 @@ def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Record
 
 
 def places(first_seq: int, last_seq: int) -> tuple[int, int]:
-    """Where the records of ``first_seq`` to ``last_seq`` lie in ``counts``: their first byte and their last."""
+    """Return the first and the last byte in ``counts`` of the records ``first_seq`` to ``last_seq``."""
     return (first_seq - 1) * RECORD_BYTES, last_seq * RECORD_BYTES - 1
 
 

@@ -1,11 +1,11 @@
 """Requests a second for each tenant, over all replicas and processes.
 
-The bucket is in the store, one for each tenant and one for each key that has a rate of its own, and a script takes from it,
-so nothing is counted twice or missed. A process takes a tenth of a second's worth at once and hands it out itself: a busy
-tenant costs ten small calls a second and not one for each request. What it does not hand out within a second it forgets,
-which errs on the side of less.
+The store has a bucket for each tenant, and for each key with a rate of its own. A script takes from it, so that no request
+is missed or counted twice. A process takes the requests of a tenth of a second at once and grants them itself: a busy
+tenant costs ten small calls a second, and not one call for each request. Requests not granted within a second are dropped,
+so that rather too few are granted.
 
-While the store does not answer nobody is refused here: a request that needs the store learns of it soon enough.
+While the store does not answer, no request is refused here: a request that needs the store fails by itself.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from service.problems import StoreFull, StoreUnavailable, TooManyRequests
 from service.store import scripts
 from service.store.client import Client
 
-_SHARE = 0.1  # of a second's requests, taken at once
+_SHARE = 0.1  # of a second: the requests that are taken at once
 _KEPT_SECONDS = 1.0
-_PATIENCE_SECONDS = 0.25  # for a store that does not answer; the request goes on without
-_BUCKETS = 10_000  # that are remembered; the idlest are forgotten first
+_PATIENCE_SECONDS = 0.25  # to wait for the store; then the request goes on without an answer
+_BUCKETS = 10_000  # in memory; the least recently used is dropped first
 
 
 class _Lease:
-    """What a process may still hand out of one bucket, and until when."""
+    """The requests that a process may still grant from one bucket, and until when."""
 
     __slots__ = ("blind_until", "left", "refused_until", "taking", "until")
 
@@ -37,7 +37,7 @@ class _Lease:
 
 
 class RateLimits:
-    """``rate`` requests a second for each tenant, with bursts of a second's worth; None for as many as come."""
+    """``rate`` requests a second for each tenant, with bursts of one second's requests; None for no limit."""
 
     def __init__(self, client: Client, rate: float | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -46,9 +46,9 @@ class RateLimits:
         self._leases: dict[str, _Lease] = {}
 
     async def take(self, tenant: str, rate: float | None = None, key: str = "") -> None:
-        """Count one request; at a rate of its own if there is one, out of the bucket of the key of that id.
+        """Count one request of a tenant, or of the key with id ``key`` where that has its own ``rate``.
 
-        Raises TooManyRequests, which says when to come back.
+        Raises TooManyRequests, which says when to try again.
         """
         rate = rate or self.rate
         if rate is None:

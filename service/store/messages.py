@@ -1,4 +1,4 @@
-"""Messages as they are stored: records beside what people wrote, which is sealed where a key is set."""
+"""Messages as they are stored: records, and the text of users, which is sealed where encryption is on."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -11,18 +11,18 @@ from service.store.layout import decode_grounding, pack
 from service.store.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed
 
 _ENTRY_BYTES = 16
-_DIGESTS_BYTES = 24  # of the entry and of its content, before a sealed body
+_DIGESTS_BYTES = 24  # the digests of the entry and of its content, before a sealed body
 SEALED_BYTES = OVERHEAD + _DIGESTS_BYTES
-"""What a sealed body is longer than the plain one."""
+"""Bytes by which a sealed body is longer than the plain one."""
 STEP_BYTES = 4 * 1024 * 1024
-"""How much of what people wrote one reply of the store holds, unless a single message is more."""
+"""Bytes of text in one reply of the store, unless a single message has more."""
 _STRETCHES = 250
 SMALL_STEP_BYTES = 1024 * 1024
-"""The same where many replies follow each other: reading one keeps the event loop for some milliseconds."""
+"""The same for many replies in a row: each blocks the event loop for some milliseconds."""
 
 
 class NewEntry(msgspec.Struct, frozen=True):
-    """An entry ready to be stored; everything that costs time was done before."""
+    """An entry ready to be stored; all slow work is done."""
 
     identity: Identity
     record: Record
@@ -36,11 +36,11 @@ class NewEntry(msgspec.Struct, frozen=True):
     tokens_parallel: tuple[int, int]
     grounding_tokens: tuple[int, int]
     as_before: bool = False
-    """Whether it is to be found equal to an entry that was stored before a key was set."""
+    """Whether to compare it with an entry that was stored before encryption had a key."""
 
 
 class Stored(NamedTuple):
-    """A message's bytes in the store, in the order in which scripts take them; empty where there is nothing."""
+    """A message's bytes in the store, in the order that scripts take; empty where there is nothing."""
 
     record: bytes
     details: bytes
@@ -59,10 +59,12 @@ def seal_message(
     *,
     as_before: bool = False,
 ) -> Stored:
-    """A message as it is stored. Where it is sealed, so are its digests, before the body: a copy of the conversation, or an
-    export of it, has them as they are, and beside the record stand others that tell nothing to who guesses what was said.
+    """Return a message as it is stored.
 
-    ``as_before`` leaves the entry's digest as it is: to be found equal to one that was stored before a key was set.
+    A sealed message has its plain digests sealed before the body, for copies and exports. Beside the record are digests made
+    with the tenant's key, because plain ones would confirm a guess at the text.
+
+    ``as_before`` keeps the entry's plain digest, to compare it with an entry that was stored before encryption had a key.
     """
     if not sealer.active:
         return Stored(*pack(record, identity), body, grounding, metadata)
@@ -82,20 +84,22 @@ def seal_message(
 
 
 def bound_to(record: Record) -> bytes:
-    """What a message's values are bound to: its record without the flags, which change."""
+    """Return the associated data of a message's values: its record without the flags, which change."""
     return encode_record(record)[1:]
 
 
 def open_bodies(sealer: AnySealer, records: Records, bodies: Sequence[bytes]) -> list[bytes]:
-    """Bodies of ``records``, each of them sealed or plain. Raises CannotOpen, UnknownKey."""
+    """Return the bodies of ``records``, each sealed or plain, as plain text. Raises CannotOpen, UnknownKey."""
     return sealer.open_each(Kind.BODY, bodies, _owners(records), skip=_DIGESTS_BYTES)
 
 
 def in_steps(
     stretches: Iterable[tuple[int, Records]], most_bytes: int = STEP_BYTES
 ) -> Iterator[list[tuple[int, Records]]]:
-    """Stretches of messages, each with its first seq, cut so that the bodies of a step are ``most_bytes`` at most, or one
-    body; and at most ``_STRETCHES`` of them."""
+    """Yield the stretches of each step, each with its first seq.
+
+    The bodies of a step have at most ``most_bytes``, or are one body; a step has at most ``_STRETCHES``.
+    """
     step: list[tuple[int, Records]] = []
     held = 0
     for first, records in stretches:
@@ -116,7 +120,7 @@ def in_steps(
 def open_messages(
     sealer: AnySealer, records: Records, bodies: Sequence[bytes]
 ) -> Iterator[tuple[Identity, Record, bytes]]:
-    """Messages as they were before they were stored, their digests too; of ``records`` the details must be there.
+    """Yield messages as they were before they were stored, with their digests. ``records`` must have details.
 
     Raises CannotOpen, UnknownKey.
     """
@@ -132,11 +136,11 @@ def open_messages(
 
 
 def _owners(records: Records) -> list[bytes]:
-    """What each message's values are bound to, as ``bound_to`` has it."""
+    """Return the associated data of each message's values, as ``bound_to`` does."""
     packed = records.packed
     return [packed[start : start + RECORD_BYTES - 1] for start in range(1, len(packed), RECORD_BYTES)]
 
 
 def open_grounding(sealer: AnySealer, value: bytes, record: Record) -> StoredGrounding:
-    """A message's documents. Raises CannotOpen, UnknownKey."""
+    """Return a message's documents. Raises CannotOpen, UnknownKey."""
     return decode_grounding(sealer.open(Kind.GROUNDING, value, bound_to(record)))

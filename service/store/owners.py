@@ -1,21 +1,21 @@
-"""Owners' lists of conversations: an index in other slots than the conversations, repaired and never trusted.
+"""Owners' lists of conversations: an index in other slots than the conversations, checked at each use and repaired.
 
 ::
 
     sash:{tenant/owner/<owner>}:conversations   sorted set   conversation id -> last activity, microseconds since 1970
 
-What holds, whatever crashes between any two commands:
+These rules hold whatever crashes between any two commands:
 
-- A conversation is put on its owner's list *before* it is made or changes hands. So none is missing from it.
-- A list is only ever a hint: each conversation is asked whose it is before it is shown or erased. So none is shown to, or
-  erased for, the wrong owner.
-- Only a reader that found a line wrong takes it off, only when the line is ten minutes old (a request may be under way
-  that will make it right), and only if nobody has touched it since. A line is also taken off by the erasure itself.
+- A conversation is put on its owner's list *before* it is made or changes hands. So no list lacks a conversation.
+- A list is only a hint: the owner of each conversation is read before it is shown or erased. So no conversation is shown
+  to, or erased for, the wrong owner.
+- A wrong line is removed by a reader, but only after ten minutes (a running request may make it right), and only if it was
+  not changed since. The erasure of a conversation also removes its line.
 
-Activity is told to the lists behind appends, in batches; a reader tells what this process still holds back first. Such a
-hint may come late, from another replica, when its conversation is erased. So it only moves a line that is there; where
-none is, it is made again if the conversation still is (a failover may have lost the line). And a hint's score is odd, one of
-a conversation that is being made is even: an erasure takes its line off although a hint has moved it meanwhile.
+The activity of appends is written to the lists later, in batches; a reader first writes the activity that its own process
+holds. Such a hint may come late, from another replica, after its conversation was erased. So a hint only moves an existing
+line. A missing line is made again if the conversation exists (a failover may have lost the line). The score of a hint is
+odd, and the score of a new conversation is even, so that an erasure removes its line even if a hint has moved it.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from service.store.messages import STEP_BYTES
 from service.store.replies import Shut, State
 
 _GRACE_MICROSECONDS = 600 * 1_000_000
-_BATCH = 16  # conversations that are looked at together: each may have megabytes of settings
+_BATCH = 16  # conversations that are read together: each may have megabytes of settings
 _PASSES = 16
 _PAUSE_SECONDS = 0.05
 _SWEPT = 4
@@ -48,7 +48,7 @@ class ListedConversation(msgspec.Struct, frozen=True):
     id: str
     state: State
     score: int
-    """Its last activity as the list has it, in microseconds since 1970."""
+    """Its last activity on the list, in microseconds since 1970."""
 
 
 class OwnerLine(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class OwnerLine(msgspec.Struct, frozen=True):
 
 
 Lines = list[tuple[str, bytes]]
-"""Ids and scores, as the store gives them."""
+"""Ids and scores, as the store returns them."""
 
 
 class Owners:
@@ -78,9 +78,9 @@ class Owners:
     # ---- writing
 
     async def put(self, tenant: str, owner: str | None, conversation: str) -> None:
-        """Put a conversation on its owner's list; to be done before it is the owner's.
+        """Put a conversation on its owner's list; must be done before the conversation has that owner.
 
-        The oldest lines are looked at by the way, so that a list that nobody reads does not keep what expired for ever.
+        The oldest lines are checked too, so that a list without readers does not keep expired conversations for ever.
         """
         if owner is None:
             return
@@ -99,7 +99,7 @@ class Owners:
             await self._checked(tenant, owner, lines)
 
     def touch(self, tenant: str, settings: bytes, conversation: str) -> None:
-        """Tell the list of activity soon; never waits and never fails."""
+        """Note activity, to be written to the list soon; never waits and never fails."""
         owner = owner_of(settings)
         if owner is None:
             return
@@ -119,7 +119,7 @@ class Owners:
                 *(self._hint(*line, score) for line, score in active.items()), return_exceptions=True
             )
         for result in told:
-            # A hint that is lost is as good as one that is late: the next append gives another.
+            # A lost hint does no harm: the next append gives another.
             if isinstance(result, BaseException) and not isinstance(result, StoreUnavailable | StoreFull):
                 raise result
 
@@ -135,7 +135,7 @@ class Owners:
         return _is_owner(owner, await self._state(tenant, conversation))
 
     async def close(self) -> None:
-        """Tell what is held back, and stop."""
+        """Write the noted activity, and stop."""
         tasks = [*self._sweeps, *([self._task] if self._task else [])]
         for task in tasks:
             task.cancel()
@@ -143,15 +143,15 @@ class Owners:
         await self._flush()
 
     async def line(self, tenant: str, owner: str | None, conversation: str) -> OwnerLine | None:
-        """The line of a conversation that is about to be erased, for ``unlist`` afterwards."""
+        """Return the line of a conversation before its erasure, for ``unlist`` after it."""
         if owner is None:
             return None
-        await self._flush()  # what is on its way would change the score after it was read
+        await self._flush()  # a hint written later would change the score
         (score,) = await self._client.commands([("ZSCORE", owner_key(tenant, owner), conversation)])
         return None if score is None else OwnerLine(tenant, owner, conversation, score)
 
     async def unlist(self, line: OwnerLine | None) -> None:
-        """Take an erased conversation off its owner's list, unless it has been put there again since."""
+        """Remove an erased conversation from its owner's list, unless it was put there again since."""
         if line is not None:
             self._active.pop((line.tenant, line.owner, line.conversation), None)
             key = owner_key(line.tenant, line.owner)
@@ -162,8 +162,9 @@ class Owners:
     async def read(
         self, tenant: str, owner: str, *, before: tuple[float, str] = (_FOREVER, ""), limit: int
     ) -> tuple[list[ListedConversation], bool]:
-        """At most ``limit`` conversations of the owner, newest activity first, from after ``before`` (score, id) on; and
-        whether there are more. They may be fewer where their settings are large."""
+        """Return at most ``limit`` conversations of the owner, newest activity first, after ``before`` (score, id); and
+        whether there are more. They may be fewer where their settings are large.
+        """
         await self._flush()
         found: list[ListedConversation] = []
         size_bytes = 0
@@ -177,7 +178,7 @@ class Owners:
         return found, False
 
     async def _lines(self, tenant: str, owner: str, before: tuple[float, str], count: int) -> Lines:
-        """Lines after ``before``, in the list's order: by score and id, both descending."""
+        """Return the lines after ``before`` in the list's order: by score and id, both descending."""
         score, after = before
         key = owner_key(tenant, owner)
         highest = "+inf" if score == _FOREVER else f"{score:.0f}"
@@ -192,7 +193,7 @@ class Owners:
             skipped += len(lines)
 
     async def _checked(self, tenant: str, owner: str, lines: Lines) -> list[ListedConversation]:
-        """Those that are the owner's and open; lines that are wrong and old are taken off."""
+        """Return the conversations that are the owner's and can be opened; wrong old lines are removed."""
         states = await asyncio.gather(*(self._state(tenant, identity) for identity, _ in lines))
         found: list[ListedConversation] = []
         wrong: list[str | bytes] = []
@@ -217,10 +218,10 @@ class Owners:
     # ---- erasing
 
     async def erase(self, tenant: str, owner: str) -> AsyncIterator[int]:
-        """Erase every conversation of the owner; gives how many so far, batch by batch.
+        """Erase every conversation of the owner; yields how many so far, batch by batch.
 
-        A pass goes down the list. What is written to meanwhile is lifted to where the pass has been: so there is another,
-        until one finds nothing.
+        A pass goes down the list. A write moves its conversation up, behind the pass. So passes are repeated until one finds
+        nothing.
         """
         erased = 0
         for _ in range(_PASSES):
@@ -249,7 +250,7 @@ class Owners:
             yield erased
 
     async def _erase_one(self, tenant: str, owner: str, conversation: str) -> bool:
-        """Erase a conversation if it is the owner's when it goes: its version tells that it did not change hands."""
+        """Erase a conversation if it is the owner's; the version in the condition makes sure that it still is."""
         while True:
             state = await self._state(tenant, conversation)
             if state is None or not _is_owner(owner, state):

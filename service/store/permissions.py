@@ -1,8 +1,8 @@
-"""The commands that the service sends, and whether the store's user may run them.
+"""Check that the store's user may run the commands that the service sends.
 
-A script is atomic, but it is not undone: one that is denied a command in its middle has written half. So a server is asked
-about every command before it is written to. ``redis.acl_check_cmd`` (Redis 7.0, Valkey 8) answers for a command with its
-key and runs nothing. It needs no slot, so it works on every node of a cluster, and on a replica.
+A script is atomic, but it is not undone: where a command in its middle is denied, half of its writes stay. So a server is
+asked about every command before any write. ``redis.acl_check_cmd`` (Redis 7.0, Valkey 8) answers for a command with its key
+and runs nothing. It needs no slot, so it works on every node of a cluster, and on a replica.
 """
 
 import json
@@ -29,15 +29,15 @@ RENAME KEY OTHER; UNLINK KEY
 """
 _NAMES = {"KEY": _KEY, "OTHER": _OTHER, "UNTAGGED": _UNTAGGED}
 NEEDED = tuple(tuple(_NAMES.get(word, word) for word in words.split()) for words in re.split("; |\n", _NEEDED.strip()))
-"""What every deployment needs: each command as the service sends it, on a key like its own."""
+"""Commands that every deployment needs, each with a key like the service's own."""
 
 SOMETIMES: tuple[tuple[str, ...], ...] = (("WAIT", "1", "1"), ("WAITAOF", "1", "0", "1"))
-"""What makes writes safe at some levels, on some servers."""
+"""Commands that make writes safe at some levels, on some servers."""
 
 ELSEWHERE = ("ASKING", "CLUSTER SLOTS", "CONFIG GET", "MEMORY USAGE", "RANDOMKEY", "ROLE", "SCAN")
-"""Commands that are not asked about. A cluster or a sentinel's primary cannot be reached without them, CONFIG has an answer
-of its own (``durability.py``), and SCAN is for ``sash keys`` alone, which says so. Without MEMORY USAGE and RANDOMKEY
-there are no metrics of keys by kind."""
+"""Commands that are not checked here. Without some of them a cluster or a sentinel's primary cannot be reached at all;
+CONFIG is checked in ``durability.py``; only ``sash keys`` needs SCAN, and reports when it may not. Without MEMORY USAGE and
+RANDOMKEY there are no metrics of keys by kind."""
 
 _ASKED = (*NEEDED, *SOMETIMES)
 _SHOWN = 8
@@ -54,13 +54,13 @@ return denied
 """
 
 CHECK: tuple[str, ...] = ("EVAL", _CHECK, "0", json.dumps(_ASKED))
-"""The command that asks a server which of them it denies; ``denied_commands`` reads the answer."""
+"""The command that asks a server which commands it denies; ``denied_commands`` reads the answer."""
 
 
 def denied_commands(reply: Any, *, sometimes: Collection[str] = ()) -> tuple[str, ...]:
-    """The needed commands that a server denies, by its answer to CHECK; ``sometimes`` names what is needed besides.
+    """Return the needed commands that a server denies, by its answer to CHECK; ``sometimes`` names further needed ones.
 
-    An answer may be the error that came instead.
+    The answer may be an error.
     """
     if isinstance(reply, ResponseError):
         return ("EVAL",) if is_denial(reply) else ()
@@ -70,25 +70,25 @@ def denied_commands(reply: Any, *, sometimes: Collection[str] = ()) -> tuple[str
 
 
 def command_name(words: Sequence[str]) -> str:
-    """A command's name, with that of the subcommand where it has one."""
+    """Return a command's name, with its subcommand where it has one."""
     return " ".join(words[:2]) if words[0] in {"SCRIPT", "CONFIG", "CLUSTER", "MEMORY"} else words[0]
 
 
 def is_denial(error: Exception) -> bool:
-    """Whether a server's error says that the user may not do this, or that the server has no such command."""
+    """Return whether an error says that the user may not run a command, or that the server has no such command."""
     text = str(error)
     return isinstance(error, NoPermissionError) or text.startswith(("NOPERM", "ACL failure", "unknown command"))
 
 
 def denial_behind(error: BaseException | None) -> NoPermissionError | None:
-    """The denial that an error of redis-py's comes of, if it comes of one."""
+    """Return the denial that caused an error of redis-py; None where another error did."""
     while error is not None and not isinstance(error, NoPermissionError):
         error = error.__cause__ or error.__context__
     return error
 
 
 def denial(denied: Collection[str], what: str = "") -> StorePermissionDenied:
-    """The problem of commands that are denied, beginning with ``what``."""
+    """Return the problem of denied commands; its detail begins with ``what``."""
     user = f"{what}: the store's user" if what else "The store's user"
     if set(denied) >= _KEYED:
         return StorePermissionDenied(f"{user} may not use Sash's keys: allow it ~sash:*.")
@@ -99,6 +99,6 @@ def denial(denied: Collection[str], what: str = "") -> StorePermissionDenied:
 
 
 def denied_call(error: Exception) -> StorePermissionDenied:
-    """The problem of one call that a server denied."""
+    """Return the problem of one call that a server denied."""
     found = _QUOTED.search(str(error))
     return denial((found[1].upper().replace("|", " "),) if found else _KEYED)

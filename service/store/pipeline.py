@@ -1,12 +1,12 @@
 """Batches of commands on one socket: written together, answered in order.
 
-A request never touches the socket. When it is cancelled its future is dropped and its replies are read and thrown away,
-so that no later request can be handed them (redis-py issues 2624, 2641, 2665: in March 2023 people were shown other
+A request never touches the socket. When a request is cancelled, its future is dropped, and its replies are read and thrown
+away, so that no later request can get them (redis-py issues 2624, 2641, 2665: in March 2023 people were shown other
 people's chats).
 
-Where writes must be safe before they are acknowledged, a barrier follows those of one write: commands that wait until
-they are. Their replies are held until then. Nothing is written meanwhile; what comes in shares the next barrier, so that
-a slow disk costs a wait for each write of many batches and not for each turn.
+Where writes must be safe before they are acknowledged, a barrier follows all batches of one write: commands that wait until
+the writes are safe. The replies are held until then, and nothing is written meanwhile. Batches that come in share the next
+barrier, so that a slow disk costs one wait for many batches, and not one for each turn.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ _TOUCH = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'PX', 1)"
 
 
 class Observer(Protocol):
-    """Counts what the store is asked. It is called on the event loop, so it must be quick."""
+    """Counts the calls of the store. It is called on the event loop, so it must be quick."""
 
     def sent(self, commands: int) -> None:
-        """So many commands left in one write."""
+        """Count the commands of one write to the socket."""
 
     def answered(self, call: str, seconds: float, *, failed: bool) -> None:
-        """A call, named by its scripts, was answered or given up."""
+        """Count a call, named by its scripts, that was answered or given up."""
 
     def reconnected(self) -> None:
-        """A connection was lost, or could not be made."""
+        """Count a connection that was lost, or could not be made."""
 
 
 class NoObserver:
@@ -57,7 +57,7 @@ class NoObserver:
 class Batch(msgspec.Struct, eq=False):
     """The commands of one caller, which run in order on one connection, and their replies as they come.
 
-    ``future`` gets the list of replies when the last is here, or the first error among them.
+    ``future`` gets the list of replies when all are here, or the first error among them.
     """
 
     commands: Commands
@@ -72,7 +72,7 @@ class Batch(msgspec.Struct, eq=False):
     error: Exception | None = None
 
     def fail(self, error: Exception) -> None:
-        """Fail whoever waits for it, unless that is over."""
+        """Fail the future, unless it is done."""
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -82,14 +82,14 @@ class Batch(msgspec.Struct, eq=False):
 
 
 def make_batch(loop: asyncio.AbstractEventLoop, commands: Commands, deadline: float, *, writes: bool = False) -> Batch:
-    """A batch to be sent. Raises UnicodeError or TypeError where a command cannot be written."""
+    """Return a batch to send. Raises UnicodeError or TypeError where a command cannot be encoded."""
     expected = len(commands)
     packed = pack_command(commands[0]) if expected == 1 else b"".join([pack_command(words) for words in commands])
     return Batch(commands, packed, loop.create_future(), deadline, writes, expected)
 
 
 def key_of(commands: Commands) -> Any:
-    """The first key among commands; None when there is none."""
+    """Return the first key among commands; None when there is none."""
     for words in commands:
         if words[0] not in KEYLESS:
             return words[3] if words[0] in {"EVALSHA", "EVAL"} else words[1]
@@ -111,20 +111,20 @@ class Pipeline(asyncio.Protocol):
         self._observer = observer
         self._free = free
         self.full = False
-        """Whether the server takes nothing now. Nothing may be written."""
+        """Whether the socket takes no more bytes now; nothing may be written."""
         self.guard: Batch | None = None
-        """The barrier that was sent and is not answered. Nothing may be written."""
+        """The barrier that was sent and is not answered; nothing may be written."""
         self._held: list[Batch] = []
         self._transport.set_protocol(self)
-        self._transport.resume_reading()  # type: ignore[attr-defined] # a stream may have had enough
+        self._transport.resume_reading()  # type: ignore[attr-defined] # the stream may have paused it
 
     @property
     def unanswered(self) -> list[Batch]:
-        """Batches that are not answered, or not yet safe, in the order of their coming."""
+        """Return the batches that are not answered, or not yet safe, in the order in which they were sent."""
         return [*self._held, *(batch for batch in self.sent if batch is not self.guard)]
 
     def write(self, queue: deque[Batch]) -> None:
-        """Send all batches of a queue in one write, but for those that nobody waits for."""
+        """Send all batches of a queue in one write, without those whose request was cancelled."""
         packed, commands, writing = [], 0, None
         while queue:
             batch = queue.popleft()
@@ -142,18 +142,18 @@ class Pipeline(asyncio.Protocol):
         self._transport.write(b"".join(packed))
 
     def _guard(self, writing: Batch, barrier: Barrier) -> bytes:
-        """The barrier behind batches that write, of which ``writing`` is one, to be sent."""
+        """Return the bytes of a barrier after batches that write; ``writing`` is one of them."""
         self.guard = make_batch(self._loop, _barrier_behind(writing.commands, barrier), self.sent[-1].deadline)
         self.sent.append(self.guard)
         return self.guard.packed
 
     def data_received(self, data: bytes) -> None:
-        """Give each whole reply to the batch that waits for it."""
+        """Give each complete reply to the batch that waits for it."""
         reader, sent = self._reader, self.sent
         try:
             reader.feed(data)
             while (reply := reader.gets()) is not NOT_ENOUGH_DATA:
-                batch = sent[0]  # an IndexError is a reply that nobody asked for
+                batch = sent[0]  # an IndexError means a reply without a request
                 batch.replies.append(reply)
                 if isinstance(reply, RedisError):
                     _note(batch, reply)
@@ -164,7 +164,7 @@ class Pipeline(asyncio.Protocol):
             self._end(error)
 
     def _answered(self, batch: Batch) -> None:
-        """Give the batch's replies to whoever waits for them, unless they are not safe yet."""
+        """Complete the batch's future, unless its writes are not safe yet."""
         if batch is self.guard:
             self._release(batch)
         elif batch.error is not None:
@@ -175,7 +175,7 @@ class Pipeline(asyncio.Protocol):
             batch.future.set_result(batch.replies)
 
     def _release(self, waited: Batch) -> None:
-        """Give out the replies that a barrier held, or say that they are not safe."""
+        """Complete the batches that a barrier held, or fail them where it was not reached."""
         failure, held = waited.error, self._held
         if failure is None and self.barrier is not None and not self.barrier.reached(waited.replies):
             failure = StoreUnavailable(
@@ -188,24 +188,24 @@ class Pipeline(asyncio.Protocol):
         self._free()
 
     def pause_writing(self) -> None:
-        """The kernel takes no more: new commands wait."""
+        """Hold back new commands: the kernel takes no more bytes."""
         self.full = True
 
     def resume_writing(self) -> None:
-        """The kernel takes more: commands that waited are sent."""
+        """Send the commands that waited: the kernel takes bytes again."""
         self.full = False
         self._free()
 
     def eof_received(self) -> None:
-        """The server closed its side: all that waits fails."""
+        """Fail all batches: the server closed its side."""
         self._end(ConnectionResetError("the server closed the connection"))
 
     def connection_lost(self, error: Exception | None) -> None:
-        """All that waits fails."""
+        """Fail all batches."""
         self._end(error or ConnectionResetError("the connection was closed"))
 
     def abort(self) -> None:
-        """Close the socket at once: a polite close may wait for ever."""
+        """Close the socket at once: a normal close may wait for ever."""
         self._transport.abort()
 
     def _end(self, error: Exception) -> None:
@@ -215,20 +215,20 @@ class Pipeline(asyncio.Protocol):
 
 
 def _note(batch: Batch, error: RedisError) -> None:
-    """Keep the first error among a batch's replies. Raises what says that the connection is of no use."""
+    """Keep the first error among a batch's replies. Raises an error that makes the connection useless."""
     if isinstance(error, ConnectionError):
         raise error
     batch.error = batch.error or error
 
 
 def _barrier_behind(written: Commands, barrier: Barrier) -> Commands:
-    """A barrier's commands behind those that write.
+    """Return the commands of a barrier, to be sent after the commands that write.
 
-    The first is a small write of its own, because WAIT counts from the connection's last write: without it, a turn that
-    was stored over a lost connection and is sent again would be acknowledged although no replica has it.
+    The first is a small write of its own, because WAIT counts from the connection's last write. Without it, a turn that was
+    stored over a lost connection and is sent again would be acknowledged, although no replica has it.
     """
     key = str(key_of(written))
-    tag = key.partition("{")[2].partition("}")[0] or key  # for a key without a tag, the same slot too
+    tag = key.partition("{")[2].partition("}")[0] or key  # without a tag the whole key decides the slot
     touch = ("EVAL", _TOUCH, 1, f"sash:{{{tag}}}:barrier")
-    asking = [("ASKING",)] if written[0][0] == "ASKING" else []  # the slot is on its way from node to node
+    asking = [("ASKING",)] if written[0][0] == "ASKING" else []  # the slot is moving to another node
     return [*asking, touch, *barrier.words]

@@ -1,6 +1,6 @@
-"""Conversations as they are read: the tail of a window, older messages, pages, and what a conversation is.
+"""Read conversations: the tail for a window, older messages, pages, and a conversation's state.
 
-What takes more than one question is asked of one history: each answer says of which, and another is HistoryEdited.
+Several reads must be of one history. Each answer names its history, and HistoryEdited is raised where it is another one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,11 +36,11 @@ from service.store.sealing import PLAIN, AnySealer
 _ATTEMPTS = 8
 _STEP_DOCUMENTS = 500
 _STEP_MESSAGES = 4000
-"""Records that one command reads: the store and the event loop are busy with them for some milliseconds."""
+"""Records that one command reads: they take the store and the event loop some milliseconds."""
 
 
 class Reader:
-    """All conversations of a deployment, to be read; a tenant is named in every call, and sees no other's."""
+    """Reads all conversations of a deployment. Every call names a tenant, which sees only its own."""
 
     def __init__(self, client: Client, data_keys: DataKeys) -> None:
         self._client = client
@@ -49,7 +49,7 @@ class Reader:
     async def window(
         self, tenant: str, conversation: str, *, known: Sequence[str] = (), budget: int, column: int, limit: int
     ) -> Tail | Known:
-        """The tail that a window of ``budget`` tokens likely needs; Known when the caller has this state already.
+        """Return the tail that a window of ``budget`` tokens likely needs; Known when the caller has this state already.
 
         ``known`` are entity tags, ``budget`` 0 asks for a modest tail, ``limit`` 0 for any number of messages; ``column`` is
         the encoding's place. Raises NotFound, ConversationDamaged.
@@ -61,13 +61,13 @@ class Reader:
         return reply if isinstance(reply, Known) else await self.tail(tenant, name, reply)
 
     async def tail(self, tenant: str, name: str, reply: TailReply) -> Tail:
-        """The tail in a reply, opened."""
+        """Return the tail in a reply, with its values opened."""
         if self._data_keys.plain:
             return tail_of(PLAIN, name, reply)
         return await self._data_keys.reading(tenant, name, partial(tail_of, name=name, reply=reply))
 
     async def records(self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State) -> Records:
-        """Records of ``first_seq`` to ``last_seq``, both included, of the history that ``state`` is of.
+        """Return the records of ``first_seq`` to ``last_seq``, both included, of the history of ``state``.
 
         Raises HistoryEdited.
         """
@@ -85,10 +85,11 @@ class Reader:
     async def bodies(
         self, tenant: str, conversation: str, stretches: Iterable[tuple[int, Records]], *, state: State
     ) -> list[bytes]:
-        """Bodies of ``stretches``, each with its first seq, of the history that ``state`` is of.
+        """Return the bodies of ``stretches``, each with its first seq, of the history of ``state``.
 
-        One round trip, or more where they are large: all are in memory in the end, but not the replies of them too. Raises
-        HistoryEdited.
+        Large bodies take more than one round trip, so that their replies are not all in memory at once.
+
+        Raises HistoryEdited.
         """
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
@@ -109,7 +110,7 @@ class Reader:
     async def grounding(
         self, tenant: str, conversation: str, records: Mapping[int, Record], *, state: State
     ) -> dict[int, StoredGrounding]:
-        """Documents of the messages that have any, of the history that ``state`` is of.
+        """Return the documents of the messages that have any, of the history of ``state``.
 
         Raises HistoryEdited, ConversationDamaged.
         """
@@ -131,7 +132,7 @@ class Reader:
         return documents
 
     async def get(self, tenant: str, conversation: str) -> State:
-        """Raises NotFound, ConversationDamaged."""
+        """Return the state of a conversation. Raises NotFound, ConversationDamaged."""
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         fields, length, counted, detailed, ttl = await self._client.commands(
@@ -152,7 +153,7 @@ class Reader:
         )
 
     async def shut(self, tenant: str, conversation: str) -> Shut:
-        """Version and owner of a conversation whose key is missing. Raises NotFound."""
+        """Return version and owner of a conversation whose data key is missing. Raises NotFound."""
         name = conversation_name(tenant, conversation)
         wanted = ("HMGET", keys_of(name).conversation, "id", "v", "life", "change", "owner")
         ((identity, version, life, change, owner),) = await self._client.commands([wanted])
@@ -172,11 +173,11 @@ class Reader:
         newest_first: bool = False,
         limit_bytes: int = STEP_BYTES,
     ) -> Page:
-        """Messages ``first_seq`` to ``last_seq`` with all that is kept about them; clipped to what exists.
+        """Return the messages ``first_seq`` to ``last_seq`` that exist, with all that is kept about them.
 
-        And to ``limit_bytes``, though to one message at least: so a page that is short is not yet the end. It begins at
-        ``first_seq``, or with ``newest_first`` ends at ``last_seq``. Negative figures count from the end, as in Redis: -1
-        is the newest. Raises NotFound, ConversationDamaged.
+        A page has at most ``limit_bytes``, or one message, so a short page may not be the last one. It begins at
+        ``first_seq``, or ends at ``last_seq`` with ``newest_first``. Negative numbers count from the end, as in Redis: -1 is
+        the newest message. Raises NotFound, ConversationDamaged.
         """
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
@@ -193,14 +194,14 @@ class Reader:
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
     async def _page_bodies(self, keys: Keys, reply: PageReply) -> list[bytes]:
-        """Bodies that ``read_page`` left to be asked for. Raises HistoryEdited."""
+        """Return the bodies that the reply of ``read_page`` does not have. Raises HistoryEdited."""
         first, count = reply.first_seq, len(reply.details)
         wanted = ("LRANGE", keys.log, first - 1, first - 2 + count)
         (bodies,) = await self._commands_on(keys, made_of(reply.life, reply.edited), wanted)
         return list(bodies)
 
     async def stretch(self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State) -> Records:
-        """The same as ``records``, with details. Raises HistoryEdited."""
+        """Return the same as ``records``, with details. Raises HistoryEdited."""
         keys = keys_of(conversation_name(tenant, conversation))
         packed, details = await self._commands_on(
             keys,
@@ -213,7 +214,7 @@ class Reader:
     async def stretches(
         self, tenant: str, conversation: str, wanted: Sequence[tuple[int, int]], *, state: State
     ) -> list[Records]:
-        """Some stretches, each from its first to its last seq, with details. Raises HistoryEdited."""
+        """Return the records of stretches from first to last seq, with details. Raises HistoryEdited."""
         keys = keys_of(conversation_name(tenant, conversation))
         found = await self._commands_on(
             keys,
@@ -224,7 +225,7 @@ class Reader:
         return [unpack_many(*pair) for pair in zip(found[: len(wanted)], found[len(wanted) :], strict=True)]
 
     async def _commands_on(self, keys: Keys, made: Made, *wanted: tuple[Any, ...]) -> list[Any]:
-        """Replies to plain commands, of the history that ``made`` tells from others. Raises HistoryEdited."""
+        """Return the replies to plain commands about the history that ``made`` names. Raises HistoryEdited."""
         *found, history = await self._client.commands([*wanted, ("HMGET", keys.conversation, "life", "edited")])
         check_history(history, made)
         return found

@@ -1,10 +1,10 @@
-"""What the service uses of redis-py: it connects, logs in and reads addresses; after that the socket is ours.
+"""The parts of redis-py that the service uses: it connects, logs in and reads addresses; then Sash uses the socket itself.
 
-Private or undocumented parts, all of them used here and in ``addresses.py`` (``parse_url``), and the reason why
-pyproject.toml pins redis-py exactly. A test touches each, so that an upgrade that changes one fails.
+These parts are private or undocumented, so pyproject.toml pins redis-py exactly. They are used only here and in
+``addresses.py`` (``parse_url``). A test uses each, so that it fails when an upgrade changes one.
 
 =======================  ==========================================================================================
-``NOT_ENOUGH_DATA``      what the reader of replies gives while the next reply is incomplete
+``NOT_ENOUGH_DATA``      the reader's result while the next reply is incomplete
 ``connection._parser``   holds the reader (``_reader``), which makes redis-py's exceptions of error replies
 ``connection._writer``   holds the transport; redis-py reads through a stream, a task and a timeout for each reply,
                          where ``pipeline.py`` takes many replies in one call
@@ -31,8 +31,8 @@ __all__ = ["NOT_ENOUGH_DATA", "Connect", "Socket", "ask", "connect_to", "key_slo
 Connect = Callable[[], Awaitable[Connection]]
 """Connects to one server, and logs in. Raises RedisError, OSError."""
 
-_SENTINEL_SECONDS = 0.5  # a sentinel is near and does nothing else; the next one is asked when it does not answer
-_POOL_OPTIONS = {"connection_class", "max_connections", "timeout"}  # a URL may have them; a connection takes none
+_SENTINEL_SECONDS = 0.5  # a sentinel answers fast; after this the next one is asked
+_POOL_OPTIONS = {"connection_class", "max_connections", "timeout"}  # of a URL; a connection does not take them
 
 
 class Socket(NamedTuple):
@@ -43,7 +43,7 @@ class Socket(NamedTuple):
 
 
 def take_over(connection: Connection) -> Socket:
-    """The socket of a connection, which redis-py leaves alone from now on but for closing it."""
+    """Return the socket of a connection. From now on redis-py only closes it."""
     writer, parser = connection._writer, connection._parser  # noqa: SLF001 - see above
     if writer is None:
         raise ConnectionError("the connection was closed")
@@ -51,7 +51,7 @@ def take_over(connection: Connection) -> Socket:
 
 
 async def ask(connection: Connection, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Replies to commands on a connection that was not taken over; an error that a server answers is a reply."""
+    """Return the replies to commands on a connection that was not taken over; a server's error is a reply."""
     await connection.send_packed_command([pack_command(words) for words in commands])
     return [await _reply(connection) for _ in commands]
 
@@ -64,7 +64,7 @@ async def _reply(connection: Connection) -> Any:
 
 
 def connect_to(address: Address, timeout_seconds: float, place: tuple[str, int] | None = None) -> Connect:
-    """What connects to the address, or to ``place`` in its stead."""
+    """Return a function that connects to the address, or to ``place``."""
     return partial(_connect, connection_options(address, timeout_seconds), place)
 
 
@@ -83,7 +83,7 @@ async def _connect(options: dict[str, Any], place: tuple[str, int] | None) -> Co
 
 
 def primary_of(address: Address, timeout_seconds: float) -> tuple[Connect, Sentinel]:
-    """What connects to the primary that sentinels name at that moment; and the sentinels, to be closed in the end."""
+    """Return a function that connects to the primary that sentinels name; and the sentinels, which the caller closes."""
     options: dict[str, Any] = {"socket_connect_timeout": _SENTINEL_SECONDS, "socket_timeout": _SENTINEL_SECONDS}
     options |= {**address.sentinel_options, "retry": None, "protocol": 2, "ssl": address.tls}
     sentinel = Sentinel(address.hosts, sentinel_kwargs=options)  # type: ignore[no-untyped-call]
@@ -91,7 +91,7 @@ def primary_of(address: Address, timeout_seconds: float) -> tuple[Connect, Senti
 
 
 async def _connect_to_primary(sentinel: Sentinel, address: Address, timeout_seconds: float) -> Connection:
-    """Refuses a server that is not a primary: sentinels may name the old one for a while (redis-py issue 3874)."""
+    """Connect to the primary; refuse another server, because sentinels may name the old one (redis-py issue 3874)."""
     place = await sentinel.discover_master(address.service)
     connection = await connect_to(address, timeout_seconds, place)()
     try:

@@ -1,6 +1,6 @@
-"""Replies of the store made into what the service works with: a conversation's state, its tail, a page of it.
+"""Turn replies of the store into a conversation's state, its tail, or a page of it.
 
-Sealed values are opened on the way, by a sealer that is given: whatever opens one raises CannotOpen and UnknownKey.
+The given sealer opens sealed values. Functions that open one raise CannotOpen and UnknownKey.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from service.store.scripts import PageReply, TailReply, damaged
 from service.store.sealing import PLAIN_JSON, AnySealer, Kind
 
 Made = tuple[bytes, bytes]
-"""A life and the name of its last edit: what was read before stays as it was for as long as both stand."""
+"""A life and the name of its last edit. While both are the same, messages that were read are unchanged."""
 
 
 class HistoryEdited(Exception):  # noqa: N818 - it reads as what happened
-    """Between two reads a history was rewound, redacted or erased, so that they do not belong together: read it anew."""
+    """A history was rewound, redacted or erased between two reads, so they do not match and must be repeated."""
 
 
 class State(msgspec.Struct, frozen=True):
@@ -42,27 +42,29 @@ class State(msgspec.Struct, frozen=True):
     summary: Summary | None
     ttl_ms: int | None
     standing: bytes
-    """The settings as they are stored."""
+    """The settings, as stored."""
     sealed: bool
-    """Whether a message is sealed."""
+    """Whether some message is sealed."""
     rich: bool
-    """Whether a message's cost is, or was, in its details."""
+    """Whether some message has, or had, a cost in its details."""
     expires_ms: int | None = None
 
     @property
     def life(self) -> str:
-        """Which of all conversations that had this id."""
+        """The life, which tells this conversation from others with the same id."""
         return self.made[0].decode()
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that people wrote of it."""
+        """Bytes of the settings, and characters of the summary."""
         return len(self.settings) + len(self.summary.text if self.summary else "")
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A stored message: its place, who it is, its record, its body as JSON; ``standing`` is record and details as stored,
-    where a page was read."""
+    """A stored message: its place, its identity, its record, its body as JSON.
+
+    ``standing`` is record and details as stored, where a page was read.
+    """
 
     seq: int
     identity: Identity
@@ -72,7 +74,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Shut(msgspec.Struct, frozen=True):
-    """What can be told of a conversation whose key is missing."""
+    """The readable part of a conversation whose data key is missing."""
 
     version: int
     etag: str
@@ -81,7 +83,7 @@ class Shut(msgspec.Struct, frozen=True):
 
 
 class Tail(msgspec.Struct, frozen=True):
-    """The end of a conversation as one read gave it: records from ``first_seq`` on, bodies from ``bodies_seq`` on."""
+    """The end of a conversation from one read: records from ``first_seq`` on, bodies from ``bodies_seq`` on."""
 
     state: State
     first_seq: int
@@ -89,14 +91,14 @@ class Tail(msgspec.Struct, frozen=True):
     bodies_seq: int
     bodies: list[bytes]
     documents: StoredGrounding | None
-    """Of the newest user message."""
+    """The documents of the newest user message."""
     outside: tuple[Message, ...]
-    """Messages of every window that lie before the tail, and the newest user message when it does; ascending. Where they
-    are large together some have no body."""
+    """Messages before the tail that are in every window, and the newest user message where it is before the tail; ascending.
+    Where they are large together, some have no body."""
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A stretch of history, ascending; grounding and metadata by seq. ``made`` is as a state has it."""
+    """Neighbouring messages, ascending; grounding and metadata by seq. ``made`` is as in a state."""
 
     version: int
     etag: str
@@ -108,7 +110,7 @@ class Page(msgspec.Struct, frozen=True):
 
     @property
     def life(self) -> str:
-        """Which of all conversations that had this id."""
+        """The life, which tells this conversation from others with the same id."""
         return self.made[0].decode()
 
 
@@ -120,7 +122,7 @@ STATE_FIELDS = (
 
 
 def check_identity(found: bytes | None, name: str) -> None:
-    """Every read says whose it is. A reply in the wrong place must become an error, never somebody else's chat."""
+    """Check that a reply is of the conversation that was asked for. A misplaced reply must never be shown."""
     if found != name.encode():
         raise Internal("The store answered for another conversation; nothing of it is shown.")
 
@@ -134,25 +136,25 @@ def check_lengths(length: int, counted: int, detailed: int) -> None:
 
 
 def check_history(found: Sequence[bytes | None], made: Made) -> None:
-    """Appends leave what was read before as it was; anything else does not. Raises HistoryEdited."""
+    """Check that only appends came since ``made``. Raises HistoryEdited."""
     if made_of(*found) != made:
         raise HistoryEdited
 
 
 def made_of(life: bytes | None, edited: bytes | None) -> Made:
-    """A life and its last edit, of the fields that hold them."""
+    """Return a life and its last edit, from the fields with them."""
     return life or b"", edited or b""
 
 
 def visible_owner(sealer: AnySealer, settings: bytes) -> str:
-    """Whose a conversation is, to be kept beside its settings when these are sealed; else nothing."""
+    """Return the owner, to be kept beside sealed settings; empty where settings are not sealed."""
     return decode_settings(settings)[0].owner or "" if sealer.active else ""
 
 
 def state_of(
     sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int, *, expires_ms: int | None = None
 ) -> State:
-    """A conversation's state, of the fields ``STATE_FIELDS`` of its hash."""
+    """Return a conversation's state, from the fields ``STATE_FIELDS`` of its hash."""
     identity, version, life, change, settings, created, updated, t0, t1, gn, g0, g1, user, *others = fields
     summary, ttl, edited, sealed, rich, _ = others
     check_identity(identity, name)
@@ -180,7 +182,7 @@ def state_of(
 
 
 def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
-    """The tail that a reply holds. Raises CannotOpen, UnknownKey."""
+    """Return the tail in a reply. Raises CannotOpen, UnknownKey."""
     state = state_of(sealer, name, reply.fields, reply.length)
     first, pinned, documents = reply.first_seq, reply.pinned, reply.documents
     outside: dict[int, Message] = {}
@@ -208,7 +210,7 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
 
 
 def page_of(sealer: AnySealer, name: str, reply: PageReply, bodies: Sequence[bytes]) -> Page:
-    """The page that a reply holds, with its bodies. Raises CannotOpen, UnknownKey."""
+    """Return the page in a reply, with its bodies. Raises CannotOpen, UnknownKey."""
     check_identity(reply.name, name)
     first, packed, details = reply.first_seq, reply.records, reply.details
     records = unpack_many(packed, details)
@@ -239,7 +241,7 @@ def page_of(sealer: AnySealer, name: str, reply: PageReply, bodies: Sequence[byt
 
 
 def _split(sealer: AnySealer, seq: int, value: bytes) -> Message:
-    """A message as ``pinned`` repeats it: the length of its details, record, details, body, which may be left out."""
+    """Read a value of ``pinned``: the length of the details, record, details, and the body, which may be missing."""
     record = 4 + RECORD_BYTES
     end = record + int.from_bytes(value[:4], "big")
     return _message(sealer, seq, value[4:record], value[record:end], value[end:])

@@ -1,11 +1,11 @@
-"""The store's Lua scripts as functions: named arguments in, a call out that knows how to read its reply.
+"""The store's Lua scripts as functions: each takes named arguments and returns a call, which can read its reply.
 
 ::
 
     call = scripts.erase(keys, life=state.life, if_match="")       a ScriptCall[Written]: nothing is sent yet
     written = await client.run(call)                               a Written, or a problem raised
 
-The sources are the files of ``scripts/``, loaded once; each says at its head what it takes, in order, and what it gives.
+The sources are the files in ``scripts/``, loaded once. The head of each lists its arguments in order, and its replies.
 Scripts about one conversation take all of its keys, in the order of ``layout.Keys``.
 """
 
@@ -33,7 +33,7 @@ from service.store.layout import Keys, new_name
 T = TypeVar("T")
 
 MOST_PINNED = 1000
-"""Messages of one conversation that may belong in every window: each is read for each of them."""
+"""Messages of one conversation that may be in every window; each window reads all of them."""
 
 _FOLDER = files("service.store") / "scripts"
 _INCLUDED = "conversation.lua"
@@ -42,7 +42,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Script(NamedTuple):
-    """A Lua script, called by the SHA-1 of its source. ``writes`` is what its first line does not deny."""
+    """A Lua script, called by the SHA-1 of its source. ``writes`` is false where its first line has ``no-writes``."""
 
     name: str
     source: bytes
@@ -65,7 +65,7 @@ SCRIPTS = {
 
 
 class ScriptCall(NamedTuple, Generic[T]):
-    """A script with its keys, which share a slot, and its arguments; ``read`` makes the result of the reply."""
+    """A script with its keys, which share a slot, and its arguments; ``read`` turns the reply into the result."""
 
     script: Script
     keys: Sequence[str]
@@ -81,14 +81,14 @@ def _call(name: str, keys: Sequence[str], arguments: Sequence[Any], read: Callab
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The state that a write left: its version and its entity tag, without quotes."""
+    """The state after a write: its version and its entity tag, without quotes."""
 
     version: int
     etag: str
 
 
 class Rewound(msgspec.Struct, frozen=True):
-    """The state that a rewind left. ``stale`` is the last seq with documents or metadata still to be swept, 0 for none."""
+    """The state after a rewind. ``stale`` is the last seq with documents or metadata still to be dropped, 0 for none."""
 
     version: int
     etag: str
@@ -96,7 +96,7 @@ class Rewound(msgspec.Struct, frozen=True):
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """Where an entry is: its seq, whether it was there before, whether it answers one of several parallel calls."""
+    """An entry's seq, whether it was stored before, and whether it answers one of several parallel calls."""
 
     seq: int
     duplicate: bool
@@ -104,7 +104,7 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 class AppendReply(msgspec.Struct, frozen=True):
-    """What an append did; ``settings`` as they are stored, ``edited`` the last write before that was no append."""
+    """The result of an append; ``settings`` are as stored, ``edited`` is the last write that was not an append."""
 
     version: int
     etag: str
@@ -114,7 +114,7 @@ class AppendReply(msgspec.Struct, frozen=True):
 
 
 class EntryArguments(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What ``append`` needs to know of an entry, besides what is stored of it. Tokens as (o200k_base, cl100k_base)."""
+    """Arguments of ``append`` for an entry, beside its stored values. Tokens as (o200k_base, cl100k_base)."""
 
     id: str
     tokens: tuple[int, int]
@@ -151,8 +151,9 @@ def append(
 ) -> ScriptCall[AppendReply]:
     """Append entries, all or none, each id once; create the conversation if it is not there.
 
-    ``blobs`` are five for each entry: record, details, body, documents, metadata. ``before`` is how many messages must be
-    there already. The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, ConversationDamaged.
+    ``blobs`` has five values for each entry: record, details, body, documents, metadata. ``before`` is the number of
+    messages that must be there already. The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned,
+    ConversationDamaged.
     """
     asked = _AppendArguments(name, str(now_ms), if_match, new_name(), MOST_PINNED, entries, before, ttl_ms)
     return _call("append", keys, (_encode(asked), settings, *blobs), _read_append)
@@ -206,7 +207,7 @@ def publish(
     now_ms: int,
     fields: Sequence[Any],
 ) -> ScriptCall[str | None]:
-    """Give a staged conversation its name; gives its entity tag, None when what was staged has expired.
+    """Give a staged conversation its name; gives its entity tag, None when the staged keys have expired.
 
     The call raises ConversationExists, ConversationDamaged.
     """
@@ -237,9 +238,9 @@ def change(
     owner: str,
     forget: Collection[str] = (),
 ) -> ScriptCall[Written]:
-    """Put other settings in place of those ``standing``. The call raises NotFound, PreconditionFailed.
+    """Replace the settings ``standing`` by others. The call raises NotFound, PreconditionFailed.
 
-    ``forget`` names the lists that recall does not need any more: ``words``, ``vectors``.
+    ``forget`` names the lists that recall no longer needs: ``words``, ``vectors``.
     """
     flags = ["1" if part in forget else "" for part in ("words", "vectors")]
     arguments = (life, if_match, settings, ttl_ms or "", now_ms, standing, token, owner, new_name(), *flags)
@@ -247,7 +248,7 @@ def change(
 
 
 def fill(keys: Keys, *, made: tuple[bytes, bytes], fields: Sequence[str | bytes]) -> ScriptCall[bool]:
-    """Keep counts in a vendor's vocabulary, if the history is still the one that they were made of."""
+    """Keep counts in a vendor's vocabulary, if the history is unchanged since they were made."""
     return _call("fill", keys, (*made, *fields), bool)
 
 
@@ -272,10 +273,10 @@ def redact(
     documents: tuple[int, int] | None,
     words: bytes,
 ) -> ScriptCall[Written | None]:
-    """Put a message without content at ``seq``, where record and details are still those ``standing``; else gives None.
+    """Put a message without content at ``seq``; gives None where record and details are no longer ``standing``.
 
-    ``tokens`` and ``documents`` are what the conversation's totals lose, None where the message had no documents;
-    ``words`` are the new message's, for recall. The call raises NotFound, PreconditionFailed.
+    ``tokens`` and ``documents`` are subtracted from the conversation's totals; ``documents`` is None where the message had
+    none. ``words`` are the new message's, for recall. The call raises NotFound, PreconditionFailed.
     """
     totals = (*tokens, 0 if documents is None else 1, *(documents or (0, 0)))
     arguments = (life, if_match, token, now_ms, new_name(), seq, standing, record, details, body, *totals, words)
@@ -295,9 +296,9 @@ def rewind(
     question: int,
     unpinned: Sequence[int],
 ) -> ScriptCall[Rewound]:
-    """Forget what came after ``to_seq``, if the state is still the one of ``etag``.
+    """Forget the messages after ``to_seq``, if the state is still that of ``etag``.
 
-    ``totals`` are what is forgotten: tokens in both encodings, messages with documents, tokens of documents in both. The
+    ``totals`` are the forgotten amounts: tokens in both encodings, messages with documents, tokens of documents in both. The
     call raises NotFound, PreconditionFailed.
     """
     arguments = (life, etag, token, now_ms, new_name(), to_seq, *totals, open_group, question, *unpinned)
@@ -313,7 +314,7 @@ def _read_rewound(reply: list[Any]) -> Rewound:
 
 
 def sweep(keys: Keys, *, life: str) -> ScriptCall[int]:
-    """Drop some documents and metadata that a rewind left; gives the last seq that may have some, 0 when all is done."""
+    """Drop some documents and metadata that a rewind left; gives the last seq that may have some, 0 when none has."""
     return _call("sweep", keys, (life,), int)
 
 
@@ -334,10 +335,10 @@ def summarize(
     edited: str = "*",
     covered: int | None = None,
 ) -> ScriptCall[Written]:
-    """Put a summary, or take it away with an empty one.
+    """Put a summary; an empty one removes it.
 
-    ``edited`` and ``covered`` are the last edit and the present summary's last seq that must stand. The call raises
-    NotFound, PreconditionFailed, and SummaryTooLong where there are fewer messages than it covers.
+    ``edited`` and ``covered`` are the last edit and the present summary's last seq, which must be unchanged. The call raises
+    NotFound, PreconditionFailed, and SummaryTooLong where the summary covers more messages than there are.
     """
     covers = "*" if covered is None else covered
     arguments = (life, if_match, token, now_ms, new_name(), summary, through_seq, edited, covers)
@@ -345,7 +346,7 @@ def summarize(
 
 
 class SummaryTooLong(Exception):  # noqa: N818 - it reads as what happened
-    """A summary covers more than there is; ``length`` is how many messages there are."""
+    """A summary covers more messages than there are; ``length`` is how many there are."""
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
@@ -359,7 +360,7 @@ def _read_summarized(reply: list[Any]) -> Written:
 
 
 def lease(keys: Keys, *, holder: str, now_ms: int, until_ms: int) -> ScriptCall[int]:
-    """Take the right to summarise until then, or give it back with 0; gives 1 when it is, or was, the holder's."""
+    """Take the right to summarise until ``until_ms``, or return it with 0; gives 1 when the holder has, or had, it."""
     return _call("lease", keys[:1], (holder, now_ms, until_ms), int)
 
 
@@ -372,7 +373,7 @@ def _read_written(reply: list[Any]) -> Written:
 
 
 def _refusal(reply: list[Any]) -> Exception:
-    """The problem that a script answered with."""
+    """Return the problem in a script's reply."""
     match reply:
         case []:
             return no_conversation()
@@ -385,18 +386,18 @@ def _refusal(reply: list[Any]) -> Exception:
 
 
 def no_conversation() -> NotFound:
-    """The problem of a conversation that is not there."""
+    """Return the problem of a missing conversation."""
     return NotFound("There is no such conversation.")
 
 
 def moved(version: int) -> PreconditionFailed:
-    """The problem of an If-Match that names another state."""
+    """Return the problem of an If-Match that names another state."""
     said = f"The conversation is at version {version} now" if version else "There is no such conversation now"
     return PreconditionFailed(f"{said}: read it again and decide anew.", members={"version": version})
 
 
 def damaged(part: str) -> ConversationDamaged:
-    """The problem of a conversation that misses one of its keys."""
+    """Return the problem of a conversation without one of its keys."""
     return ConversationDamaged(
         f"The store lost a part of this conversation ({part}). Restore it from a backup, or erase it and begin anew; "
         "a store that evicts keys (maxmemory-policy) does this.",
@@ -415,10 +416,10 @@ def index(
     digests: Sequence[bytes],
     elements: Sequence[bytes],
 ) -> ScriptCall[tuple[int, int] | None]:
-    """Write more of a list of ``part`` (``words``, ``vectors``), which has ``length`` elements.
+    """Write at the end of the list ``part`` (``words``, ``vectors``), which has ``length`` elements.
 
-    ``digests`` are those of the entries whose ``elements`` they are, as they are stored. Gives the lengths of the list and
-    of the log; None when the conversation is not as it was read, or the list is longer.
+    ``digests`` are those of the entries, as they are stored; each of ``elements`` belongs to one. Gives the lengths of the
+    list and of the log; None when the conversation has changed, or the list is longer.
     """
     arguments = (life, edited, part, length, model, b"".join(digests), *elements)
     return _call("index", keys, arguments, lambda reply: (int(reply[0]), int(reply[1])) if reply else None)
@@ -428,7 +429,7 @@ def index(
 
 
 class TailReply(NamedTuple):
-    """What ``read_window`` found, as it is stored. Messages from ``first_seq`` on, bodies of the newest of them."""
+    """Stored values from ``read_window``: messages from ``first_seq`` on, bodies only of the newest of them."""
 
     fields: Sequence[bytes | None]
     length: int
@@ -470,7 +471,7 @@ def _read_tail(reply: list[Any]) -> TailReply | Known:
 
 
 class PageReply(NamedTuple):
-    """What ``read_page`` found, as it is stored. ``bodies`` is None where they are left to a plain LRANGE."""
+    """Stored values from ``read_page``. ``bodies`` is None where they must be read by a plain LRANGE."""
 
     name: bytes
     version: bytes
@@ -489,7 +490,7 @@ class PageReply(NamedTuple):
 def read_page(
     keys: Keys, *, first_seq: int, last_seq: int, limit_bytes: int, newest_first: bool
 ) -> ScriptCall[PageReply]:
-    """Read messages ``first_seq`` to ``last_seq``, negative ones from the end, as far as ``limit_bytes`` goes.
+    """Read messages ``first_seq`` to ``last_seq``, at most ``limit_bytes``; negative numbers count from the end.
 
     The call raises NotFound, ConversationDamaged.
     """
@@ -506,7 +507,7 @@ def _read_page(reply: list[Any]) -> PageReply:
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """A request is the caller's to run. ``again`` when a run before it ended without a word."""
+    """The caller may run the request. ``again`` is true when an earlier run ended without a result."""
 
     began_ms: int
     again: bool
@@ -521,7 +522,7 @@ class Done(msgspec.Struct, frozen=True):
 def claim(
     key: str, *, fingerprint: bytes, run: str, now_ms: int, hold_ms: int, keep_ms: int
 ) -> ScriptCall[Begun | Done | bytes]:
-    """Take an idempotency key for one run; else gives why not: Done, ``b"busy"`` or ``b"other"``."""
+    """Take an idempotency key for one run; otherwise gives the reason: Done, ``b"busy"`` or ``b"other"``."""
     return _call("claim", (key,), (fingerprint, run, now_ms, hold_ms, keep_ms), _read_claim)
 
 
@@ -536,32 +537,32 @@ def _read_claim(reply: list[Any]) -> Begun | Done | bytes:
 
 
 def aim(key: str, *, life: str) -> ScriptCall[str]:
-    """Bind the request under a claim to a life; gives the one that its first run was bound to."""
+    """Bind the request of a claim to a life; gives the life that its first run was bound to."""
     return _call("aim", (key,), (life,), lambda reply: str(reply.decode()))
 
 
 def settle(key: str, *, run: str, until_ms: int, answer: bytes = b"") -> ScriptCall[int]:
-    """Hold a claim longer, let it go with 0, or keep its answer."""
+    """Hold a claim longer, release it with 0, or keep its answer."""
     return _call("settle", (key,), (run, until_ms, answer), int)
 
 
 def keep_answer(keys: Keys, *, life: str, token: str, now_ms: int, answer: bytes, keep_ms: int) -> ScriptCall[int]:
-    """Keep an answer beside the conversation whose ``life`` it speaks of; gives 0 when that has ended."""
+    """Keep an answer beside its conversation of this ``life``; gives 0 when that life has ended."""
     return _call("keep_answer", keys, (life, token, f"{now_ms:013d}", answer, keep_ms), int)
 
 
-# ---- what is no conversation's
+# ---- keys of no conversation
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """Requests granted out of a bucket, and milliseconds until there is one more."""
+    """Requests granted from a bucket, and milliseconds until there is one more."""
 
     granted: int
     wait_ms: int
 
 
 def take(key: str, *, rate: float, burst: float, wanted: int) -> ScriptCall[Taken]:
-    """Take requests out of a bucket that fills at ``rate`` a second up to ``burst``."""
+    """Take requests from a bucket that fills at ``rate`` a second up to ``burst``."""
     return _call("take", (key,), (rate, burst, wanted), lambda reply: Taken(*reply))
 
 
@@ -577,12 +578,12 @@ class Reports(msgspec.Struct, frozen=True):
 def report(
     keys: Sequence[str], *, token: str, ratio: float | str, error: int, keep_ms: int, remembered: int
 ) -> ScriptCall[Reports]:
-    """Count one bill, once; with an empty ``ratio`` only read what is known."""
+    """Count one bill, once; with an empty ``ratio`` only read the reports."""
     return _call("report", keys, (token, ratio, error, keep_ms, remembered), lambda reply: Reports(*reply))
 
 
 def unlist(key: str, lines: Sequence[str | bytes]) -> ScriptCall[int]:
-    """Take conversations off an owner's list: ``lines`` are id and score of each. Gives how many are gone."""
+    """Remove conversations from an owner's list: ``lines`` are id and score of each. Gives how many were removed."""
     return _call("unlist", (key,), lines, int)
 
 
@@ -592,5 +593,5 @@ def first_keys(key: str, wrapped: Sequence[bytes]) -> ScriptCall[int]:
 
 
 def add_figures(keys: Sequence[str], arguments: Sequence[Any]) -> ScriptCall[int]:
-    """Add what one worker counted to the statistics, once; the script's head says what ``arguments`` are."""
+    """Add one worker's figures to the statistics, once; the script's head lists ``arguments``."""
     return _call("add_figures", keys, arguments, int)

@@ -1,25 +1,25 @@
-"""Encryption at rest, the pure part: what is sealed, how, and under which key.
+"""Encryption at rest, without I/O: the sealed values, their form, and their keys.
 
 ::
 
     SASH_ENCRYPTION_KEY ──wraps──▶ data keys of a tenant ──HKDF──▶ key of a conversation ──AES-256-GCM──▶ sealed values
                         └─wraps──▶ digest key of a tenant ──BLAKE2b──▶ digests that confirm no guess
 
-A sealed value is as long as the plain one and 33 bytes::
+A sealed value is 33 bytes longer than the plain one::
 
-    0       1: neither JSON nor a record of ours begins with it, so that plain values of before are told apart
+    0       1: neither JSON nor a record begins with it, so that it marks sealed values among older plain ones
     1-4     id of the data key
     5-16    nonce, random
-    17-     ciphertext, then 16 bytes that authenticate it
+    17-     ciphertext, then 16 bytes of authentication tag
 
-Each value is bound by the key to its conversation and to what it is (``Kind``), and by the associated data to whose it is:
-a message, its documents and its notes to the message's record (role, counts, size, digest of the content; not the flags,
-which change), a kept answer to its request. So bytes moved to another conversation, field or message do not open, nor
-does a message whose counts were changed. Its seq is not bound: nobody knows it before the append script runs. What this
-cannot see is that messages went, or that old bytes were put back with their old record.
+The key binds each value to its conversation and its ``Kind``. The associated data bind a message, its documents and its
+metadata to the message's record (role, counts, size, digest of the content; not the flags, which change), and a kept answer
+to its request. So bytes that were moved to another conversation, field or message do not open, nor does a message with
+changed counts. The seq is not bound, because it is unknown before the append script runs. Removed messages, and old bytes
+that were put back with their old record, are not detected.
 
-Nonces are random, which is sound for 2**32 values under one key (NIST SP 800-38D, 8.3). The key is a conversation's own,
-made from the data key by HKDF (RFC 5869), so the bound is for each conversation, kind and data key: nobody reaches it.
+Nonces are random, which is safe for 2**32 values under one key (NIST SP 800-38D, 8.3). HKDF (RFC 5869) makes a key for each
+conversation, kind and data key from the data key, so no key comes near that number.
 """
 
 import secrets
@@ -47,7 +47,7 @@ _ID, _NONCE, _HEADER_BYTES = slice(1, 5), slice(5, 17), 17
 
 
 class Kind:
-    """What a sealed value is."""
+    """The kinds of sealed value."""
 
     BODY: Final = b"body"
     GROUNDING: Final = b"grounding"
@@ -58,7 +58,7 @@ class Kind:
 
 
 class Purpose:
-    """What a digest is of; at most 16 bytes."""
+    """The purposes of digests; at most 16 bytes each."""
 
     ENTRY: Final = b"entry"
     CONTENT: Final = b"content"
@@ -67,7 +67,7 @@ class Purpose:
 
 
 class UnknownKey(Exception):  # noqa: N818 - it reads as what happened
-    """A value is sealed with a data key that is not at hand: another process may just have made it."""
+    """A value is sealed with an unknown data key, which another process may just have made."""
 
     def __init__(self, identity: bytes) -> None:
         super().__init__(identity.hex())
@@ -93,12 +93,12 @@ class Master:
         self._cipher = AESGCM(key)
 
     def wrap(self, key: bytes, tenant: str, name: bytes, created_ms: int) -> Wrapped:
-        """A key, sealed for one tenant and one name."""
+        """Return a key, sealed for one tenant and one name."""
         nonce = urandom(_NONCE_BYTES)
         return Wrapped(self.id, created_ms, nonce + self._cipher.encrypt(nonce, key, _bound(tenant, name, created_ms)))
 
     def unwrap(self, wrapped: Wrapped, tenant: str, name: bytes) -> bytes:
-        """The key. Raises CannotOpen when it was tampered with."""
+        """Return the key. Raises CannotOpen when the wrapped key was changed."""
         try:
             bound = _bound(tenant, name, wrapped.created_ms)
             return self._cipher.decrypt(wrapped.box[:_NONCE_BYTES], wrapped.box[_NONCE_BYTES:], bound)
@@ -114,7 +114,7 @@ def _bound(tenant: str, name: bytes, created_ms: int) -> bytes:
 
 
 class TenantKeys:
-    """A tenant's keys, open: data keys by id, the id of the one that seals, and the key that digests are made with."""
+    """A tenant's opened keys: data keys by id, the id of the data key that seals, and the key for digests."""
 
     def __init__(self, data: Mapping[bytes, bytes], newest: bytes, digest_key: bytes | None) -> None:
         self.data = data
@@ -123,18 +123,18 @@ class TenantKeys:
 
     @property
     def can_seal(self) -> bool:
-        """Whether what seals is there: not before a tenant's first value, and not without the master key."""
+        """Whether the sealing key is there: not before a tenant's first value, and not without the master key."""
         return self.newest in self.data and self.digest_key is not None
 
     def cipher(self, identity: bytes, name: bytes, kind: bytes) -> AESGCM:
-        """The cipher of one conversation's values of one kind. Raises UnknownKey."""
+        """Return the cipher of one conversation's values of one kind. Raises UnknownKey."""
         key = self.data.get(identity)
         if key is None:
             raise UnknownKey(identity)
         return _cipher(key, name, kind)
 
     def digest(self, purpose: bytes, value: bytes) -> bytes:
-        """As long as ``value``, a digest: it tells equal from other, and confirms no guess to who has not the key."""
+        """Return a digest as long as ``value``. Without the key it cannot confirm a guess at the value."""
         assert self.digest_key is not None  # noqa: S101 - who writes asked for what can seal
         return blake2b(value, key=self.digest_key, digest_size=len(value), person=purpose).digest()
 
@@ -145,7 +145,7 @@ def _cipher(data_key: bytes, name: bytes, kind: bytes) -> AESGCM:
 
 
 class Sealer:
-    """What seals and opens the values of one conversation, and numbers its words."""
+    """Seals and opens the values of one conversation, and numbers its words."""
 
     active = True
 
@@ -155,7 +155,7 @@ class Sealer:
         self._words_key: bytes | None = None
 
     def seal(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:
-        """``value`` as it is stored; ``owner`` is what it is bound to: a message's ``bound_to``, a request's token."""
+        """Return ``value`` sealed; ``owner`` is its associated data: a message's ``bound_to``, or a request's token."""
         if not value:
             return value
         newest, nonce = self._keys.newest, urandom(_NONCE_BYTES)
@@ -163,13 +163,13 @@ class Sealer:
         return b"".join((_MARK, newest, nonce, sealed))
 
     def open(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:
-        """The value that was stored, sealed or plain. Raises CannotOpen, UnknownKey."""
+        """Return the plain value of a stored one, sealed or not. Raises CannotOpen, UnknownKey."""
         return self.open_each(kind, (value,), (owner,))[0] if is_sealed(value) else value
 
     def open_each(self, kind: bytes, values: Sequence[bytes], owners: Iterable[bytes], *, skip: int = 0) -> list[bytes]:
-        """The values that were stored, sealed or plain, the first ``skip`` bytes of sealed ones left out.
+        """Return the plain values of stored ones, sealed or not, without the first ``skip`` bytes of sealed ones.
 
-        A window may have thousands: what can be done once is. Raises CannotOpen, UnknownKey.
+        A window may have thousands, so common work is done once. Raises CannotOpen, UnknownKey.
         """
         opened: list[bytes] = []
         known, value = b"", b""
@@ -187,11 +187,11 @@ class Sealer:
         return opened
 
     def digest(self, purpose: bytes, value: bytes) -> bytes:
-        """A digest in place of another, of the same length."""
+        """Return a keyed digest in place of a plain one, with the same length."""
         return self._keys.digest(purpose, value)
 
     def number(self, word: bytes) -> int:
-        """A word's 32 bits in an index: nobody without the key learns the word, or that another conversation has it."""
+        """Return a word's 32-bit number in the index. Without the key it reveals neither the word nor equal words."""
         if self._words_key is None:
             assert self._keys.digest_key is not None  # noqa: S101 - who asks for a sealer has what can seal
             self._words_key = blake2b(self._name, key=self._keys.digest_key, person=Purpose.WORDS).digest()
@@ -199,26 +199,26 @@ class Sealer:
 
 
 class PlainSealer:
-    """Where no key is set: values are stored as they are, and sealed ones are refused."""
+    """The sealer without a master key: values are stored as they are, and sealed ones are refused."""
 
     active = False
 
     def seal(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:  # noqa: ARG002
-        """The value itself."""
+        """Return the value itself."""
         return value
 
     def open(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:  # noqa: ARG002
-        """The value itself. Raises CannotOpen when it is sealed."""
+        """Return the value itself. Raises CannotOpen when it is sealed."""
         if value[:1] == _MARK:
             raise no_key_set(value)
         return value
 
     def open_each(self, kind: bytes, values: Sequence[bytes], owners: Iterable[bytes], *, skip: int = 0) -> list[bytes]:  # noqa: ARG002
-        """The values themselves. Raises CannotOpen when one is sealed."""
+        """Return the values themselves. Raises CannotOpen when one is sealed."""
         return [self.open(kind, value) for value in values]
 
     def digest(self, purpose: bytes, value: bytes) -> bytes:  # noqa: ARG002
-        """The digest itself."""
+        """Return the digest itself."""
         return value
 
     number = staticmethod(plain_number)
@@ -226,28 +226,28 @@ class PlainSealer:
 
 PLAIN: Final = PlainSealer()
 PLAIN_JSON: Final = b"{"
-"""The first byte of settings that nobody sealed."""
+"""The first byte of settings that are not sealed."""
 AnySealer = Sealer | PlainSealer
 
 
 def is_sealed(value: bytes) -> bool:
-    """Whether a stored value is a sealed one."""
+    """Return whether a stored value is sealed."""
     return value[:1] == _MARK
 
 
 def new_key() -> bytes:
-    """A key of 256 bits."""
+    """Return a random key of 256 bits."""
     return secrets.token_bytes(KEY_BYTES)
 
 
 def no_key_set(value: bytes) -> CannotOpen:
-    """A sealed value, and a service that has no key at all."""
+    """Return the problem of a sealed value where the service has no master key."""
     detail = "What is stored is encrypted, and this service was started without SASH_ENCRYPTION_KEY."
     return CannotOpen(detail, members=_key(value))
 
 
 def missing_key(identity: bytes) -> CannotOpen:
-    """A sealed value whose data key is nowhere."""
+    """Return the problem of a sealed value whose data key is missing."""
     return CannotOpen("The data key that this is encrypted with is not in the store.", members={"key": identity.hex()})
 
 

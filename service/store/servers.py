@@ -1,8 +1,8 @@
-"""A server: the connections to it, what is known of it, and which connection a batch takes.
+"""A server: its connections, its latest inspection, and the connection for each batch.
 
-Every command that the service sends may be sent twice: scripts are idempotent by entry id or token. So a connection that
-is lost is made again, and asks again what was not answered, in order, until the deadline. In a cluster the batches go back
-to their callers instead, because by then another node may be the one to ask.
+Every command may be sent twice, because scripts are idempotent by entry id or token. So a lost connection is made again, and
+sends the batches without an answer again, in order, until their deadline. In a cluster the batches return to their callers,
+because another node may serve the slot by then.
 """
 
 import asyncio
@@ -23,31 +23,31 @@ from service.store.redis_parts import Connect, ask, take_over
 State = Literal["idle", "busy", "down"]
 
 _BACKOFF_SECONDS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
-_CONNECT_SECONDS = 2.0  # a host that does not even answer the handshake; the next attempt may find another
-_LONG_QUEUE = 64  # batches: a write beyond this gains little, and another connection may be idle
+_CONNECT_SECONDS = 2.0  # for a host that does not answer the handshake; the next attempt may find another host
+_LONG_QUEUE = 64  # batches: more in one write gains little, and another connection may be idle
 _PROBE_SECONDS = 0.5  # between two probes, which cost a server some microseconds
-_JUDGED_SECONDS = 1.0  # how long a judgement stands; an inspection costs the server a tenth of a millisecond
+_JUDGED_SECONDS = 1.0  # between inspections, each of which costs the server a tenth of a millisecond
 
 
 class NodeLost(Exception):  # noqa: N818 - it reads as what happened
-    """The connection to a node of a cluster is gone: ask the cluster who serves the slot now, and there again."""
+    """The connection to a node of a cluster is lost: find the slot's node again, and send the commands there."""
 
 
 class Setup(NamedTuple):
-    """What the servers of a deployment have in common."""
+    """Settings that all servers of a deployment share."""
 
     connections: int
-    """To each server."""
+    """Connections to each server."""
     prepare: Commands
-    """Sent first on each connection."""
+    """Commands that are sent first on each connection."""
     durability: Durability
     observer: Observer
     hands_back: bool
-    """Whether a lost connection fails its batches with NodeLost, rather than ask again."""
+    """Whether a lost connection fails its batches with NodeLost, and does not send them again."""
 
 
 class Connection:
-    """One connection of a server, made again whenever it is lost, and the batches that wait for it."""
+    """One connection of a server, with the batches that wait for it. It is made again when it is lost."""
 
     def __init__(self, connect: Connect, judge: Callable[[Sequence[Any]], Inspection], setup: Setup) -> None:
         self.queue: deque[Batch] = deque()
@@ -62,23 +62,23 @@ class Connection:
 
     @property
     def waiting(self) -> int:
-        """Commands that wait, sent or not."""
+        """The number of commands that wait, sent or not."""
         sent = self.pipeline.sent if self.pipeline is not None else ()
         return sum(batch.expected for batch in (*self.queue, *sent))
 
     @property
     def state(self) -> State:
-        """Whether it is down, has commands without an answer, or is idle."""
+        """The state: down, busy with commands, or idle."""
         return "down" if self.pipeline is None else "busy" if self.waiting else "idle"
 
     def flush_soon(self) -> None:
-        """Send what is queued at the end of this tick: what is queued meanwhile leaves with it."""
+        """Send the queue at the end of this tick, with all batches that are queued until then."""
         if not self._scheduled and self.pipeline is not None:
             self._scheduled = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Send what is queued, unless the socket takes nothing now."""
+        """Send the queue, unless the socket takes nothing now."""
         self._scheduled = False
         pipeline = self.pipeline
         if pipeline is None or pipeline.full or pipeline.guard is not None:
@@ -93,13 +93,13 @@ class Connection:
                 batch.fail(found.problem("Writes are refused"))
 
     def revise(self, found: Inspection) -> None:
-        """Take a judgement of the server. Another barrier needs a new connection: replies may wait for the old one."""
+        """Note an inspection. Another barrier needs a new connection, because replies may wait for the old barrier."""
         self._refusing = found if found.refused else None
         if self.pipeline is not None and self.pipeline.barrier != found.barrier:
             self.pipeline.abort()
 
     def expire(self, now: float) -> None:
-        """Give up what is past its deadline. A reply that is overdue makes the connection untrustworthy: close it."""
+        """Fail the batches past their deadline. Where a sent one is overdue, the connection is closed."""
         for batch in self.queue:
             if batch.deadline <= now:
                 batch.fail(
@@ -111,7 +111,7 @@ class Connection:
             self.pipeline.abort()
 
     async def close(self, why: Exception) -> None:
-        """Stop, and tell whoever still waits."""
+        """Stop, and fail the batches that wait."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._take_back()
@@ -147,7 +147,7 @@ class Connection:
                 await connection.disconnect(nowait=True)
 
     def _take_back(self) -> None:
-        """Put what was not answered before what was not sent."""
+        """Put the unanswered batches before those that were not sent."""
         unanswered = self.pipeline.unanswered if self.pipeline is not None else []
         self.pipeline = None
         for batch in reversed(unanswered):
@@ -156,7 +156,7 @@ class Connection:
         self.expire(time.monotonic())
 
     def _hand_back(self, error: Exception) -> None:
-        """Fail what waits, if asking again is its caller's affair, or of no use."""
+        """Fail the waiting batches, where the caller must send again, or sending again is of no use."""
         denied = isinstance(error, NoPermissionError)
         if denied or self._setup.hands_back:
             for batch in self.queue:
@@ -171,7 +171,7 @@ def _raise_errors(replies: Sequence[Any]) -> None:
 
 
 class Server:
-    """One server. Where writes wait for a barrier they have half of its connections, so that no read waits for a disk."""
+    """One server. Writes with a barrier use half of its connections, so that no read waits for a disk."""
 
     def __init__(self, connect: Connect, setup: Setup) -> None:
         self._loop = asyncio.get_running_loop()
@@ -198,18 +198,18 @@ class Server:
 
     @property
     def found(self) -> Inspection | None:
-        """What the server was last judged to be; None when it is not connected to."""
+        """The latest inspection; None without a connection."""
         return self._found if any(each.pipeline is not None for each in self.connections) else None
 
     @property
     def quiet_seconds(self) -> float:
-        """How long the latest probe has been unanswered, or took."""
+        """Seconds that the latest probe took, or has waited so far."""
         if self._probe is not None and not self._probe.future.done():
             return max(self._took_seconds, time.monotonic() - self._probed)
         return self._took_seconds
 
     def probe_when_due(self, now: float, timeout_seconds: float) -> None:
-        """Ask the server for the time twice a second, so that one that hangs is noticed before anybody waits for it."""
+        """Ask the server for the time twice a second, so that a server that hangs is noticed before requests wait for it."""
         if now < self._probed + _PROBE_SECONDS or self.found is None:
             return
         if self._probe is None or self._probe.future.done():
@@ -223,7 +223,7 @@ class Server:
             answer.exception()  # looked at; what it means is told by the connections
 
     def _judge(self, replies: Sequence[Any]) -> Inspection:
-        """What the server is, by its answers to INSPECT."""
+        """Return the inspection from the server's answers to INSPECT."""
         found = self._found = self._durability.judge(replies)
         half = len(self.connections) // 2 if found.barrier is not None else 0
         self._for_reads = self.connections[:half] or self.connections
@@ -231,18 +231,18 @@ class Server:
         return found
 
     def expire(self, now: float) -> None:
-        """Fail what has waited too long at ``now``, in seconds of the loop's clock."""
+        """Fail the batches past their deadline at ``now``, in seconds of the loop's clock."""
         for connection in self.connections:
             connection.expire(now)
 
     def inspect_when_due(self, now: float, timeout_seconds: float) -> None:
-        """Judge the server again, a second after the last time, beside everything else."""
+        """Inspect the server again, one second after the last inspection; nothing waits for it."""
         if now >= self._inspected + _JUDGED_SECONDS and (self._inspecting is None or self._inspecting.done()):
             self._inspected = now
             self._inspecting = asyncio.create_task(self._inspect(now + timeout_seconds))
 
     async def _inspect(self, deadline: float) -> None:
-        if self.found is None:  # it is judged when it is connected to
+        if self.found is None:  # a new connection inspects it
             return
         batch = self.submit(INSPECT, deadline)
         answer: Any
@@ -253,19 +253,19 @@ class Server:
                 connection.revise(found)
 
     async def close(self, why: Exception) -> None:
-        """Close every connection; what waits for an answer fails with ``why``."""
+        """Close every connection; calls that wait for an answer fail with ``why``."""
         if self._inspecting is not None:
             self._inspecting.cancel()
         await asyncio.gather(*(connection.close(why) for connection in self.connections))
 
 
 def _is_busy(reply: Any) -> bool:
-    """Whether a server answered that it is busy, which says nothing of it."""
+    """Return whether a server answered that it is busy, which is no result of an inspection."""
     return isinstance(reply, ResponseError) and str(reply).startswith("BUSY")
 
 
 def _choose(connections: Sequence[Connection]) -> Connection:
-    """The connection that has commands of this tick, else the one with the fewest batches; a lost one when all are."""
+    """Return the connection with commands of this tick, else the one with the fewest batches, even if all are lost."""
     chosen, fewest = connections[0], math.inf
     for connection in connections:
         pipeline, queued = connection.pipeline, len(connection.queue)

@@ -5,8 +5,8 @@
     entries ── Staging.add ──▶ sash:{…}:staged-<random>:log …        ── publish ──▶ sash:{…}:log …
                (appends)       seen by nobody, gone in ten minutes   (one script: renames)
 
-All keys share the conversation's slot, and entries are staged by the very script that appends. A request that dies leaves
-nothing but keys that expire; two that build the same name do not meet, and the second to end finds that it exists.
+All keys share the conversation's slot, and the append script stages the entries. A request that dies leaves only keys that
+expire. Two requests that build the same name do not disturb each other; the second to publish finds that it exists.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ from service.store.replies import visible_owner
 from service.store.sealing import Kind
 
 _KEEP_MS = 600_000
-_UNPUBLISHED = 2  # answers and done: a conversation begins without
+_UNPUBLISHED = 2  # answers and done: a new conversation has neither
 
 
 class StagedTwice(Exception):  # noqa: N818 - it reads as what happened
-    """Two messages have one id; ``index`` is the second one's place among those of the call."""
+    """Two messages have one id; ``index`` is the place of the second among the call's entries."""
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -35,7 +35,7 @@ class StagedTwice(Exception):  # noqa: N818 - it reads as what happened
 
 
 class OrphanEntry(Exception):  # noqa: N818
-    """A tool result that no open call waits for; ``index`` is its place among those of the call."""
+    """A tool result without an open call; ``index`` is its place among the call's entries."""
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -43,7 +43,7 @@ class OrphanEntry(Exception):  # noqa: N818
 
 
 class Staging:
-    """One conversation that is being built; ``token`` makes a repeated publication of one request succeed."""
+    """A conversation under construction; ``token`` makes a repeated publication of one request succeed."""
 
     def __init__(
         self, client: Client, tenant: str, conversation: str, *, token: str, data_keys: DataKeys | None = None
@@ -118,7 +118,7 @@ class Staging:
             raise _lost()
 
     async def abandon(self) -> None:
-        """Drop what was staged, now rather than when it expires."""
+        """Drop the staged keys now, before they expire."""
         await self._client.commands([("UNLINK", *self._staged)])
 
 

@@ -1,7 +1,7 @@
-"""What a store can do of what Sash needs, tried command by command: for ``sash doctor --url redis://…``.
+"""Try every command that Sash needs on a store: for ``sash doctor --url redis://…``.
 
-A relative of Redis, or a hosted one, may lack a command, a script's library or a guarantee. What is tried is written to keys
-of its own, ``sash:{doctor/…``, which are taken away again.
+A server that is compatible with Redis, or a hosted one, may lack a command, a script's library or a guarantee. The trial
+writes only keys that begin with ``sash:{doctor/``, and removes them.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ from service.store.layout import keys_of
 from service.store.permissions import NEEDED, SOMETIMES, command_name
 
 _KNOWN = ("WRONGTYPE", "No matching script", "no such key", "index out of range", "Error compiling", "user_script")
-"""How errors begin that only a store gives that has the command: the arguments are no script and no list of ours."""
+"""Beginnings of errors that prove that the store has the command: only the trial's arguments are wrong."""
 _OPTIONAL = {words[0]: "SASH_DURABILITY=assume, if a write is safe before it is acknowledged" for words in SOMETIMES}
 
 
 def try_store(url: str) -> Iterator[Finding]:
-    """A finding for each command, and for a conversation that is made, read and erased by Sash's own scripts."""
+    """Yield a finding for each command, and one for a conversation that is made, read and erased by Sash's scripts."""
     try:
         with ExitStack() as stack:
             for client in clients_of(url, stack):
@@ -39,7 +39,7 @@ def try_store(url: str) -> Iterator[Finding]:
 def _try(client: "Redis") -> Iterator[Finding]:
     name = f"doctor/{token_hex(4)}"
     names = {f"sash:{{permissions}}:{place}": f"sash:{{{name}}}:{place}" for place in ("key", "other")}
-    client.exists(*names.values())  # raises MovedError before anything is told
+    client.exists(*names.values())  # raises MovedError before the first finding
     for words in (*(each for each in NEEDED if each[0] != "SET"), *SOMETIMES):
         yield _tried(client, [names.get(word, word) for word in words])
     client.unlink(*names.values())
@@ -58,7 +58,7 @@ def _tried(client: "Redis", words: list[str]) -> Finding:
 
 
 def _lived(client: "Redis", name: str) -> Finding:
-    """Load every script, and let a conversation live by three of them."""
+    """Load every script, then make, read and erase a conversation."""
     keys = keys_of(name)
     begin = scripts.create(keys, name=name, settings=b"{}", now_ms=0, ttl_ms=60_000, token=name, owner="")
     read = scripts.read_window(keys, known=(), budget=0, column=0, limit=0)

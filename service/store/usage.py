@@ -1,11 +1,12 @@
-"""What providers billed, by tenant and model: reports in, corrections out.
+"""Reports of what providers billed, by tenant and model, and corrections of estimates from them.
 
 ::
 
     sash:{tenant/model/<hash>}:calibration   hash    n, sum and worst of predicted - billed
     sash:{tenant/model/<hash>}:ratios        list    billed / predicted of the last 100 reports, newest first
 
-Kept for 90 days after the last report. A process remembers what it read for a few seconds, and what it reports at once.
+Both are kept for 90 days after the last report. A process reads them again after a few seconds, and at once after its own
+report.
 """
 
 import time
@@ -26,7 +27,7 @@ _KEEP_MS = 90 * 24 * 3600 * 1000
 _REMEMBERED = 100
 _FRESH_SECONDS = 5.0
 _LATE_SECONDS = 60.0
-"""A window is sent and billed within a minute; its prediction was made with a margin of that minute."""
+"""Seconds from a window to its report; the prediction had one of the margins of that time."""
 _MOST_CACHED = 10_000
 
 
@@ -34,11 +35,11 @@ class _Cached(msgspec.Struct):
     calibration: ModelReports
     read_at: float
     margins: list[tuple[float, float]]
-    """Margins that were in force lately, and until when; the present one is the last."""
+    """Recent margins, each with the end of its use; the last is the present one."""
 
 
 class Calibrations:
-    """Predicted against billed for each tenant and model."""
+    """Compares predicted with billed tokens for each tenant and model."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -47,7 +48,7 @@ class Calibrations:
     async def report(
         self, tenant: str, model: Model, *, billed: int, predicted: int, correction: float | None, token: str
     ) -> ModelReports:
-        """Count a report: tokens billed, tokens predicted, and the margin that was told with them if one was.
+        """Count a report: tokens billed, tokens predicted, and the margin of the prediction if it is known.
 
         Raises StoreUnavailable, StoreFull.
         """
@@ -59,13 +60,13 @@ class Calibrations:
         return calibration
 
     async def read(self, tenant: str, model: Model) -> ModelReports:
-        """What was reported of a model, as of a few seconds ago. Raises StoreUnavailable."""
+        """Return the reports of a model, at most a few seconds old. Raises StoreUnavailable."""
         return (await self._current(tenant, model)).calibration
 
     async def correct(self, tenant: str, models: Mapping[str, Model], name: str | None) -> Mapping[str, Model]:
-        """``models`` with the model called ``name`` corrected, if it is one to be estimated and bills were reported.
+        """Return ``models`` with the model called ``name`` corrected by its reports, if it is estimated and has any.
 
-        Without an answer of the store the model is as it would be without reports: a window is worth more.
+        Without an answer of the store the model stays uncorrected, so that windows are still served.
         """
         if name is None:
             return models
@@ -113,18 +114,18 @@ class Calibrations:
 
 
 def margin_of(model: Model, calibration: ModelReports) -> float:
-    """What the model is counted with: an exact one's margin is nobody's to correct."""
+    """Return the margin of a model with these reports; the margin of an exact model stays."""
     return model.margin if model.exact else corrected_margin(calibration, model.margin)
 
 
 def corrected(model: Model, calibration: ModelReports) -> Model:
-    """The model with what was learned of it."""
+    """Return the model with its margin corrected."""
     margin = margin_of(model, calibration)
     return msgspec.structs.replace(model, margin=margin, correction=margin)
 
 
 def model_or_unknown(name: str, models: Mapping[str, Model]) -> Model:
-    """The model of this name, or an estimate for a name that nobody knows."""
+    """Return the model of this name, or an estimate for an unknown name."""
     try:
         return find_model(name, models)
     except UnknownModel:

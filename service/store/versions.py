@@ -1,7 +1,7 @@
-"""The number of the data's layout, kept beside the data: nobody serves what a newer version wrote and an older cannot read.
+"""The number of the data's layout, kept with the data, so that a version never serves data that it cannot read.
 
-``sash:layout`` holds the number of the newest layout that was ever written here. It grows when an older version could no
-longer read what a newer one writes, and with nothing else: a field more is no new layout.
+``sash:layout`` holds the number of the newest layout that was written here. The number grows only when older versions cannot
+read new data: a further field is no new layout.
 """
 
 from contextlib import suppress
@@ -18,17 +18,17 @@ class _Asks(Protocol):
 
 
 async def stored_layout(store: _Asks) -> int:
-    """The layout of the data there; ours, and noted, where nobody has noted any. Raises StoreUnavailable."""
+    """Return the stored layout; where there is none, store the layout of this version. Raises StoreUnavailable."""
     (found,) = await store.commands([("GET", LAYOUT_KEY)])
     if found is not None:
         return int(found)
-    with suppress(StoreFull, StoreUnavailable):  # it can be noted when there is room, or a disk, again
+    with suppress(StoreFull, StoreUnavailable):  # it is stored later, when there is room or a disk again
         await store.commands([("SET", LAYOUT_KEY, str(LAYOUT), "NX")])
     return LAYOUT
 
 
 def too_new(layout: int) -> str:
-    """What to say of data in a layout that this version cannot read; empty when it can."""
+    """Return why this version cannot read the layout; empty when it can."""
     if layout <= LAYOUT:
         return ""
     return (

@@ -64,6 +64,11 @@ async def window(client: httpx.AsyncClient, conversation: str, **query: Any) -> 
     return body
 
 
+def contents(window: dict[str, Any]) -> list[Any]:
+    """The content of each message of a window."""
+    return [message["content"] for message in window["request"]["messages"]]
+
+
 def problem(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
     """The body of an answer that must be this problem, complete."""
     assert answer.status_code == status, answer.text

@@ -51,14 +51,6 @@ EVERYTHING: tuple[dict[str, Any], ...] = (
 )
 
 
-async def append(client: httpx.AsyncClient, conversation: str, *entries: dict[str, Any]) -> dict[str, Any]:
-    """Append, and give the answer."""
-    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": list(entries)})
-    assert answer.status_code in (200, 201), answer.text
-    appended: dict[str, Any] = answer.json()
-    return appended
-
-
 async def seen(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
     """All that a client can see of a conversation but its id, version and times of its own."""
     path = f"/conversations/{conversation}"

@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from api.everything import CALLS, EVERYTHING, append, result, said, seen
+from api.dialogue import append
+from api.everything import CALLS, EVERYTHING, result, said, seen
 from conftest import Served, http, lifespan
 
 from service.app import create_app

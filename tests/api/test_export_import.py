@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import etag_of
-from everything import EVERYTHING, append, result, said, seen
+from dialogue import append, etag_of
+from everything import EVERYTHING, result, said, seen
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 SETTINGS = {

@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import etag_of
-from everything import EVERYTHING, append, result, said, seen
+from dialogue import append, etag_of
+from everything import EVERYTHING, result, said, seen
 
 SETTINGS = {"owner": "ann", "model": "gpt-4o-mini", "system": "Hello.", "metadata": {"k": 1}, "ttl_seconds": 3600}
 

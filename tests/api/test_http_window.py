@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, etag_of, result, user, window
+from dialogue import append, assistant, calling, contents, etag_of, result, user, window
 
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 DOCUMENTS = [
@@ -27,10 +27,6 @@ async def begun(client: httpx.AsyncClient, conversation: str, **settings: Any) -
     settings = {"system": "Be brief.", "tools": TOOLS, "few_shots": [user("1+1?")["message"]], **settings}
     await client.post("/conversations", json={"id": conversation, **settings})
     await append(client, conversation, *TURNS)
-
-
-def contents(window: dict[str, Any]) -> list[Any]:
-    return [message["content"] for message in window["request"]["messages"]]
 
 
 async def test_everything_fits(client: httpx.AsyncClient, conversation: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import redis
+from dialogue import contents
 
 FACTS = (
     ("where do I keep the spare key?", "under the blue flowerpot"),
@@ -61,17 +62,13 @@ async def indexed(client: httpx.AsyncClient, conversation: str) -> dict[str, Any
     raise AssertionError("the index is never whole")
 
 
-def texts(window: dict[str, Any]) -> list[str]:
-    return [message["content"] for message in window["request"]["messages"]]
-
-
 async def test_a_question_brings_back_what_was_said_long_ago(client: httpx.AsyncClient, conversation: str) -> None:
     """An old turn that bears on the newest question is in the window, in its place, with its question."""
     await remembering(client, conversation)
     asked = await append(client, conversation, question("which dog does my sister have?"), query=f"?{SMALL}")
     window = asked["window"]
-    place = texts(window).index("what is my sister's dog called?")
-    assert texts(window)[place + 1] == "she called him Biscuit"
+    place = contents(window).index("what is my sister's dog called?")
+    assert contents(window)[place + 1] == "she called him Biscuit"
     assert {3, 4} <= set(window["recalled"]["seqs"])
     assert window["recalled"]["seqs"] == sorted(window["recalled"]["seqs"])
     assert window["recalled"]["tokens"] <= 120
@@ -146,7 +143,7 @@ async def test_what_stands_before_the_block_stays(client: httpx.AsyncClient, con
     for n in range(12):
         text = f"question {n} about my {('dog', 'key', 'walnuts')[n % 3]}"
         window = (await append(client, conversation, question(text), query=f"?{SMALL}&stable=true"))["window"]
-        messages = texts(window)
+        messages = contents(window)
         if window["kept"]["first_seq"] == first:
             assert messages[: len(before)] == before
             alike += 1

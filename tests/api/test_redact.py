@@ -6,16 +6,9 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from dialogue import etag_of
+from dialogue import append, etag_of
 
 SECRET = "the secret is 4711"
-
-
-async def append(client: httpx.AsyncClient, conversation: str, *entries: dict[str, Any]) -> dict[str, Any]:
-    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": list(entries)})
-    assert answer.status_code in (200, 201), answer.text
-    appended: dict[str, Any] = answer.json()
-    return appended
 
 
 def user(text: str, identity: str = "u", **fields: Any) -> dict[str, Any]:

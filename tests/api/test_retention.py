@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 from conftest import http, lifespan
-from everything import EVERYTHING, append, result
+from dialogue import append
+from everything import EVERYTHING, result
 
 from service.app import create_app
 from service.settings import Settings

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import etag_of
+from dialogue import append, etag_of
 
 from service.store import history
 
@@ -26,13 +26,6 @@ def said(text: str, identity: str | None = None, **fields: Any) -> dict[str, Any
 
 def result(call: str, identity: str) -> dict[str, Any]:
     return {"id": identity, "message": {"role": "tool", "tool_call_id": call, "content": "42 é"}}
-
-
-async def append(client: httpx.AsyncClient, conversation: str, *entries: dict[str, Any]) -> dict[str, Any]:
-    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": list(entries)})
-    assert answer.status_code in (200, 201), answer.text
-    appended: dict[str, Any] = answer.json()
-    return appended
 
 
 async def state(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:

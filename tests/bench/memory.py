@@ -80,14 +80,15 @@ def taken_us(store: redis.Redis, call: Callable[[], object]) -> float:
     """Median of several rounds: microseconds of the store's main thread for a call, less what the question itself takes."""
     rounds = []
     for _ in range(ROUNDS):
-        before = _main_thread_seconds(store)
+        before = main_thread_seconds(store)
         for _ in range(CALLS):
             call()
-        rounds.append((_main_thread_seconds(store) - before) / CALLS * 1e6)
+        rounds.append((main_thread_seconds(store) - before) / CALLS * 1e6)
     return statistics.median(rounds)
 
 
-def _main_thread_seconds(store: redis.Redis) -> float:
+def main_thread_seconds(store: redis.Redis) -> float:
+    """Processor time of the store's main thread, which runs every command."""
     found: dict[str, Any] = store.info("cpu")  # type: ignore[assignment]
     return float(found["used_cpu_user_main_thread"]) + float(found["used_cpu_sys_main_thread"])
 

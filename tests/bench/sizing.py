@@ -25,7 +25,7 @@ import redis
 from service.store.embedded import _bundled_binary
 from tests.bench.data_run import load_conversations
 from tests.bench.load import load, request
-from tests.bench.memory import prose
+from tests.bench.memory import main_thread_seconds, prose, stored_bytes
 from tests.bench.plan import Measured, Wanted, plan_of, table
 from tests.bench.rig import Server, machine, markdown, serving
 from tests.store.servers import Cluster, linked, wait_until
@@ -72,12 +72,6 @@ async def answered(server: Server, requests: list[bytes], count: int, connection
     return done.requests_per_second
 
 
-def main_thread_seconds(store: redis.Redis) -> float:
-    """Processor time of the store's main thread, which runs every command."""
-    found: dict[str, Any] = store.info("cpu")  # type: ignore[assignment]
-    return float(found["used_cpu_user_main_thread"]) + float(found["used_cpu_sys_main_thread"])
-
-
 async def cost(server: Server, store: redis.Redis, requests: list[bytes], count: int) -> Cost:
     worker, main = server.cpu_seconds(), main_thread_seconds(store)
     per_second = await answered(server, requests, count)
@@ -86,18 +80,12 @@ async def cost(server: Server, store: redis.Redis, requests: list[bytes], count:
     )
 
 
-def memory_bytes(store: redis.Redis, conversation: str) -> int:
-    """What the store holds for a conversation, its keys' names included."""
-    keys = list(store.scan_iter(f"sash:{{default/{conversation}}}:*", count=10_000))
-    return sum(int(store.memory_usage(key, samples=0) or 0) for key in keys)  # type: ignore[arg-type]
-
-
 async def stored(server: Server, store: redis.Redis, messages: int) -> int:
     """Bytes that a conversation of so many messages takes."""
     name = f"stored-{messages}"
     for first in range(0, messages, 100):
         await answered(server, [append(name, range(first, min(first + 100, messages)))], 1)
-    return memory_bytes(store, name)
+    return stored_bytes(store, name)
 
 
 def spread(values: list[float], form: str = ",.0f") -> str:

@@ -170,7 +170,8 @@ class Oracle:
             if options.dedupe == "messages" and self._said(group) in said:
                 duplicates += 1
                 continue
-            if self.charge(kept | set(group), **lines) > budget:
+            # A message that costs nothing fits even where a note that does not has taken the room.
+            if self.charge(kept | set(group), **lines) > max(budget, self.charge(kept, **lines)):
                 if options.overflow == "stop" or budget - self.charge(kept, **lines) < 1:
                     stop = "budget"
                     break

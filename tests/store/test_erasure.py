@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 import redis
-from api.everything import EVERYTHING, append, said
+from api.dialogue import append
+from api.everything import EVERYTHING, said
 from conftest import http, lifespan
 from store.servers import binaries, server, wait_until
 

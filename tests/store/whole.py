@@ -6,8 +6,8 @@ from pathlib import Path
 
 import httpx
 from api.dialogue import append, history, user, window
+from api.dialogue import append as append_entries
 from api.everything import EVERYTHING, seen
-from api.everything import append as append_entries
 from conftest import http, lifespan
 
 from service.app import create_app

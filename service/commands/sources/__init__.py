@@ -1,4 +1,4 @@
-"""Conversations as other programs keep them, and how each becomes entries.
+"""Read conversations of other programs as entries.
 
 ::
 
@@ -8,5 +8,5 @@
                      └─ memory_server  {"session_id": …, "messages": […]}
       └── native     a provider's own messages, where --format names it
 
-Everything here maps values to values, but for the one function that opens a SQLite file.
+All functions here map values to values, except the one that opens a SQLite file.
 """

@@ -1,9 +1,9 @@
-"""Sessions of the OpenAI Agents SDK: items of the Responses API, one a row or one a list element, oldest first.
+"""Read sessions of the OpenAI Agents SDK: items of the Responses API, one in each row or list element, oldest first.
 
 ``SQLiteSession`` keeps them in the table ``agent_messages`` (id, session_id, message_data), ``RedisSession`` in the list
-``agents:session:{id}:messages``. Calls become the tool calls of one assistant message, as the SDK itself sends them to
-chat completions: with the text right before them, and together when nothing but reasoning is between. (Read in
-openai-agents 0.24.)
+``agents:session:{id}:messages``. Calls become the tool calls of one assistant message, with the text right before them, and
+together when only reasoning is between. The SDK sends them to chat completions in the same way. (Seen in openai-agents
+0.24.)
 """
 
 import re
@@ -27,7 +27,7 @@ _ROWS = "SELECT session_id, id, message_data FROM agent_messages ORDER BY sessio
 
 
 def is_item(value: Any) -> bool:
-    """Whether a JSON value is an item that chat messages do not have, or a message with the Responses API's parts."""
+    """Return whether a JSON value is an item that is no chat message, or a message with parts of the Responses API."""
     if not isinstance(value, dict):
         return False
     if "role" not in value:
@@ -38,7 +38,7 @@ def is_item(value: Any) -> bool:
 
 
 def read_sqlite(path: Path) -> dict[str, list[tuple[int, bytes]]]:
-    """The rows of every session of a file, in order: the row's number, and the item's JSON. Raises SourceError."""
+    """Return the rows of every session of a file, in order: the row's number and the item's JSON. Raises SourceError."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             rows = connection.execute(_ROWS).fetchall()
@@ -51,7 +51,7 @@ def read_sqlite(path: Path) -> dict[str, list[tuple[int, bytes]]]:
 
 
 def to_steps(values: Sequence[tuple[int, Any]], where: str) -> tuple[list[Step], Counter[str]]:
-    """Chat messages, and what was left out, by type; items come with their places. Raises SourceError."""
+    """Return chat messages, and counts of left-out items by type; items come with their places. Raises SourceError."""
     try:
         return items.to_steps(values, where)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What every source becomes: conversations with settings and entries, each entry with an id that stays."""
+"""The result of every source: conversations with settings and entries, each entry with a stable id."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from service.clients.items import Step
 
 _ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes", "status")
 _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}
-"""What our own listings and exports add to an entry: ours to know again, not the client's to send."""
+"""Members that Sash's listings and exports add to an entry, and that a client does not send."""
 
 
 class SourceError(Exception):
@@ -18,9 +18,9 @@ class SourceError(Exception):
 
 
 class SourceConversation(msgspec.Struct, kw_only=True):
-    """One conversation of a source, in our terms.
+    """One conversation of a source, as Sash has it.
 
-    ``left_out`` counts what chat messages have no place for, by kind: a reasoning item, a hosted tool's call.
+    ``left_out`` counts parts without a place in chat messages, by kind: a reasoning item, a hosted tool's call.
     """
 
     id: str
@@ -28,11 +28,11 @@ class SourceConversation(msgspec.Struct, kw_only=True):
     entries: list[dict[str, Any]]
     left_out: dict[str, int]
     exported: list[dict[str, Any]] = []
-    """The lines of an export, as they are: a server takes them back with times, places and all."""
+    """The lines of an export as they are; a server takes them back with their times and seqs."""
 
 
 def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[Any], where: str) -> SourceConversation:
-    """A conversation of entries and bare chat messages; what has no id is named by its place.
+    """Return a conversation of entries and bare chat messages; one without an id gets an id from its place.
 
     Raises SourceError for an element that is neither.
     """
@@ -48,10 +48,10 @@ def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[A
 
 
 def _entry(element: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry without what a listing says of it; a field that nobody knows stays, for validation to name."""
+    """Return the entry without the members of listings; unknown members stay, so that validation names them."""
     known = {name: element[name] for name in _ENTRY_FIELDS if element.get(name) is not None}
     sizes = known.get("image_sizes")
-    if isinstance(sizes, list) and None in sizes:  # an export's, of a message with images of unknown size
+    if isinstance(sizes, list) and None in sizes:  # an export of a message with images of unknown size has such a list
         del known["image_sizes"]
     return known | {name: element[name] for name in element.keys() - _LISTED_FIELDS - set(_ENTRY_FIELDS)}
 
@@ -59,7 +59,7 @@ def _entry(element: Mapping[str, Any]) -> dict[str, Any]:
 def from_steps(
     identity: str, steps: Iterable[Step], left_out: Mapping[str, int], settings: Mapping[str, Any] | None = None
 ) -> SourceConversation:
-    """A conversation of messages that were made from another program's records."""
+    """Return a conversation of messages that were made from another program's records."""
     entries = [{"id": f"import-{step.place}", "message": step.message} for step in steps]
     return SourceConversation(
         id=safe_id(identity), settings=dict(settings or {}), entries=entries, left_out=dict(left_out)

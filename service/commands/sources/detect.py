@@ -1,12 +1,12 @@
-"""Which format bytes are in, and the conversations in them.
+"""Find the format of a file, and read its conversations.
 
-Taken are, as one JSON value or as one value a line:
+These are taken, as one JSON value or as one value on each line:
 
 - chat messages, ``{"role": …}``, and entries, ``{"message": {…}}``: one conversation, named after the file;
 - conversations, ``{"id": …, "system": …, "entries": […]}`` or with ``messages``, as a POST /window body too;
-- what ``GET …/export`` gives: a conversation's settings, then its entries, and perhaps the next conversation's settings;
+- the lines of ``GET …/export``: a conversation's settings, then its entries, and perhaps the next conversation's settings;
 - LangChain's messages, Agents SDK items, and an object of Redis keys with their lists;
-- sessions of agent-memory-server, as its API gives them.
+- sessions of agent-memory-server, as its API returns them.
 """
 
 import re
@@ -20,14 +20,14 @@ from service.commands.sources.values import decoded, values_in
 
 Order = Literal["auto", "oldest", "newest"]
 _KEY = re.compile(r"message_store:(.+)|agents:session:(.+):messages", re.DOTALL)
-"""Keys of LangChain and of the Agents SDK, around the session's name."""
+"""Keys of LangChain and of the Agents SDK; the group is the session's name."""
 
 
 def conversations_in(data: bytes, name: str, *, order: Order = "auto") -> list[SourceConversation]:
-    """The conversations that ``data`` holds; ``name`` is the file's, for ids and errors.
+    """Return the conversations in ``data``; ``name`` is the file's, for ids and errors.
 
-    ``order`` says which message of a LangChain list comes first: by itself the oldest, or the newest where the list
-    holds texts, as Redis gives it. Raises SourceError.
+    ``order`` says which message of a LangChain list comes first. ``auto`` means the oldest, or the newest where the list
+    holds texts, as in Redis. Raises SourceError.
     """
     stem = Path(name).stem or "conversation"
     values, lines = values_in(data, name)
@@ -42,12 +42,12 @@ def conversations_in(data: bytes, name: str, *, order: Order = "auto") -> list[S
 
 
 def from_redis(key: str, identity: str, texts: Sequence[bytes], *, order: Order = "auto") -> SourceConversation:
-    """The conversation that a list of JSON texts is, as a Redis holds it. Raises SourceError."""
+    """Return the conversation in a list of JSON texts from Redis. Raises SourceError."""
     return _only(_from_texts(texts, identity, key, order), key)
 
 
 def from_sqlite(path: Path) -> list[SourceConversation]:
-    """The sessions of an Agents SDK file. Raises SourceError."""
+    """Return the sessions of an Agents SDK file. Raises SourceError."""
     conversations = []
     for session, rows in agents.read_sqlite(path).items():
         items = [(row, decoded(data, f"{path}: row {row}")) for row, data in rows]
@@ -84,7 +84,7 @@ def _only(conversations: list[SourceConversation], where: str) -> SourceConversa
 
 
 def _is_exported(value: Any) -> bool:
-    """Whether this is the first line of an export."""
+    """Return whether this is the first line of an export."""
     return isinstance(value, dict) and {"version", "created_at"} <= value.keys() and "message" not in value
 
 
@@ -118,7 +118,7 @@ def _from_list(values: list[Any], identity: str, name: str, order: Order) -> lis
 
 
 def _from_texts(texts: Sequence[bytes], identity: str, name: str, order: Order) -> list[SourceConversation]:
-    """A list as Redis gives it: LangChain pushes on its left, so its newest message comes first."""
+    """Read a list from Redis. LangChain pushes on the left, so its newest message comes first."""
     values = [decoded(text, f"{name}: element {place}") for place, text in enumerate(texts, 1)]
     if values and all(map(langchain.is_langchain, values)):
         return _from_langchain(values, identity, name, reverse=order != "oldest")
@@ -128,7 +128,7 @@ def _from_texts(texts: Sequence[bytes], identity: str, name: str, order: Order) 
 
 
 def _from_langchain(values: list[Any], identity: str, name: str, *, reverse: bool) -> list[SourceConversation]:
-    """One conversation, or one for each ``session_id``, by ``timestamp``, as langchain-redis keeps them."""
+    """Return one conversation, or, for langchain-redis, one for each ``session_id``, ordered by ``timestamp``."""
     sessions: dict[str, list[Any]] = {}
     for value in reversed(values) if reverse else values:
         sessions.setdefault(str(value.get("session_id") or identity), []).append(value)
@@ -155,7 +155,7 @@ def _from_lines(values: list[Any], stem: str, name: str, order: Order) -> list[S
 
 
 def _runs(values: list[Any], name: str) -> list[tuple[dict[str, Any], list[Any]]]:
-    """Settings, each with the entries that follow; entries before any settings are a conversation of their own."""
+    """Return settings, each with the entries after them; entries before all settings are one conversation."""
     runs: list[tuple[dict[str, Any], list[Any]]] = []
     for number, value in enumerate(values, 1):
         if not isinstance(value, dict):

@@ -1,9 +1,9 @@
-"""LangChain's messages, as ``message_to_dict`` writes them: ``{"type": "ai", "data": {"content": …, …}}``.
+"""Read LangChain's messages, as ``message_to_dict`` writes them: ``{"type": "ai", "data": {"content": …, …}}``.
 
-``RedisChatMessageHistory`` of langchain-community keeps one JSON text a message in a Redis list, pushed on the left, so
-the newest comes first. That of langchain-redis keeps a JSON document a message with ``session_id`` and ``timestamp``, and
-of tool calls only what ``additional_kwargs`` holds. (Read in langchain-core 1.8, langchain-community 0.4 and
-langchain-redis 0.2.)
+``RedisChatMessageHistory`` of langchain-community keeps a JSON text for each message in a Redis list. It pushes on the left,
+so the newest comes first. The class of langchain-redis keeps a JSON document for each message, with ``session_id`` and
+``timestamp``, and with only those tool calls that ``additional_kwargs`` holds. (Seen in langchain-core 1.8,
+langchain-community 0.4 and langchain-redis 0.2.)
 """
 
 import json
@@ -18,16 +18,16 @@ ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool",
 _CHAT_ROLES = {"user", "assistant", "system", "developer"}
 _REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
 _CALLS = {"tool_use", "tool_call", "function_call", "invalid_tool_call", "input_json_delta"}
-"""Blocks that say again what ``tool_calls`` says."""
+"""Blocks that repeat ``tool_calls``."""
 
 
 def is_langchain(value: Any) -> bool:
-    """Whether a JSON value is one of LangChain's messages."""
+    """Return whether a JSON value is one of LangChain's messages."""
     return isinstance(value, dict) and isinstance(value.get("type"), str) and isinstance(value.get("data"), dict)
 
 
 def to_steps(values: Sequence[Mapping[str, Any]], where: str) -> tuple[list[Step], Counter[str]]:
-    """Chat messages, oldest first as given, and what was left out. Raises SourceError."""
+    """Return the chat messages, in the given order, and counts of left-out parts. Raises SourceError."""
     steps: list[Step] = []
     left_out: Counter[str] = Counter()
     for place, value in enumerate(values, 1):
@@ -77,7 +77,7 @@ def _extra(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _assistant(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Calls and refusal. The provider's own form of a call is taken first: its arguments are the bytes that were billed."""
+    """Return calls and refusal. The provider's form of a call is preferred, because its arguments were billed."""
     extra = _extra(data)
     fields: dict[str, Any] = {}
     original = {call["id"]: call for call in extra.get("tool_calls") or () if isinstance(call, dict) and call.get("id")}
@@ -147,7 +147,7 @@ def _part(block: Any, kind: Any, where: str) -> dict[str, Any]:
 
 
 def _url(block: Mapping[str, Any], where: str) -> str:
-    """Where a block's bytes are: LangChain's own three spellings, and Anthropic's ``source``."""
+    """Return the URL of a block: LangChain has three spellings, and Anthropic has ``source``."""
     source = block.get("source") if isinstance(block.get("source"), dict) else block
     assert isinstance(source, Mapping)  # noqa: S101 - both branches are
     media = source.get("media_type") or source.get("mime_type")

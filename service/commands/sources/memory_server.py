@@ -1,7 +1,8 @@
-"""Sessions of redis/agent-memory-server: the answer of its ``GET /v1/working-memory/{session_id}``.
+"""Read sessions of redis/agent-memory-server: the answer of its ``GET /v1/working-memory/{session_id}``.
 
-A message has a role and text alone: tool calls were never kept, so tool messages are left out. ``context`` is its summary of
-messages that it has forgotten, and becomes a system message. (Read in ``agent_memory_server/models.py`` of version 0.14.)
+A message has only a role and a text. Tool calls are not kept, so tool messages are left out. ``context`` is the server's
+summary of messages that it has dropped, and becomes a system message. (Seen in ``agent_memory_server/models.py`` of version
+0.14.)
 """
 
 from collections import Counter
@@ -16,14 +17,14 @@ _OTHER_NAMES = {"human": "user", "ai": "assistant"}
 
 
 def is_session(value: Any) -> bool:
-    """Whether a JSON value is a working memory."""
+    """Return whether a JSON value is a working memory."""
     return (
         isinstance(value, dict) and isinstance(value.get("session_id"), str) and isinstance(value.get("messages"), list)
     )
 
 
 def to_conversation(session: Mapping[str, Any], where: str) -> SourceConversation:
-    """The conversation of a session, named after it, of its user. Raises SourceError."""
+    """Return the conversation of a session, with the session's name and user. Raises SourceError."""
     try:
         return _conversation(session)
     except (AttributeError, KeyError, TypeError):

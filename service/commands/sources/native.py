@@ -1,4 +1,4 @@
-"""Providers' own messages in a file: a request as it was sent, its list of messages, or a message a line."""
+"""Read providers' own messages in a file: a request as it was sent, its list of messages, or one message on each line."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ _LISTS = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 
 
 def native_conversations_in(data: bytes, name: str, form: str) -> list[SourceConversation]:
-    """The conversations of a file whose messages are a provider's own. Raises SourceError."""
+    """Return the conversations of a file with a provider's own messages. Raises SourceError."""
     stem = Path(name).stem or "conversation"
     values, lines = values_in(data, name)
     if not lines and isinstance(values[0], list):
@@ -28,7 +28,7 @@ def native_conversations_in(data: bytes, name: str, form: str) -> list[SourceCon
 
 
 def _list_of(value: Any, form: str) -> list[Any] | None:
-    """The messages of a whole request; None where a value is not one."""
+    """Return the messages of a whole request; None where the value is not a request."""
     if not isinstance(value, dict):
         return None
     found = value.get(_LISTS[form], value.get("entries", value.get("messages")))
@@ -61,7 +61,7 @@ def _text(content: Any) -> str:
 
 
 def _entries(values: list[Any], name: str, form: str) -> list[dict[str, Any]]:
-    """Entries of chat messages; what has no id is named by its place."""
+    """Return entries with chat messages; one without an id gets an id from its place."""
     named = []
     for place, value in enumerate(values, 1):
         if not isinstance(value, dict):

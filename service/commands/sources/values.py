@@ -1,4 +1,4 @@
-"""Bytes to JSON values: one, or one a line."""
+"""Read bytes as JSON: one value, or one on each line."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def values_in(data: bytes, name: str) -> tuple[list[Any], bool]:
-    """One JSON value, or those of several lines; whether they were lines. Raises SourceError."""
+    """Return one JSON value, or those of several lines; and whether there were lines. Raises SourceError."""
     data = data.removeprefix(_BOM)
     lines = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
     if not lines:
@@ -32,7 +32,7 @@ def _is_value(line: bytes) -> bool:
 
 
 def decoded(data: bytes, where: str) -> Any:
-    """A JSON value. Raises SourceError, which begins with ``where``."""
+    """Return a JSON value. Raises SourceError, whose text begins with ``where``."""
     try:
         refuse_deep(data)
         return _decoder.decode(data)

@@ -1,4 +1,4 @@
-"""The kept messages as the request of each provider, ready to go into its SDK beside the model.
+"""Write the kept messages as a request of each provider, which its SDK takes beside the model.
 
 Messages come in as OpenAI chat messages and go out in one of four forms::
 
@@ -7,7 +7,7 @@ Messages come in as OpenAI chat messages and go out in one of four forms::
     anthropic   client.messages.create(model=…, max_tokens=…, **request)
     gemini      client.models.generate_content(model=…, **request)
 
-What a form has no exact place for goes where it loses least, and what it cannot carry at all is refused by name:
+A part without an exact place in a form goes where it loses least. A part that the form cannot carry is refused by name:
 
 ==================  ==========================  ===============================  ==================================
 in the history      responses                   anthropic                        gemini
@@ -29,18 +29,18 @@ audio               refused                     refused                         
 
 Why so:
 
-* A later system message goes up to the system text and so loses its place, but not its authority: as a user's words
-  it would keep the place, and anybody could write one. Anthropic takes ``role: system`` inside the history for its
-  newest models alone, and answers 400 for the others; its own OpenAI endpoint puts all system text at the top, too.
+* A later system message moves up to the system text. It loses its place and keeps its authority; sent as a user's message
+  it would keep its place, but any user could write the same. Anthropic takes ``role: system`` inside the history only for
+  its newest models and answers 400 for the others. Anthropic's OpenAI endpoint also puts all system text at the top.
 * A history may begin with the assistant (a greeting, or a cut): ``start=user`` avoids the ``…``.
 * An assistant's ``name`` is left out: the model would begin its own replies with it.
-* Tool call ids are made to fit (64 characters; letters, digits, ``_`` and ``-`` for Anthropic) and to be unique in the
-  request, the result's with the call's. An id that fits and is new is not touched.
-* Arguments that are no JSON object (a reply cut short) would block the conversation for good if they were refused.
-  They go as ``{"INVALID_JSON": "…"}``, as Anthropic's documents advise for it; empty arguments are ``{}``.
-* Calls that still wait for their results are left as they are at the end of a history, and refused elsewhere.
+* Tool call ids are changed to fit (64 characters; letters, digits, ``_`` and ``-`` for Anthropic) and to be unique in the
+  request. A result gets the same id as its call. An id that fits and is new stays as it is.
+* Arguments that are not a JSON object (a reply was cut short) are sent as ``{"INVALID_JSON": "…"}``, as Anthropic's
+  documents advise. To refuse them would block the conversation for ever. Empty arguments are ``{}``.
+* Calls without results stay as they are at the end of a history, and are refused elsewhere.
 
-``tools`` and ``tool_choice`` are left out when there are no tools: every provider refuses the one without the other.
+``tools`` and ``tool_choice`` are left out when there are no tools: every provider refuses a choice without tools.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,12 +69,12 @@ def render_request(
     tools: list[dict[str, Any]] | None = None,
     tool_choice: Any | None = None,
 ) -> dict[str, Any]:
-    """What the SDK of ``format``, one of `FORMATS`, takes beside the model and the limit of the reply.
+    """Return the arguments that the SDK of ``format``, one of `FORMATS`, takes beside the model and the reply's limit.
 
-    A history that holds fixed parts alone gives an empty list of messages, which the caller's next turn joins.
+    Without messages beside the fixed parts, the list of messages is empty, and the caller adds its next turn to it.
 
     Raises:
-        FormatCannotCarry: naming every place at once: ``#/messages/{seq}/content/1``, ``#/tools/0/type``.
+        FormatCannotCarry: the form has no place for some parts; the problem names each: ``#/messages/{seq}/content/1``.
     """
     offered = tools or []
     choice = tool_choice if offered else None

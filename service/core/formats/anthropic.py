@@ -1,16 +1,16 @@
-"""Anthropic's Messages: turns that alternate and begin with the user, results first in the turn after their calls.
+"""Write Anthropic's Messages: turns alternate and begin with the user; results come first in the turn after their calls.
 
-Its server refuses, each with a 400 for the whole request: a text block without a visible character, white space at the
-end of a last assistant turn, a call id outside ``[a-zA-Z0-9_-]+`` or used twice, a schema that is no object, and a
-schema with ``oneOf``, ``allOf`` or ``anyOf`` at its top.
+Anthropic's server answers 400 to the whole request for each of these: a text block without a visible character, white
+space at the end of a last assistant turn, a call id outside ``[a-zA-Z0-9_-]+`` or used twice, a schema that is no object,
+and a schema with ``oneOf``, ``allOf`` or ``anyOf`` at its top.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from service.core.fillers import NOTHING_SAID
 from service.core.formats.history import (
-    NOTHING_SAID,
     Block,
     Outgoing,
     Part,
@@ -32,7 +32,7 @@ _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 def render(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
-    """``messages``, and ``system``, ``tools`` and ``tool_choice`` when there is something in them."""
+    """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
     history = list(read(messages, refusals, tidy=_fit))
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns = [_turn(step, refusals) for step in history if not (isinstance(step, Said) and step.is_system)]
@@ -49,7 +49,7 @@ def _fit(call_id: str) -> str:
 
 
 def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
-    """One string, unless a part asks for the prompt cache to end there, which needs blocks."""
+    """Return the system text as one string, or as blocks where a part marks the end of the prompt cache."""
     texts = [list(only_text(said.parts, refusals, "system")) for said in messages]
     blocks = [block for parts in texts for part in parts for block in _text(part)]
     if any("cache_control" in block for block in blocks):
@@ -86,7 +86,7 @@ def _text(part: Part) -> Iterator[Block]:
 
 
 def _cache(body: dict[str, Any]) -> Block:
-    """Where the prompt cache ends, as clients of Claude mark it in chat messages and tools."""
+    """Return the mark that ends the prompt cache, as Claude's clients write it in chat messages and tools."""
     return {"cache_control": body["cache_control"]} if body.get("cache_control") else {}
 
 
@@ -138,7 +138,7 @@ def _end_cleanly(messages: list[dict[str, Any]]) -> None:
 
 
 def _tools(functions: list[Function], choice: Choice | None, refusals: Refusals) -> dict[str, Any]:
-    """``tools`` and ``tool_choice``; of a choice of several, which has no form here, the others are left out."""
+    """Return ``tools`` and ``tool_choice``. Anthropic has no choice among several tools, so the other tools are left out."""
     tools = [_tool(function, refusals) for function in functions]
     match choice:
         case None:

@@ -1,19 +1,19 @@
-"""Gemini's contents: user and model turns of parts; as many function responses as calls in the turn after the calls.
+"""Write Gemini's contents: turns of parts; the turn after calls has as many function responses as there were calls.
 
-Keys are in snake case, the SDK's own, which the server reads as well as camel case. Parameters go as JSON Schema: the
-older ``parameters`` takes a dialect of OpenAPI that refuses what ordinary schemas hold.
+Keys are in snake case, as in the SDK; the server reads snake case and camel case. Parameters go as JSON Schema, because the
+older member ``parameters`` takes a dialect of OpenAPI without many members of ordinary schemas.
 
-Gemini 3 wants its ``thought_signature`` back with each call of the running turn. A client that keeps tool calls as
-Google's OpenAI endpoint gives them, with ``extra_content.google.thought_signature``, has it sent on. None is made up:
-what Google accepts in its stead depends on the model, which this module does not know.
+Gemini 3 wants its ``thought_signature`` back with each call of the running turn. Google's OpenAI endpoint gives it in
+``extra_content.google.thought_signature``; where a client keeps that member, the signature is sent. A missing signature is
+not replaced: the replacement that Google accepts depends on the model, which this module does not know.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from service.core.fillers import NOTHING_SAID
 from service.core.formats.history import (
-    NOTHING_SAID,
     Block,
     Call,
     Outgoing,
@@ -35,7 +35,7 @@ _MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 def render(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
-    """``contents``, and ``config`` with the system text and the tools, which the caller's own settings may join."""
+    """Return ``contents``, and ``config`` with the system text and the tools; callers may add settings to ``config``."""
     history = list(read(messages, refusals))
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
@@ -69,7 +69,7 @@ def _call(call: Call) -> Block:
 
 
 def _result(result: Result, refusals: Refusals) -> Block:
-    """The words as they are under ``output``, the key that Gemini looks for."""
+    """Return a result with its text under ``output``, the key that Gemini looks for."""
     response = {"output": words(result.parts, refusals, "tool")}
     made = result.call.as_it_came and result.call.id.startswith(f"call_{result.call.name}")  # the call had no id
     named = {} if made else {"id": result.call.id}
@@ -77,7 +77,7 @@ def _result(result: Result, refusals: Refusals) -> Block:
 
 
 def _in_call_order(steps: Iterable[Said | Result | Whole]) -> Iterator[Said | Result | Whole]:
-    """Results in the order of their calls, since models before Gemini 3 pair them by it."""
+    """Yield the steps with results in the order of their calls, because models before Gemini 3 pair them by order."""
     for _, run in groupby(steps, key=lambda step: isinstance(step, Result)):
         yield from sorted(run, key=lambda step: step.call.order if isinstance(step, Result) else 0)
 
@@ -122,7 +122,7 @@ def _declaration(function: Function) -> Block:
 
 
 def _calling(choice: Choice) -> Block:
-    """Names need ``ANY``, or ``VALIDATED`` where the model may also answer in words."""
+    """Return the calling mode; names need ``ANY``, or ``VALIDATED`` where the model may also answer with text."""
     if choice.names is None:
         return {"mode": _MODES[choice.mode]}
     return {"mode": "ANY" if choice.mode == "required" else "VALIDATED", "allowed_function_names": choice.names}

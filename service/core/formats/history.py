@@ -1,4 +1,4 @@
-"""A kept history as what was said and what was called: the one reading that every other form is written from."""
+"""Read a kept history as texts, calls and results. Every other form is written from this."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -11,11 +11,8 @@ from service.problems import FormatCannotCarry, Pointer
 
 Block = dict[str, Any]
 
-NOTHING_SAID: Final = "…"
-"""What stands for a user's turn that has no words, where a form insists on one."""
-
 _TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index"})
-"""What replies and hints hold beside what is said: it goes where a form has a place for it."""
+"""Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
 _ID_LIMIT: Final = 64  # Responses' call_id and Bedrock's toolUseId; Anthropic itself names none
 _DEPTH_LIMIT: Final = 64  # an object deeper than protobuf's JSON reader takes (100) would be no object to Gemini
 
@@ -23,8 +20,8 @@ _DEPTH_LIMIT: Final = 64  # an object deeper than protobuf's JSON reader takes (
 class Outgoing(msgspec.Struct, frozen=True):
     """One kept chat message; ``seq`` is 0 for the fixed parts: system text, few-shots, summary, note.
 
-    ``before`` and ``after`` are documents around the words of a message that goes out as it came; the content of any other
-    has them already.
+    ``before`` and ``after`` are documents around the text of a message that is sent as it came. Other messages have their
+    documents in the content.
     """
 
     seq: int
@@ -34,14 +31,14 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 
 class Refusals:
-    """What a form could not carry, gathered over the whole request, so that one answer names every place."""
+    """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place."""
 
     def __init__(self, format_name: str) -> None:
         self.format_name = format_name
         self.errors: list[Pointer] = []
 
     def add(self, place: str, detail: str) -> None:
-        """Note what the format cannot carry, and where."""
+        """Note that the format cannot carry the part at ``place``, and why."""
         self.errors.append(Pointer(f"#/{place}", detail))
 
     def check(self) -> None:
@@ -52,19 +49,19 @@ class Refusals:
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One content part and the pointer to where it stood; refusals have become text."""
+    """One content part, and the pointer to its place; a refusal is a text part."""
 
     place: str
     body: dict[str, Any]
 
     @property
     def text(self) -> str | None:
-        """The words of a text part; None of any other."""
+        """The text of a text part; None for other parts."""
         return self.body.get("text") if self.body.get("type") == "text" else None
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A tool call; ``id`` fits and is unique in the request, ``order`` counts calls from its beginning."""
+    """A tool call; ``id`` fits and is unique in the request, ``order`` is its place among the request's calls, from 0."""
 
     place: str
     id: str
@@ -76,7 +73,7 @@ class Call(msgspec.Struct, frozen=True):
     as_it_came: bool = False
 
     def arguments_object(self) -> dict[str, Any]:
-        """The arguments as the object that Anthropic and Gemini insist on; never raises."""
+        """Return the arguments as an object, which Anthropic and Gemini require; never raises."""
         if self.custom:
             return {"input": self.arguments}
         if not self.arguments.strip():
@@ -91,18 +88,18 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a system, developer, user or assistant message says, and what an assistant's calls."""
+    """The parts of a system, developer, user or assistant message, and the calls of an assistant message."""
 
     place: str
     role: str
     parts: list[Part]
     calls: list[Call]
     thinking: list[Block] = []
-    """Thinking blocks as Claude made them; other reasoning has no place in another provider's form."""
+    """Thinking blocks as Claude made them. Other reasoning has no place in another provider's form."""
 
     @property
     def is_system(self) -> bool:
-        """Whether it is an instruction: a system or a developer message."""
+        """Whether this is a system or a developer message."""
         return self.role in ("system", "developer")
 
 
@@ -117,9 +114,9 @@ class Result(msgspec.Struct, frozen=True):
 def read(
     messages: Sequence[Outgoing], refusals: Refusals, *, tidy: Callable[[str], str] = str
 ) -> Iterator[Said | Result | Whole]:
-    """The history in order; a result knows its call. ``tidy`` makes an id fit a form's alphabet.
+    """Yield the history in order, each result with its call. ``tidy`` makes an id fit a form's alphabet.
 
-    What came in this very form goes out as it came; of what came in another, its chat form.
+    A message that came in this form is sent as it came; a message that came in another form is sent in its chat form.
     """
     calls = _Calls(refusals, tidy)
     for outgoing in messages:
@@ -159,23 +156,23 @@ def is_of(message: dict[str, Any], form: str) -> bool:
 
 
 def refuse_only(native: dict[str, Any] | None, seq: int, refusals: Refusals) -> None:
-    """Refuse the parts of a message that no provider but its own can be sent."""
+    """Refuse the parts of a message that only its own provider can be sent."""
     for kind in native.get("only", ()) if native else ():
         refusals.add(f"messages/{seq}", only_detail(kind, native["format"] if native else ""))
 
 
 def only_detail(kind: str, form: str) -> str:
-    """Why a part cannot go to another provider."""
+    """Return why a part cannot go to another provider."""
     return f"holds a part of kind {kind!r}, which only the {form} format can carry"
 
 
 def words(parts: Iterable[Part], refusals: Refusals, whose: str) -> str:
-    """The parts' text as one string; anything but text is refused."""
+    """Return the text of the parts as one string; other parts are refused."""
     return "".join(part.text or "" for part in only_text(parts, refusals, whose))
 
 
 def only_text(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator[Part]:
-    """The text parts; the others are refused, since ``whose`` content takes text alone."""
+    """Yield the text parts; the others are refused, because the content of ``whose`` messages takes only text."""
     for part in parts:
         if part.text is None:
             refusals.add(part.place, f"{whose} content is text alone")
@@ -184,7 +181,7 @@ def only_text(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator
 
 
 class _Calls:
-    """Which calls are open. Ids may repeat in a history, though not while the first is open."""
+    """The open calls. An id may be used again in a history once its first call is answered."""
 
     def __init__(self, refusals: Refusals, tidy: Callable[[str], str]) -> None:
         self._refusals = refusals
@@ -193,7 +190,7 @@ class _Calls:
         self._ids: set[str] = set()
 
     def note(self, message: dict[str, Any], outgoing: Outgoing) -> None:
-        """Open and close calls as a message that goes out as it came does; its ids stay what they are."""
+        """Open and close the calls of a message that is sent as it came, with its own ids."""
         match message.get("role"):
             case "tool":
                 self.answered("tool", str(message.get("tool_call_id")))
@@ -245,7 +242,7 @@ class _Calls:
         self._open.clear()
 
     def _unique(self, given: str, seq: int, *, as_it_came: bool = False) -> str:
-        """``given`` if it fits and is new, else told apart by the message's seq, which is the same in every window."""
+        """Return ``given`` if it fits and is new, else an id with the message's seq, which is the same in every window."""
         found, again = given, 0
         while not (as_it_came or self._takes(found)):
             found = f"{self._tidy(given)[:40] or 'call'}_{seq}" + (f"_{again}" if again else "")
@@ -272,7 +269,7 @@ def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) ->
         parts.append(Part(f"{place}/refusal", {"type": "text", "text": refusal}))
     match message.get("audio"):
         case dict(audio) if not parts:
-            if isinstance(transcript := audio.get("transcript"), str):  # in the reply, though not in what OpenAI takes
+            if isinstance(transcript := audio.get("transcript"), str):  # replies have it; OpenAI does not take it back
                 return [Part(f"{place}/audio", {"type": "text", "text": transcript})]
             refusals.add(f"{place}/audio", "is a spoken reply of which only OpenAI has the words")
     return parts
@@ -283,7 +280,7 @@ def _without_refusal(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _named(message: dict[str, Any], parts: list[Part]) -> list[Part]:
-    """The speaker before the words, in a part of its own, so that the words stay byte for byte."""
+    """Return the parts behind one with the speaker's name, so that the text itself stays byte for byte."""
     name = message.get("name")
     if not name or not parts:
         return parts
@@ -291,7 +288,7 @@ def _named(message: dict[str, Any], parts: list[Part]) -> list[Part]:
 
 
 def _signature(tool_call: dict[str, Any]) -> str | None:
-    """Gemini 3's proof of its own thinking, from where Google's OpenAI endpoint puts it."""
+    """Return Gemini 3's thought signature, from the member where Google's OpenAI endpoint puts it."""
     match tool_call.get("extra_content"):
         case {"google": {"thought_signature": str(signature)}}:
             return signature

@@ -1,4 +1,4 @@
-"""Images, files and sounds as bytes in base64 with their media type."""
+"""Read images, files and sounds as base64 with their media type."""
 
 import binascii
 from typing import Any, Final
@@ -29,13 +29,13 @@ _TYPES: Final = {
 
 
 class Media(msgspec.Struct, frozen=True):
-    """``data`` is base64 as it came, checked; ``media_type`` is lower case and without parameters."""
+    """``data`` is checked base64, as it came; ``media_type`` is in lower case, without parameters."""
 
     media_type: str
     data: str
 
     def text(self) -> str | None:
-        """The text of the bytes; None when they are not UTF-8."""
+        """Return the bytes as text; None when they are not UTF-8."""
         try:
             return binascii.a2b_base64(self.data).decode()
         except UnicodeDecodeError:
@@ -43,18 +43,18 @@ class Media(msgspec.Struct, frozen=True):
 
 
 def is_web(url: str) -> bool:
-    """Whether a provider can fetch it by itself."""
+    """Return whether a provider can fetch the URL by itself."""
     return url.lower().startswith(("https://", "http://"))
 
 
 def guess_type(name: str) -> str | None:
-    """The media type that a URL's or a file's ending tells; None when it tells nothing."""
+    """Return the media type by the ending of a URL or a file name; None when the ending is unknown."""
     path = name.partition("?")[0].partition("#")[0]
     return _TYPES.get(path.rpartition("/")[2].rpartition(".")[2].lower())
 
 
 def read_data_url(url: str, place: str, refusals: Refusals) -> Media | None:
-    """The content of a data URL; None, and a refusal, when it is not one in base64."""
+    """Return the content of a data URL; when it is not a data URL in base64, note a refusal and return None."""
     header, comma, data = url.partition(",")
     scheme, _, kind = header.partition(":")
     media_type, *parameters = kind.lower().split(";")
@@ -65,7 +65,7 @@ def read_data_url(url: str, place: str, refusals: Refusals) -> Media | None:
 
 
 def read_file(file: dict[str, Any], place: str, refusals: Refusals) -> Media | None:
-    """The content of a file part's ``file``; None, and a refusal, when there is none to read."""
+    """Return the content of a file part's ``file``; when it has none, note a refusal and return None."""
     data = file.get("file_data")
     if not data:
         refusals.add(place, "is a file kept elsewhere")

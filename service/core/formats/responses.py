@@ -1,8 +1,8 @@
-"""OpenAI's Responses: a flat list of items, calls and results beside the messages, joined by ``call_id``.
+"""Write OpenAI's Responses: a flat list of messages, calls and results; ``call_id`` joins a result with its call.
 
-Two rules are its server's and not in its schema: an assistant's content list takes ``output_text`` alone, whose type
-wants the id of a stored reply, so an assistant's words go as a plain string; and ``strict`` defaults to true, unlike
-in chat completions, so it is always said.
+Two rules of the server are not in its schema. An assistant's content list takes only ``output_text``, which needs the id
+of a stored reply, so an assistant's text is sent as a plain string. ``strict`` is true by default, unlike in chat
+completions, so it is always written.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from service.core.formats.whole import Whole
 def render(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
-    """``instructions`` and ``input``, with ``tools`` and ``tool_choice`` when there are any."""
+    """Return ``instructions`` and ``input``, with ``tools`` and ``tool_choice`` when there are any."""
     history = list(read(messages, refusals))
     request: dict[str, Any] = {}
     match history:
@@ -57,7 +57,7 @@ def _call(call: Call) -> Block:
 
 
 def _content(parts: Sequence[Part], refusals: Refusals) -> str | list[Block]:
-    """A string while one is enough."""
+    """Return the content as a string where it is one text, else as blocks."""
     if not parts or (len(parts) == 1 and parts[0].text is not None):
         return parts[0].text or "" if parts else ""
     return list(_blocks(parts, refusals))
@@ -80,7 +80,7 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
 
 
 def _tool(tool: dict[str, Any]) -> Block:
-    """A function or custom tool laid flat; the API's own tools, such as web search, are in its form already."""
+    """Return a function or custom tool without its wrapping member; OpenAI's own tools, such as web search, have none."""
     kind = tool.get("type")
     body = tool.get(kind) if kind in ("function", "custom") else None
     if not isinstance(body, dict):

@@ -1,4 +1,4 @@
-"""Tool definitions and the choice among them, for the forms that know functions alone."""
+"""Read tool definitions and the tool choice, for forms that know only functions."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,7 +16,7 @@ _FREE_TEXT: Final[dict[str, Any]] = {
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A function tool; ``schema`` describes an object, ``extra`` is the definition with whatever else it says."""
+    """A function tool; ``schema`` is that of an object, ``extra`` is the definition with all of its members."""
 
     place: str
     name: str
@@ -26,14 +26,14 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """``mode`` is ``none``, ``auto`` or ``required``; ``names`` are the tools allowed, None for all."""
+    """``mode`` is ``none``, ``auto`` or ``required``; ``names`` are the allowed tools, None for all."""
 
     mode: str
     names: list[str] | None = None
 
 
 def read_functions(tools: list[dict[str, Any]], refusals: Refusals) -> Iterator[Function]:
-    """Each tool as a function; a custom tool takes its free text as ``input``."""
+    """Yield each tool as a function; a custom tool becomes one with the parameter ``input``."""
     for index, tool in enumerate(tools):
         kind, place = tool.get("type"), f"tools/{index}"
         if kind not in ("function", "custom"):
@@ -53,7 +53,7 @@ def read_functions(tools: list[dict[str, Any]], refusals: Refusals) -> Iterator[
 
 
 def read_choice(tool_choice: Any, refusals: Refusals) -> Choice | None:
-    """What `tool_choice` asks for; None when it is absent or not understood, which is refused."""
+    """Return the choice; None when there is none, and, with a refusal noted, when it is not understood."""
     match tool_choice:
         case None:
             return None
@@ -77,7 +77,7 @@ def _name(tool: dict[str, Any]) -> str:
 
 
 def _object_schema(parameters: Any, place: str, refusals: Refusals) -> dict[str, Any]:
-    """The schema with ``type: object``, which Anthropic demands and OpenAI takes for granted."""
+    """Return the schema with ``type: object``, which Anthropic requires and OpenAI assumes."""
     if not parameters:
         return _NO_PARAMETERS
     if not isinstance(parameters, dict) or parameters.get("type", "object") != "object":

@@ -1,6 +1,6 @@
-"""Messages that came in the very form in which they are sent: they go out as they came.
+"""Messages that are sent in the form in which they came: they are sent unchanged.
 
-A message that became several chat messages is one again, as far as they are in the window.
+Where one message became several chat messages, those that are in the window are joined into one message again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,10 @@ _TEXT: Final[dict[str, Block]] = {
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """The provider's messages of one chat message, or as much of one as it is; ``at`` are the places of its parts."""
+    """The provider's messages that became one chat message, or the part of one message that did.
+
+    ``piece`` of ``pieces`` numbers the parts of one message; ``at`` are the places of its blocks in that message.
+    """
 
     seq: int
     format: str
@@ -30,13 +33,13 @@ class Whole(msgspec.Struct, frozen=True):
     at: Sequence[int] = ()
 
     def follows(self, other: "Whole") -> bool:
-        """Whether both are of one message, ``other`` the piece before."""
+        """Return whether both are pieces of one message, and ``other`` is the earlier one."""
         step = self.piece - other.piece
         return self.pieces == other.pieces and step > 0 and self.seq - other.seq == step
 
 
 def whole_of(seq: int, message: Block, before: str = "", after: str = "") -> Whole:
-    """What came, with documents ``before`` and ``after`` its words."""
+    """Return the provider's messages as they came, with documents ``before`` and ``after`` the text."""
     native = message["native"]
     form, messages = native["format"], restore(message)
     place, count = native.get("piece", (0, 1))
@@ -58,16 +61,16 @@ def _grounded(message: Block, form: str, before: str, after: str) -> Block:
 
 
 def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, key: str) -> list[Block]:
-    """Messages of turns, their blocks under ``key``. A user's turn is first: ``opening`` if need be, unless the history
-    itself came otherwise.
+    """Return the messages of turns, their blocks under ``key``.
 
-    Turns of one role in a row that were made from chat messages are one, empty ones left out; what came in this form stays
-    as it came.
+    Neighbouring turns of one role that were made from chat messages become one, and empty turns are left out. Messages that
+    came in this form stay as they came. Where an assistant would be first, a user's turn with ``opening`` is put before it,
+    unless the history itself came so.
     """
     messages: list[Block] = []
     came: list[Whole] = []
-    growing = False  # the last message was made here, and may grow
-    begins_as_it_came = False  # the history itself, or what a provider made of its beginning
+    growing = False  # the last message was made here, so the next turn of its role joins it
+    begins_as_it_came = False  # the first message is the history's own, or a provider's compaction item
     for turn in turns:
         if isinstance(turn, Whole):
             begins_as_it_came = begins_as_it_came or (not messages and not came and turn.seq <= 1)
@@ -92,7 +95,7 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
 
 
 def joined(pieces: Sequence[Whole]) -> list[Block]:
-    """The messages of one Whole, or the one that several are pieces of."""
+    """Return the messages of one Whole, or the one message that several Wholes are pieces of."""
     if not pieces:
         return []
     if len(pieces) == 1:

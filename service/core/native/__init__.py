@@ -1,4 +1,4 @@
-"""Providers' own messages to chat messages, and back.
+"""Read providers' own messages as chat messages, and write them back.
 
 ::
 
@@ -17,11 +17,11 @@
       the body up to ``,"native"``             restore(): the provider's messages, equal as JSON
 
 * One message can become several: an Anthropic user turn with two results and a question is ``tool``, ``tool``, ``user``.
-  ``piece: [i, n]`` numbers them; those that follow one another in a window go out as one again.
-* Several can become one: items of a Responses reply in a row, or an assistant's messages whose calls are answered together.
+  ``piece: [i, n]`` numbers them; neighbours in a window are sent as one message again.
+* Several can become one: neighbouring items of a Responses reply, or an assistant's messages with calls answered together.
 * ``only`` names parts that no other provider can be sent (a hosted search, an image in a tool's result). A window in another
-  format refuses them. What a model thought, signatures, citations and cache marks are left out of it.
-* The chat form says what the provider says or less, and never more: ``check_native`` reads the kept message again.
+  format refuses them. It leaves out thoughts, signatures, citations and cache marks.
+* The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,8 +62,10 @@ NATIVE_FORMATS: Final = tuple(_READ)
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A chat message; ``first`` to ``last`` are the places of what it was made of, ``piece`` its number among those that
-    were made of the same."""
+    """A chat message that was made of the provider's messages ``first`` to ``last``.
+
+    ``piece`` is its number among the chat messages that were made of the same ones.
+    """
 
     message: Object
     first: int
@@ -72,12 +74,12 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -> list[Turn]:
-    """A provider's messages as chat messages, each with its ``native`` member. Raises InvalidEntry.
+    """Return a provider's messages as chat messages, each with its ``native`` member. Raises InvalidEntry.
 
-    ``pointers`` lead to the messages in the client's request.
+    ``pointers`` are the places of the messages in the client's request.
     """
     turns: list[Turn] = []
-    said: list[Piece] = []  # what an assistant said in a row
+    said: list[Piece] = []  # neighbouring pieces of the assistant
     first = 0
     for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
         pieces = _read(form, message, pointer)
@@ -96,7 +98,7 @@ def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -
 
 
 def _goes_on(form: str, said: Sequence[Piece]) -> bool:
-    """Whether the next message of the assistant belongs to what it said: items of a reply, calls answered together."""
+    """Return whether the assistant's next message joins those before it: items of a reply, or calls answered together."""
     return form == "responses" or any(piece.calls for piece in said)
 
 
@@ -108,7 +110,7 @@ def _read(form: str, message: Any, pointer: str) -> list[Piece]:
 
 
 def read_request(form: str, request: Mapping[str, Any]) -> ChatRequest:
-    """A provider's whole request in chat form. Raises InvalidEntry."""
+    """Return a provider's whole request in chat form. Raises InvalidEntry."""
     return _REQUESTS[form](request, partial(_chat_messages, form))
 
 
@@ -118,16 +120,16 @@ def _chat_messages(form: str, messages: Sequence[Any], pointer: str) -> list[Obj
 
 
 def restore(message: Mapping[str, Any]) -> list[Object]:
-    """The provider's messages, or as much of one as this chat message is: equal as JSON to what came."""
+    """Return the provider's messages that became this chat message, or its part of one; equal as JSON to what came."""
     filled: list[Object] = fill(message["native"]["messages"], message)
     return filled
 
 
 def read_compaction(item: Object, pointer: str) -> tuple[Object, str]:
-    """The chat message of a provider's compaction item, and the text that other providers can be sent.
+    """Return the chat message of a provider's compaction item, and its text for other providers.
 
-    Anthropic's is a block with its summary in ``content``; that of Responses is an item that only OpenAI can read. Raises
-    InvalidEntry.
+    Anthropic's item is a block with the summary in ``content``. Only OpenAI can read the item of Responses, so its text is
+    empty. Raises InvalidEntry.
     """
     if item.get("type") != "compaction":
         detail = "This is no compaction item: its type is 'compaction'"
@@ -141,7 +143,7 @@ def read_compaction(item: Object, pointer: str) -> tuple[Object, str]:
 
 
 def compaction_item(message: Object) -> Object:
-    """The compaction item that a chat message was read from."""
+    """Return the compaction item that became this chat message."""
     (own,) = restore(message)
     block: Object = own["content"][0] if own.get("role") == "assistant" else own
     return block
@@ -170,7 +172,7 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     if len(pieces) > 1 and pieces[0].role != "assistant":
         raise refused
     pieces[0].at = native.at
-    if pieces[0].role == "tool" and native.format == "gemini":  # the id may count results that are not here
+    if pieces[0].role == "tool" and native.format == "gemini":  # the id may count results that this piece does not hold
         pieces[0].answers = message.get("tool_call_id", "")
     if chat_message(native.format, pieces, native.piece) != message:
         raise refused

@@ -1,7 +1,7 @@
-"""Anthropic's messages: turns of blocks.
+"""Read Anthropic's messages: turns of blocks.
 
-A user's message may hold results of tools, and words and images besides: each result becomes a tool message, and all else
-one user message behind them.
+A user's message may hold tool results, text and images. Each result becomes a tool message; all other blocks become one user
+message after them.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from service.core.native.pieces import (
 )
 
 _REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
-"""Members of a reply that no request takes back."""
+"""Members of a reply that a request does not take."""
 _CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
 _IMAGES: Final = "image/"
 
@@ -77,7 +77,7 @@ class _Redacted(msgspec.Struct):
 
 
 def read(message: Mapping[str, Any], pointer: str) -> list[Piece]:
-    """The pieces of one message, or of a reply as it came. Raises InvalidEntry."""
+    """Return the pieces of one message, or of a whole reply. Raises InvalidEntry."""
     given = convert(message, _Message, pointer)
     own = {name: value for name, value in message.items() if name not in _REPLY}
     if isinstance(given.content, str):
@@ -133,14 +133,14 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
             piece.add_text("\n".join([found.title, found.source, *(text.text for text in found.content)]))
         case "image" | "document" as kind if piece.role == "user" and (part := _media(block, kind, pointer)):
             piece.parts.append(part)
-        case "compaction":  # stands for messages that other providers are sent themselves
+        case "compaction":  # it replaces messages, and other providers are sent those messages
             convert(block, _Compaction, pointer)
         case _:
             piece.only.append(_kind(block))
 
 
 def _media(block: Object, kind: str, pointer: str) -> Object | None:
-    """An image or a document in chat form; None where there is none for its source."""
+    """Return an image or a document in chat form; None where chat messages have no place for its source."""
     given = convert(block, _Source, pointer)
     match given.source:
         case {"type": "url", "url": str(url)} if kind == "image":
@@ -171,7 +171,7 @@ class _Request(msgspec.Struct):
 
 
 def system_messages(request: _Request) -> list[Object]:
-    """The system text as a chat message; it has no place of its own among the messages."""
+    """Return the system text as a chat message; in Anthropic's request it stands outside the messages."""
     if not request.system:
         return []
     if isinstance(request.system, str):
@@ -181,7 +181,7 @@ def system_messages(request: _Request) -> list[Object]:
 
 
 def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
-    """A request to ``/v1/messages``. ``read_messages`` gives chat messages of the provider's. Raises InvalidEntry."""
+    """Read a request to ``/v1/messages``. ``read_messages`` turns its messages into chat messages. Raises InvalidEntry."""
     given = convert(request, _Request, "")
     output = given.output_format or (given.output_config or {}).get("format") or {}
     tools = given.tools or []

@@ -1,10 +1,11 @@
-"""What a provider's own parts cost: tokens of what the chat form does not say, apart from what the model thought.
+"""Measure the parts of a provider's message that its chat form does not hold.
 
-Thoughts come as words or sealed (signatures, encrypted content); both are measured apart from all else, so that whoever
-leaves thoughts out, or knows how a family bills them, finds their size. Nothing that is sent costs nothing.
+Thoughts are measured apart from all other parts, because a window may leave them out, and families bill them differently.
+They come as text, or sealed (signatures, encrypted content). Every part that is sent has a cost.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -13,23 +14,23 @@ import msgspec
 from service.core.files import FILE_CHARACTERS, UPLOADED_FILE
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.seals import SIGNATURES, billed_characters
-from service.core.native.sharing import is_reference
+from service.core.native.sharing import is_reference, repeated
 from service.core.strings import Pair
 from service.core.text import count_text
 
 SEALED_CHARACTERS: Final = 4
-"""Characters of sealed content a token: base64 of text is 5 or more, so this errs high."""
+"""Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
 _CITING: Final = 590
 _DOCUMENT: Final = 40
-"""Tokens around a document that is text: 3 bills of Claude's."""
+"""Tokens around a document that is text: 3 bills of Claude."""
 _SEALED: Final = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout", "fingerprint"})
 _STRUCTURE: Final = frozenset(
     {
-        *("type", "role", "id", "call_id", "tool_use_id", "status", "cache_control", "caller", "logprobs", "format"),
+        *("type", "role", "id", "call_id", "tool_use_id", "status", "cache_control", "caller", "logprobs"),
         *("media_type", "mime_type", "mimeType", "detail", "approval_request_id", "prompt_cache_breakpoint"),
     }
 )
-"""Members that no model reads as text."""
+"""Members that models do not read as text."""
 _MEDIA: Final = frozenset({"image", "document", "input_image", "input_file", "computer_screenshot", "container_upload"})
 _IMAGES: Final = frozenset({"image", "input_image", "computer_screenshot"})
 _MEDIA_TYPE: Final = re.compile(r"[a-z]+/[a-zA-Z0-9.+-]+")
@@ -38,10 +39,10 @@ _MEDIA_MEMBERS: Final = frozenset({"inlineData", "inline_data", "fileData", "fil
 
 
 class Beside(msgspec.Struct, array_like=True, frozen=True):
-    """What a message has beside its chat form.
+    """The measure of a message's member ``native``.
 
-    ``size`` is the bytes of the member ``native`` with the comma before it. ``thoughts`` and ``rest`` are tokens of words,
-    ``thoughts_sealed`` and ``rest_sealed`` characters that only the provider can read. ``only`` names the parts that no
+    ``size`` is its length in bytes, with the comma before it. ``thoughts`` and ``rest`` are tokens of text;
+    ``thoughts_sealed`` and ``rest_sealed`` are characters that only the provider can read. ``only`` names the parts that no
     other provider can be sent.
     """
 
@@ -54,41 +55,44 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     images: tuple[Image, ...] = ()
     estimated: int = 0
     only: tuple[str, ...] = ()
+    thoughts_images: tuple[Image, ...] = ()
 
     @property
     def is_estimate(self) -> bool:
-        """Whether some of it can only be guessed."""
+        """Whether some of the cost is a guess."""
         return bool(self.thoughts_sealed or self.rest_sealed or self.estimated)
 
     def thoughts_tokens(self, column: int) -> int:
-        """Tokens of what the model thought, in o200k_base (column 0) or cl100k_base (1)."""
+        """Return the tokens of the thoughts, without images, in o200k_base (column 0) or cl100k_base (1)."""
         return self.thoughts[column] + -(-self.thoughts_sealed // SEALED_CHARACTERS)
 
     def rest_tokens(self, column: int) -> int:
-        """Tokens of all else, without images."""
+        """Return the tokens of all other parts, without images."""
         return self.rest[column] + -(-self.rest_sealed // SEALED_CHARACTERS) + self.estimated
 
 
-def measure_beside(native: Mapping[str, Any]) -> Beside:
-    """The measure of a message's ``native`` member."""
-    thoughts, rest = _Weighed(), _Weighed()
+def measure_beside(message: Mapping[str, Any]) -> Beside:
+    """Return the measure of a message's member ``native``."""
+    native, thoughts, rest = message["native"], _Weighed(), _Weighed()
     for part in parts_of(native["messages"]):
         (thoughts if is_thought(part) else rest).add(part, thoughts)
+    rest.texts += repeated(thoughts.references + rest.references, message)
     return Beside(
         format=native["format"],
         size=len(msgspec.json.encode(native)) + len(',"native":'),
-        thoughts=thoughts.tokens(),
+        thoughts=thoughts.tokens(besides=thoughts.estimated),
         thoughts_sealed=thoughts.sealed,
         rest=rest.tokens(),
         rest_sealed=rest.sealed,
         images=tuple(rest.images),
         estimated=rest.estimated,
         only=tuple(native.get("only", ())),
+        thoughts_images=tuple(thoughts.images),
     )
 
 
 def parts_of(messages: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
-    """The blocks, parts or items of provider's messages."""
+    """Yield the blocks, parts or items of a provider's messages."""
     for message in messages:
         parts = message.get("content") if "type" not in message or message.get("type") == "message" else None
         parts = message.get("parts") if parts is None else parts
@@ -101,7 +105,7 @@ def parts_of(messages: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
 
 
 def is_thought(part: Any) -> bool:
-    """Whether a block, an item or a part holds what the model thought, and nothing else."""
+    """Return whether a block, an item or a part holds only thoughts."""
     if not isinstance(part, dict):
         return False
     is_gemini = part.get("thought") is True and not part.keys() & {"functionCall", "function_call"}
@@ -109,19 +113,20 @@ def is_thought(part: Any) -> bool:
 
 
 class _Weighed:
-    """Texts and sealed characters, gathered from parts."""
+    """Texts, sealed characters, images and guesses, gathered from parts."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.references: Counter[int | str] = Counter()
         self.sealed = 0
         self.images: list[Image] = []
         self.estimated = 0
 
-    def tokens(self) -> Pair:
-        return _sum(self.texts, "o200k_base"), _sum(self.texts, "cl100k_base")
+    def tokens(self, *, besides: int = 0) -> Pair:
+        return _sum(self.texts, "o200k_base") + besides, _sum(self.texts, "cl100k_base") + besides
 
     def add(self, value: Any, thoughts: "_Weighed", key: str = "") -> None:
-        """Add what stands in a value; a thought's signature goes to ``thoughts``, wherever it stands."""
+        """Add all that a value holds. A signature of thoughts is added to ``thoughts``, wherever it stands."""
         match value:
             case str():
                 self._add_text(value, thoughts, key)
@@ -129,7 +134,7 @@ class _Weighed:
                 for each in value:
                     self.add(each, thoughts, key)
             case dict() if is_reference(value):
-                pass
+                self.references[value["$"]] += 1
             case dict() if str(value.get("type")) in _MEDIA or key in _MEDIA_MEMBERS:
                 self._add_media(value, thoughts)
             case dict():
@@ -141,7 +146,7 @@ class _Weighed:
                         self.add(each, thoughts, name)
 
     def _add_citing(self, value: dict[str, Any]) -> None:
-        """Instructions to cite, which come with a document or a search's result of Anthropic's: 6 bills."""
+        """Add the instructions to cite that Anthropic sends with a document or a search result: 6 bills."""
         match value.get("citations"):
             case {"enabled": True}:
                 self.estimated += _CITING
@@ -153,7 +158,7 @@ class _Weighed:
             self.texts.append(text)
 
     def _add_media(self, value: dict[str, Any], thoughts: "_Weighed") -> None:
-        """Price what is sent as bytes, or kept elsewhere; what the chat form holds is priced there."""
+        """Add media that are sent as bytes or kept elsewhere; media that the chat form holds have their cost there."""
         source = value.get("source", value)
         inner = source if isinstance(source, dict) else {}
         self._add_citing(value)
@@ -167,7 +172,7 @@ class _Weighed:
                 self.add(each, thoughts, name)
 
     def _add_bytes(self, value: dict[str, Any], strings: list[str]) -> None:
-        """An image, at its size if its header tells; else a file."""
+        """Add an image, with the size in its header if there is one; else a file."""
         data = max(strings, key=len, default="")
         media_type = next((text for text in strings if _MEDIA_TYPE.fullmatch(text)), "")
         if str(value.get("type")) in _IMAGES or media_type.startswith("image/"):

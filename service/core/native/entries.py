@@ -1,7 +1,7 @@
-"""Entries whose messages are a provider's own, as entries of chat messages.
+"""Read entries with a provider's own messages as entries with chat messages.
 
-An entry is a message, or wraps one to say more about it; for Responses ``message`` may be the list of a reply's items. What
-is written as a chat message (a tool message, ``tool_calls``, an ``image_url`` part) is taken as one.
+An entry is a message, or wraps one to say more about it. For Responses, ``message`` may be the list of a reply's items. A
+message that is clearly a chat message (a tool message, ``tool_calls``, an ``image_url`` part) is taken as one.
 """
 
 import re
@@ -24,20 +24,20 @@ _CHAT_PARTS: Final = {
     "responses": frozenset({"image_url", "text", "file"}),
 }
 _MEMBERS: Final = frozenset({"role", "type", "parts", "content"})
-"""A bare message has one of them; what has none is an entry that is wrong."""
+"""A bare message has one of these members; an object with none of them is a faulty entry."""
 _PLACE: Final = re.compile(r"#/messages/(\d+)")
 
 
 class NativeEntry(Entry, forbid_unknown_fields=True, kw_only=True):
-    """An entry as a client appends it; ``message`` is a provider's, or the items of a reply."""
+    """An entry as a client appends it; ``message`` is a provider's message, or the items of a reply."""
 
-    message: Object | list[Object]  # type: ignore[assignment] # an entry's is an object alone
+    message: Object | list[Object]  # type: ignore[assignment] # Entry.message is an object
 
 
 class ReadEntries(msgspec.Struct, frozen=True):
-    """Entries of chat messages; ``places`` are those of the client's entries that they were made of.
+    """Entries with chat messages; ``places`` has, for each, the place of the client's entry that it was made of.
 
-    A problem that is raised in a ``with`` block of it is said of the client's entries.
+    In a ``with`` block, the pointers of a problem that is raised are changed to lead to the client's entries.
     """
 
     entries: list[Entry]
@@ -46,10 +46,10 @@ class ReadEntries(msgspec.Struct, frozen=True):
     """How many entries the client sent."""
 
     def __enter__(self) -> None:
-        """Begin to work with the entries."""
+        """Do nothing: only the end of the block matters."""
 
     def __exit__(self, _kind: object, problem: object, _trace: object) -> None:
-        """Say a problem of the client's entries."""
+        """Change the pointers of a problem to lead to the client's entries."""
         if isinstance(problem, Problem):
             problem.detail = _PLACE.sub(self._placed, problem.detail)
             problem.errors = tuple(Pointer(_PLACE.sub(self._placed, e.pointer), e.detail) for e in problem.errors)
@@ -60,7 +60,7 @@ class ReadEntries(msgspec.Struct, frozen=True):
 
 
 class _Message(msgspec.Struct, frozen=True):
-    """One message of the client's; ``place`` is its entry's."""
+    """One message that the client sent; ``place`` is the place of its entry in the request."""
 
     value: Any
     pointer: str
@@ -68,7 +68,7 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages") -> ReadEntries:
-    """The entries of a request's ``values``. Raises BadRequest, InvalidEntry."""
+    """Return the entries of a request's ``values``. Raises BadRequest, InvalidEntry."""
     given = [_entry(value, f"{prefix}/{place}") for place, value in enumerate(values)]
     messages = [
         message for place, entry in enumerate(given) for message in _messages(entry, values[place], place, prefix)
@@ -105,7 +105,11 @@ def _messages(entry: NativeEntry, value: Object, place: int, prefix: str) -> lis
 
 
 def _runs(form: str, messages: Sequence[_Message]) -> list[tuple[list[_Message], list[Turn]]]:
-    """Neighbours that are the provider's, with the chat messages that they become; and each chat message by itself."""
+    """Return runs of neighbouring messages, each with the chat messages that it becomes.
+
+    Neighbours in the provider's form are one run, because several can become one chat message. A chat message is a run by
+    itself.
+    """
     runs: list[tuple[list[_Message], list[Turn]]] = []
     native: list[_Message] = []
     for message in messages:
@@ -126,7 +130,7 @@ def _read(form: str, messages: list[_Message]) -> list[tuple[list[_Message], lis
 
 
 def is_chat(form: str, message: Mapping[str, Any]) -> bool:
-    """Whether a message can only be a chat message."""
+    """Return whether a message is a chat message, and not one of the provider's."""
     if "tool_calls" in message or "native" in message or message.get("role") == "tool":
         return True
     content = message.get("content")
@@ -139,7 +143,7 @@ def is_chat(form: str, message: Mapping[str, Any]) -> bool:
 
 
 def _chat_entry(message: Object, sources: Sequence[NativeEntry], identity: str | None, number: int) -> Entry:
-    """The entry of a chat message that was made of ``sources``, the ``number``-th under this id."""
+    """Return the entry of a chat message that was made of ``sources``: the ``number``-th message under this id."""
     metadata = {key: value for source in sources for key, value in (source.metadata or {}).items()}
     return Entry(
         message=message,
@@ -151,7 +155,7 @@ def _chat_entry(message: Object, sources: Sequence[NativeEntry], identity: str |
 
 
 def derived_id(identity: str, number: int) -> str:
-    """The id of an entry's ``number``-th message: the entry's own, then ``m-7.1`` and so on.
+    """Return the id of an entry's ``number``-th message: the entry's own id, then ``m-7.1`` and so on.
 
     >>> derived_id("m-7", 0), derived_id("m-7", 2)
     ('m-7', 'm-7.2')
@@ -165,7 +169,7 @@ def derived_id(identity: str, number: int) -> str:
 
 
 def _ground(entries: list[Entry], places: list[int], given: list[NativeEntry]) -> None:
-    """Put documents and sizes of images where their entry's user message is; its first message where there is none."""
+    """Give documents and image sizes to the last user message of their entry, or to its last message."""
     for place, source in enumerate(given):
         if source.grounding is None and source.image_sizes is None:
             continue

@@ -1,7 +1,7 @@
-"""Gemini's contents: turns of parts, whose members are written in camel case or in snake case.
+"""Read Gemini's contents: turns of parts, whose members are written in camel case or in snake case.
 
-Calls and results may come without ids. They are then told apart by name and by their order among those of the same name,
-which is how Gemini pairs them.
+Calls and results may come without ids. Their name and their order among those of the same name then make the id: Gemini
+pairs them in the same way.
 """
 
 from collections.abc import Mapping
@@ -51,13 +51,13 @@ class _Response(msgspec.Struct):
 
 
 def member(value: Mapping[str, Any], name: str) -> Any:
-    """A member by its name in snake case, however it is written; None where there is none."""
+    """Return a member, written in snake case or in camel case; ``name`` is in snake case. None where there is none."""
     found = value.get(name)
     return value.get(camel(name)) if found is None else found
 
 
 def camel(name: str) -> str:
-    """A name in snake case as the wire has it.
+    """Return a name in camel case, as JSON requests have it.
 
     >>> camel("function_call")
     'functionCall'
@@ -67,7 +67,7 @@ def camel(name: str) -> str:
 
 
 def read(content: Mapping[str, Any], pointer: str) -> list[Piece]:
-    """The pieces of one content. Raises InvalidEntry."""
+    """Return the pieces of one content. Raises InvalidEntry."""
     given = convert(content, _Content, pointer)
     own = dict(content)
     parts = given.parts if isinstance(given.parts, list) else [given.parts] if given.parts else []
@@ -90,7 +90,7 @@ def read(content: Mapping[str, Any], pointer: str) -> list[Piece]:
 
 
 class _Names:
-    """Ids of calls and results that came without: by name, and by how many of that name came before."""
+    """Ids for calls and results without one: from the name, and the number of earlier ones with that name."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -151,13 +151,13 @@ def _file(file: Any) -> Object | None:
 
 
 def _kind(part: Object) -> str:
-    """What a part is, by the member that says it; ``part`` where it only adds to others, as a lone signature does."""
+    """Return the member that says what a part is; ``part`` where it only adds to other parts, like a lone signature."""
     kinds = ("text", "inline_data", "file_data", "function_call", "function_response", *_HOSTED)
     return next((kind for kind in kinds if member(part, kind) is not None), "part")
 
 
 def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
-    """A request to ``generateContent``, as the wire has it or the SDK takes it (``config``). Raises InvalidEntry."""
+    """Read a request to ``generateContent``, in the form of HTTP or of the SDK (``config``). Raises InvalidEntry."""
     config = request.get("config")
     flat = {**request, **(config if isinstance(config, dict) else {})}
     contents = _contents(flat.get("contents"))
@@ -182,7 +182,7 @@ def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
 
 
 def _contents(contents: Any) -> list[Any]:
-    """Contents as a list of them; a string, or a part, is what a user says."""
+    """Return the contents as a list; a lone string or part is the user's."""
     return [_content(content) for content in _list(contents)]
 
 
@@ -219,7 +219,7 @@ def _tool(function: Object) -> Object:
 
 
 def _without_functions(tool: Object) -> Object:
-    """What a tool offers besides functions: search, code execution."""
+    """Return a tool's members without its functions: search, code execution."""
     return {
         name: value for name, value in tool.items() if name not in ("functionDeclarations", "function_declarations")
     }

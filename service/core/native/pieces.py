@@ -1,7 +1,7 @@
-"""Pieces: what of a provider's message becomes one chat message."""
+"""Pieces: the part of a provider's message that becomes one chat message."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -13,15 +13,13 @@ T = TypeVar("T")
 Object = dict[str, Any]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
-SYSTEM_ROLES: Final = frozenset({"system", "developer"})
-
 
 class Piece(msgspec.Struct, kw_only=True):
-    """One chat message, and what the provider says besides.
+    """One chat message, with the provider's message that it was made of.
 
-    ``own`` is the provider's message, or as much of it as this chat message is; ``at`` says where its parts stood in the
-    whole where they do not follow those of the piece before. ``answers`` is the id of the call that a tool result answers,
-    ``only`` names the kinds of part that no other provider can be sent.
+    ``own`` is the provider's message, or the part of it that became this chat message. ``at`` are the places of its parts in
+    the whole message, where they do not follow the parts of the piece before. ``answers`` is the id of the call that a tool
+    result answers. ``only`` names the kinds of part that no other provider can be sent.
     """
 
     role: str
@@ -33,20 +31,20 @@ class Piece(msgspec.Struct, kw_only=True):
     at: list[int] = []
 
     def add_text(self, text: str) -> None:
-        """Say so in chat form, too."""
+        """Add a text to the chat message."""
         if text:
             self.parts.append({"type": "text", "text": text})
 
     def add_call(self, identity: str, name: str, arguments: str, *, custom: bool = False) -> None:
-        """Call a tool in chat form, too."""
+        """Add a call to the chat message."""
         kind, member = ("custom", "input") if custom else ("function", "arguments")
         self.calls.append({"id": identity, "type": kind, kind: {"name": name, member: arguments}})
 
 
 def chat_message(form: str, pieces: Sequence[Piece], place: tuple[int, int] = (0, 1)) -> Object:
-    """The chat message of a piece, or of several that an assistant said in a row, with its ``native`` member.
+    """Return the chat message of a piece, or of neighbouring pieces of the assistant, with its ``native`` member.
 
-    ``place`` is the piece's number among those of its message, and how many there are.
+    ``place`` is the piece's number among the pieces of its message, and how many those are.
     """
     first = pieces[0]
     message: Object = {"role": first.role}
@@ -77,7 +75,7 @@ def _content(parts: list[Object], empty: str | None) -> Any:
 
 
 def convert(value: Any, kind: type[T], pointer: str) -> T:
-    """What we rely on in a provider's object. Raises InvalidEntry naming the place below ``pointer``."""
+    """Return the members of a provider's object that Sash reads. Raises InvalidEntry with the place below ``pointer``."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -85,22 +83,22 @@ def convert(value: Any, kind: type[T], pointer: str) -> T:
 
 
 def to_json(value: Any) -> str:
-    """A value as compact JSON."""
+    """Return a value as compact JSON."""
     return msgspec.json.encode(value).decode()
 
 
 def data_url(media_type: str, data: str) -> str:
-    """Base64 as a data URL; the alphabet of URLs, which Google's SDKs write, becomes the usual one."""
+    """Return base64 as a data URL; the URL-safe alphabet, which Google's SDKs write, becomes the usual one."""
     return f"data:{media_type};base64,{data.replace('-', '+').replace('_', '/')}"
 
 
 def file_part(**file: Any) -> Object:
-    """A file in chat form; what is None is left out."""
+    """Return a file in chat form, without the members that are None."""
     return {"type": "file", "file": {name: value for name, value in file.items() if value is not None}}
 
 
 def split(pieces: Sequence[Piece], places: Sequence[Sequence[int]]) -> list[Piece]:
-    """Pieces of one message; each says where its parts stood, unless they follow one another as the pieces do."""
+    """Return the pieces of one message; each notes the places of its parts where the order of parts is another."""
     order = [place for piece_places in places for place in piece_places]
     if order != sorted(order):
         for piece, piece_places in zip(pieces, places, strict=True):
@@ -111,8 +109,8 @@ def split(pieces: Sequence[Piece], places: Sequence[Sequence[int]]) -> list[Piec
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's whole request in chat form.
 
-    ``hosted`` are definitions of tools that the provider itself runs, ``rest`` the members that have no place in a chat
-    request: both as they came.
+    ``hosted`` are definitions of tools that the provider itself runs. ``rest`` are the members without a place in a chat
+    request. Both are as they came.
     """
 
     messages: list[Object]
@@ -124,18 +122,18 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def function_tool(name: Any, description: Any, parameters: Any, **extra: Any) -> Object:
-    """A function's definition in chat form; what is None is left out."""
+    """Return a function's definition in chat form, without the members that are None."""
     fields = {"name": name, "description": description, "parameters": parameters, **extra}
     return {"type": "function", "function": {key: value for key, value in fields.items() if value is not None}}
 
 
 def named_choice(name: Any, kind: str = "function") -> Object:
-    """The choice of one tool, in chat form."""
+    """Return the choice of one tool, in chat form."""
     return {"type": kind, kind: {"name": name}}
 
 
 def schema_format(schema: Any, name: Any = "response", **extra: Any) -> Object | None:
-    """A response format that holds to a schema, in chat form; None without a schema."""
+    """Return a response format with a JSON schema, in chat form; None without a schema."""
     if not isinstance(schema, dict):
         return None
     fields = {"name": name or "response", "schema": schema, **extra}
@@ -143,7 +141,7 @@ def schema_format(schema: Any, name: Any = "response", **extra: Any) -> Object |
 
 
 def rest_of(request: Mapping[str, Any], *known: str) -> Object:
-    """The members of a request that are not ``known``."""
+    """Return the members of a request that are not ``known``."""
     return {name: value for name, value in request.items() if name not in known}
 
 

@@ -1,7 +1,7 @@
-"""Items of OpenAI's Responses: a flat list, in which one reply is several items.
+"""Read items of OpenAI's Responses: a flat list, in which one reply is several items.
 
-Items that an assistant said in a row are one chat message. Every call that a client answers becomes a call in chat form,
-under its own name or under that of its kind (``computer_call``), so that it and its result stay together.
+Neighbouring items of the assistant become one chat message. Every call that a client answers becomes a call in chat form,
+under its own name or the name of its kind (``computer_call``), so that the call and its result stay together.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ from service.core.native.pieces import (
 from service.problems import InvalidEntry, Pointer
 
 _SILENT: Final = frozenset({"reasoning", "compaction", "compaction_trigger"})
-"""Items that other providers are not sent: thoughts, and what stands for messages that they are sent themselves."""
+"""Items that other providers are not sent: thoughts, and compactions of messages that those providers are sent."""
 _INSTRUCTING: Final = frozenset({"additional_tools", "configuration_update"})
-"""Items that hold for all that follows, as a developer's message does."""
+"""Items that apply to all later items, like a developer message."""
 _AROUND: Final = frozenset({"type", "id", "call_id", "status", "caller"})
 
 
@@ -71,7 +71,7 @@ class _Text(msgspec.Struct):
 
 
 def read(item: Mapping[str, Any], pointer: str) -> list[Piece]:
-    """The piece of one item, of the input or of a reply. Raises InvalidEntry."""
+    """Return the piece of one item, of the input or of a reply. Raises InvalidEntry."""
     own = dict(item)
     kind = item.get("type", "message" if "role" in item else "item_reference")
     if not isinstance(kind, str):
@@ -175,7 +175,7 @@ class _Request(msgspec.Struct):
 
 
 def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
-    """A request to ``/v1/responses``. Raises InvalidEntry."""
+    """Read a request to ``/v1/responses``. Raises InvalidEntry."""
     given = convert(request, _Request, "")
     items = [{"role": "user", "content": given.input}] if isinstance(given.input, str) else given.input or []
     system = [{"role": "system", "content": given.instructions}] if isinstance(given.instructions, str) else []

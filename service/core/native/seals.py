@@ -1,4 +1,4 @@
-"""Sealed thoughts (signatures) to the characters of them that are billed, by what recorded bills show.
+"""How many characters of sealed thoughts (signatures) are billed, as recorded bills show.
 
 ::
 
@@ -10,7 +10,7 @@
       C, one piece                                    none: 58 bills, mostly Vertex and Gemini 2.5; two were billed
       C, several pieces, as a streamed reply has      all: 17 bills, 0.17 tokens a character
 
-A signature that begins otherwise counts whole.
+A signature with another beginning counts whole.
 """
 
 import base64
@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 SIGNATURES: Final = frozenset({"thoughtSignature", "thought_signature"})
-"""Members with which Gemini seals its thoughts, on any part."""
+"""Members with Gemini's sealed thoughts; any part may have one."""
 _CALLS: Final = frozenset({"functionCall", "function_call", "executableCode", "executable_code"})
 _ONE_BYTE_LENGTH: Final = 0x80
 
 
 def billed_characters(part: Mapping[str, Any], name: str) -> int:
-    """Return how many characters of the member ``name``, which seals a part's thoughts, are billed."""
+    """Return how many characters of the member ``name``, a seal of thoughts, are billed with its part."""
     seal = part[name]
     if not isinstance(seal, str) or (name == "signature" and part.get("thinking")):
         return 0
@@ -39,7 +39,10 @@ def billed_characters(part: Mapping[str, Any], name: str) -> int:
 
 
 def _is_one_piece(seal: str) -> bool:
-    """Whether the first piece of a Protocol Buffers message is too long for a length of one byte: others are short."""
+    """Return whether the first field of a Protocol Buffers message needs a length of two bytes.
+
+    Signatures of several pieces begin with a short field.
+    """
     try:
         head = base64.urlsafe_b64decode(seal[:4].replace("+", "-").replace("/", "_"))
     except (binascii.Error, ValueError):

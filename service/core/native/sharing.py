@@ -1,8 +1,8 @@
-"""A provider's message beside its chat form: what both say is kept once.
+"""Keep a provider's message beside its chat form, with the strings that both have kept once.
 
-The chat message's strings, in the order in which they stand, are numbered from 0. In what is kept of the provider's own
-message, such a string is ``{"$": n}``, and what follows from one ``{"$": -1 - n}``: the object that JSON arguments hold, the
-base64 of a data URL. An object of the provider whose only member is ``$`` is kept as ``{"$": [value]}``.
+The chat message's strings are numbered from 0, in their order. In the kept message, such a string is ``{"$": n}``. A value
+that can be computed from a string is ``{"$": -1 - n}``: the object in JSON arguments, or the base64 of a data URL. An object
+of the provider whose only member is ``$`` is kept as ``{"$": [value]}``.
 
 >>> chat = {"role": "user", "content": "Hello"}
 >>> share({"text": "Hello", "type": "text"}, chat)
@@ -11,30 +11,44 @@ base64 of a data URL. An object of the provider whose only member is ``$`` is ke
 {'text': 'Hello', 'type': 'text'}
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 _VERBATIM: Final = frozenset({"type", "role"})
-"""Members that stay readable in what is kept."""
+"""Members that are kept as they are."""
 _BASE64: Final = ";base64,"
 _SHORTEST_MEDIA: Final = 100
 
 
 def share(value: Any, chat: Mapping[str, Any]) -> Any:
-    """The provider's value with references in place of what the chat message says."""
+    """Return the provider's value with references in place of strings that the chat message has."""
     return _Sharing(chat).of(value)
 
 
 def fill(value: Any, chat: Mapping[str, Any]) -> Any:
-    """The value as it came. Raises IndexError, TypeError, ValueError where a reference leads nowhere."""
+    """Return the value as it came. Raises IndexError, TypeError, ValueError where a reference leads nowhere."""
     return _filled(value, list(_strings(chat)))
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a kept value only points into the chat message."""
+    """Return whether a kept value is a reference to the chat message."""
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("$"), int | str)
+
+
+def repeated(references: Mapping[int | str, int], chat: Mapping[str, Any]) -> list[str]:
+    """Return the strings that a kept value has more often than the chat message, once for each time more.
+
+    ``references`` is how often the value refers to each string.
+    """
+    said = list(_strings(chat))
+    sent: Counter[str] = Counter()
+    for index, times in references.items():
+        if isinstance(index, int):
+            sent[said[index if index >= 0 else -1 - index]] += times
+    return list((sent - Counter(_strings(chat, ids=False))).elements())
 
 
 class _Sharing:
@@ -92,26 +106,27 @@ def _required(value: Any) -> Any:
     return value
 
 
-def _strings(chat: Mapping[str, Any]) -> Iterator[str]:
-    """The strings of content, calls and the id of the call that is answered."""
-    for name in ("content", "tool_calls", "tool_call_id"):
-        yield from _leaves(chat.get(name))
+def _strings(chat: Mapping[str, Any], *, ids: bool = True) -> Iterator[str]:
+    """Yield the strings of content, calls, and the id of an answered call; without ``ids`` only those that cost tokens."""
+    verbatim = _VERBATIM if ids else _VERBATIM | {"id"}
+    for name in ("content", "tool_calls", "tool_call_id") if ids else ("content", "tool_calls"):
+        yield from _leaves(chat.get(name), verbatim)
 
 
-def _leaves(value: Any, key: str = "") -> Iterator[str]:
+def _leaves(value: Any, verbatim: frozenset[str], key: str = "") -> Iterator[str]:
     match value:
-        case str() if key not in _VERBATIM:
+        case str() if key not in verbatim:
             yield value
         case dict():
             for name, each in value.items():
-                yield from _leaves(each, name)
+                yield from _leaves(each, verbatim, name)
         case list():
             for each in value:
-                yield from _leaves(each)
+                yield from _leaves(each, verbatim)
 
 
 def _derived(text: str) -> Any:
-    """What follows from a string: the base64 of a data URL, the object that JSON holds; None where there is nothing."""
+    """Return the base64 of a data URL, or the object that a JSON string holds; None for other strings."""
     if text.startswith("data:") and _BASE64 in text[:200]:
         return text.partition(_BASE64)[2]
     if text.startswith("{"):
@@ -124,7 +139,7 @@ def _derived(text: str) -> Any:
 
 
 def _url_safe(text: str) -> str | None:
-    """The base64 of a data URL, or of a sound, in the alphabet of URLs; None where it is no other."""
+    """Return the base64 of a data URL or a sound in the URL-safe alphabet; None where it is the same in both."""
     data = text.partition(_BASE64)[2] if text.startswith("data:") else text
     if len(data) < _SHORTEST_MEDIA or not ("+" in data or "/" in data) or " " in data:
         return None

@@ -1,4 +1,4 @@
-"""Messages without what the model thought."""
+"""Leave the thoughts out of a provider's message."""
 
 from typing import Any
 
@@ -9,10 +9,9 @@ Object = dict[str, Any]
 
 
 def without_reasoning(native: Object, *, seals: bool = True) -> Object:
-    """The member ``native`` of a message, its thoughts left out: whole, or not at all. Their ``seals`` on calls too, or not.
+    """Return the member ``native`` without thoughts; a thought is never shortened. With ``seals``, also without signatures.
 
-    Items of a Responses reply lose their ids with them: OpenAI answers 400 to a stored item that comes without the thoughts
-    that led to it.
+    Items of a Responses reply then lose their ids: OpenAI answers 400 to a stored item without the thoughts before it.
     """
     messages = [left for message in native["messages"] for left in _without(message, seals=seals)]
     if native["format"] == "responses" and len(messages) < len(native["messages"]):
@@ -21,7 +20,7 @@ def without_reasoning(native: Object, *, seals: bool = True) -> Object:
 
 
 def _without(message: Object, *, seals: bool) -> list[Object]:
-    """The message without thoughts; nothing where it held no more."""
+    """Return the message without thoughts; nothing where it held only thoughts."""
     if is_thought(message):
         return []
     for key in ("content", "parts"):
@@ -33,7 +32,7 @@ def _without(message: Object, *, seals: bool) -> list[Object]:
 
 
 def _unsigned(part: Any) -> Any:
-    """A part without its signature; a part of nothing else goes out as an empty text."""
+    """Return a part without its signature; a part with nothing else becomes an empty text."""
     if not isinstance(part, dict) or not part.keys() & SIGNATURES:
         return part
     return {name: value for name, value in part.items() if name not in SIGNATURES} or {"text": ""}

@@ -1,9 +1,9 @@
 #!lua
--- Add what one worker counted to the deployment's statistics, once.
+-- Add one worker's figures to the deployment's statistics, once.
 -- KEYS  1 the minute's hash  2 the hour's  3 that of all time
 -- ARGV  1 worker  2 the number of its addition  3 now, milliseconds  4-6 milliseconds that each key is kept
 --       7… path, number to add, path, …
--- An addition that is asked for again is known by its number in the minute's hash.
+-- A repeated addition is found by its number in the minute's hash.
 local seen = '=' .. ARGV[1]
 if tonumber(redis.call('HGET', KEYS[1], seen) or 0) >= tonumber(ARGV[2]) then
   return 0

@@ -1,12 +1,12 @@
 #!lua
--- Append entries, all or none, each id once. Creates the conversation when it is not there. An entry in progress, while it
--- is the newest, is replaced by what comes under its id.
+-- Append entries, all or none, each id once. Creates the conversation when it is not there. While an entry in progress is
+-- the newest, an entry with the same id replaces it.
 --
 -- ARGV  1 JSON: name, now (ms), if_match, change (a random name for this write), before (messages that must be there, or
 --         none), most_pinned, ttl (ms, of a new conversation, or none), and entries, each with: id, makes (ids of the tool
 --         calls that it makes), answers (the call that it answers), always (belongs in every window), tokens, parallel
---         (tokens when it answers one of several calls), documents (tokens of its documents), each as {o200k, cl100k}; progress (is
---         still being written)
+--         (tokens when it answers one of several calls), documents (tokens of its documents), each as {o200k, cl100k}; progress
+--         (it is still being written)
 --       2 settings of a new conversation; then for each entry: record, details, body, grounding or '', metadata or ''
 -- Gives {'ok', version, etag, settings, edited, then for each entry: seq, 1 for a duplicate, 1 for a parallel result}
 --    or {'moved', version} {'conflict', index} {'orphan', index} {'pinned', index} {'foreign'} {'damaged', part}
@@ -48,8 +48,8 @@ local function unindex(seq)
   end
 end
 
--- The seq of an entry that is stored. A rewind may leave ids behind that name nothing any more, or another entry: details
--- hold the id of their own, as a msgpack string behind the digest.
+-- The seq of an entry that is stored. A rewind may leave ids behind whose message is gone, or is another one. So the id is
+-- compared with the one in the details, a msgpack string after the digest.
 local function stored_seq(id)
   local seq = tonumber(redis.call('HGET', ids, id) or nil)
   if not seq or seq > length then return nil end
@@ -57,22 +57,22 @@ local function stored_seq(id)
   return string.find(redis.call('LINDEX', details, seq - 1), head .. id, 20, true) == 20 and seq or nil
 end
 
--- What an entry in progress counts in the totals, where the one at a place may still be replaced.
+-- The tokens of an entry in progress in the totals, where it may still be replaced; nil for other entries.
 local function draft_of(seq, its_record, entry)
   local record = seq == length and record_at(seq)
   if not record or string.byte(record, 4) < IN_PROGRESS then return nil end
-  if entry.progress and size_of(its_record) < size_of(record) then return nil end -- a late retry of what was shorter
+  if entry.progress and size_of(its_record) < size_of(record) then return nil end -- a late retry of a shorter text
   local at, o200k, cl100k = string.match(redis.call('HGET', conversation, 'draft') or '', '^(%d+) (%d+) (%d+)$')
   return tonumber(at) == seq and {tonumber(o200k), tonumber(cl100k)} or nil
 end
 
--- First pass: what would happen.
+-- First pass: find out what would happen.
 local plan, in_batch, fresh, fresh_pins, pinned_groups, always_seq = {}, {}, 0, 0, {}, 0
 local replaced
 
 local function is_pinned(seq) return seq == always_seq or seq <= length and redis.call('HEXISTS', pinned, seq) == 1 end
 
--- How many messages more are in every window for a step: a pinned member of a tool group takes its whole group along.
+-- The number of messages that a step adds to every window: a pinned member of a tool group pins its whole group.
 local function pins_of(step, always)
   local group = step.group
   if not group then return always and 1 or 0 end
@@ -90,12 +90,12 @@ for index, entry in ipairs(entries) do
   local seq = not earlier and exists and stored_seq(entry.id)
   if earlier or seq then
     local known = earlier and earlier.details or redis.call('LINDEX', details, seq - 1)
-    -- What was redacted stays so, whatever comes back under its id: its content is known to nobody.
+    -- A redacted message stays redacted, whatever is sent again under its id: its old content is unknown.
     local redacted = seq and has(record_at(seq), REDACTED)
     local other = digest_of(known) ~= digest_of(its_details) and not redacted
     local draft = other and seq and not replaced and fresh == 0 and draft_of(seq, its_record, entry)
     if other and not draft then return {'conflict', index - 1} end
-    -- The very same details are of this very call, sent again because its reply was lost: that is no duplicate.
+    -- Equal details are of this same call, sent again because its reply was lost: that is no duplicate.
     plan[index] = {
       seq = seq or earlier.seq, duplicate = not draft and (earlier or known ~= its_details) and 1 or 0,
       parallel = earlier and earlier.parallel or seq and has(record_at(seq), PARALLEL) and 1 or 0,
@@ -126,7 +126,7 @@ for index, entry in ipairs(entries) do
       open = nil
     end
     fresh_pins = fresh_pins + pins_of(step, entry.always)
-    -- A pinned function result takes its call along, and a pinned call its result.
+    -- A pinned function result pins its call, and a pinned call its result.
     if role_of(its_record) == FUNCTION and (entry.always or is_pinned(step.seq - 1)) then fresh_pins = fresh_pins + 1 end
     always_seq = entry.always and step.seq or always_seq
     if entry.always and entry.makes then pinned_groups[step.seq] = true end
@@ -135,7 +135,7 @@ for index, entry in ipairs(entries) do
     in_batch[entry.id] = step
   end
 end
--- The entity tag of what is not there yet is 0.
+-- The entity tag of a missing conversation is 0.
 local writes = fresh > 0 or replaced
 if writes and not stands(asked.if_match, exists and etag_of(version, life, change) or '0') then
   return {'moved', tonumber(version or 0)}
@@ -143,7 +143,7 @@ end
 if writes and asked.if_match == '*' and not exists then return {'moved', 0} end
 if writes and asked.before and asked.before ~= length then return {'moved', tonumber(version or 0)} end
 
--- Second pass: do it.
+-- Second pass: write.
 local etag = exists and etag_of(version, life, change) or ''
 version = tonumber(version or 0)
 if writes then
@@ -205,7 +205,7 @@ if writes then
         gn, g0, g1 = gn + 1, g0 + entry.documents[1], g1 + entry.documents[2]
       end
       if notes ~= '' then redis.call('HSET', metadata, step.seq, notes) end
-      -- A pinned call or result takes its whole group along: the calls are never far from the end of the lists.
+      -- A pinned call or result pins its whole group. The calls are near the end of the lists.
       if step.group and (entry.always or redis.call('HEXISTS', pinned, step.group) == 1) then
         for member = step.group, step.seq do redis.call('HSETNX', pinned, member, pin_value(at(member))) end
       elseif entry.always then
@@ -223,7 +223,7 @@ if writes then
     redis.call('HSET', ids, unpack(id_seqs, 2 * first - 1, 2 * last))
   end
   if fresh > 0 then redis.call('APPEND', counts, table.concat(records)) end
-  -- What stays as it was is not written again: each number is printed, and each field is looked up.
+  -- Only changed fields are written: to write a field, its number is printed and the field is looked up.
   local waits = open and #open.p > 0 and cjson.encode(open) or ''
   local fields = {'t0', t0, 't1', t1}
   local function note(field, value)
@@ -239,7 +239,7 @@ if writes then
   if waits ~= (was_open or '') then note('open', waits) end
   if fresh_pins > 0 or not state[14] then note('pins', redis.call('HLEN', pinned)) end
   if newest_draft then note('draft', newest_draft) end
-  -- Who reads in several steps begins anew; who only asks whether something before was edited looks before the tilde.
+  -- A read in several steps must begin again. A check for edits of earlier messages compares the part before the tilde.
   if replaced then
     edited = string.match(edited or '', '^[^~]*') .. '~' .. string.sub(asked.change, 1, 8)
     note('edited', edited)

@@ -13,14 +13,14 @@ if standing ~= ARGV[6] or not stands(ARGV[2], etag_of(version, life, change)) th
 redis.call('HSET', conversation, 's', ARGV[3])
 if ARGV[10] == '1' then redis.call('UNLINK', words) end
 if ARGV[11] == '1' then redis.call('UNLINK', vectors) end
--- What is being written of them now must not come after.
+-- Writes of these lists that are under way must not arrive later.
 if ARGV[10] == '1' or ARGV[11] == '1' then redis.call('HSET', conversation, 'edited', ARGV[9]) end
 if ARGV[8] ~= '' then
   redis.call('HSET', conversation, 'owner', ARGV[8])
 else
   redis.call('HDEL', conversation, 'owner')
 end
--- Answers that are kept to be given again may show what the settings said.
+-- Kept answers may show the old settings.
 redis.call('UNLINK', answers)
 local etag = write_version(version + 1, life, ARGV[9], ARGV[5])
 local ttl = ARGV[4] ~= '' and ARGV[4] or nil

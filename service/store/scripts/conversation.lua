@@ -1,15 +1,15 @@
--- What scripts about one conversation share. They take its keys in this order: conversation, log, counts, details, ids,
+-- Functions that scripts about one conversation share. They take its keys in this order: conversation, log, counts, details, ids,
 -- grounding, metadata, pinned, words, vectors, columns, answers, done.
 local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, answers, done = unpack(KEYS)
 local KEPT, DAY, RECORD, CHUNK = 11, 86400000, 24, 1000
 
--- The entity tag of a state: version, life, and what the last write was called. A store that lost its newest writes gives
--- versions out again, but never the name of a write.
+-- The entity tag of a state: version, life, and the name of the last write. A store that lost its newest writes uses
+-- versions again, but never the name of a write.
 local function etag_of(version, life, change) return version .. '-' .. (life or '') .. '-' .. (change or '') end
 
 local function stands(if_match, etag) return if_match == '' or if_match == '*' or if_match == etag end
 
--- The key that is missing or too short, when one is: an evicted key must never read as a shorter history.
+-- The key that is missing or too short, if any: an evicted key must not look like a shorter history.
 local function damage(length, pins, grounded)
   local counted, detailed = redis.call('STRLEN', counts) / RECORD, redis.call('LLEN', details)
   if counted ~= length then return counted == detailed and 'log' or 'counts' end
@@ -18,12 +18,12 @@ local function damage(length, pins, grounded)
   if grounded and grounded ~= '0' and redis.call('HLEN', grounding) < tonumber(grounded) then return 'grounding' end
 end
 
--- The key that is left of a conversation whose own hash is missing; nothing where no conversation is.
+-- A remaining key of a conversation without its hash; nil where there is no conversation.
 local function remains()
   if redis.call('EXISTS', log, counts, details, ids, grounding, metadata, pinned) > 0 then return 'conversation' end
 end
 
--- Begin the retention of all keys anew. Answers and tokens of requests go after a day at the latest.
+-- Renew the time to live of all keys. Answers and tokens of requests expire after a day at the latest.
 local function renew(ttl)
   if not ttl then return end
   for index = 1, KEPT do redis.call('PEXPIRE', KEYS[index], ttl) end
@@ -31,7 +31,8 @@ local function renew(ttl)
   redis.call('PEXPIRE', done, math.min(ttl, DAY))
 end
 
--- Write a new version, with other fields and their values; gives its entity tag. A conversation from before lives were given begins one now.
+-- Write a new version, with other fields and their values; gives its entity tag. A conversation without a life, from an
+-- older version of Sash, gets one now.
 local function write_version(version, life, change, now, fields)
   local short = string.sub(change, 1, 8)
   redis.call('HSET', conversation, 'v', version, 'life', life or change, 'change', short, 'updated', now, unpack(fields or {}))
@@ -40,8 +41,8 @@ end
 
 local function was_done(token) return redis.call('HEXISTS', done, token) == 1 end
 
--- Remember that a request was done: asked again, it changes nothing more. Fields cannot expire on every server that we run
--- on, so each new one drops a few old ones.
+-- Note that a request was done, so that a repetition changes nothing. Not every server can expire fields, so each new
+-- field drops a few old ones.
 local function mark_done(token, now, ttl)
   redis.call('HSET', done, token, now)
   local some = redis.call('HRANDFIELD', done, 4, 'WITHVALUES')

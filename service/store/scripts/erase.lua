@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Erase a conversation: every key of it. What is left of a damaged one goes too.
+-- Erase all keys of a conversation, and those that remain of a damaged one.
 --
 -- ARGV  1 life that must stand, or '' for any   2 entity tag that must stand, '*' or ''
 -- Gives {'ok', version, ''}, {'moved', version}, or {} when that life has ended

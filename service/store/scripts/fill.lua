@@ -1,7 +1,7 @@
 #!lua
 -- Keep counts of messages in a vendor's vocabulary, beside the history that they were made of.
 --
--- ARGV  1 life that must stand   2 name of the last write that was no append, or ''   3 and on: fields and their values
+-- ARGV  1 life that must stand   2 name of the last write that was not an append, or ''   3 and on: fields and their values
 -- Gives 1, or 0 when that history is gone
 -- include conversation.lua
 local version, life, edited = unpack(redis.call('HMGET', conversation, 'v', 'life', 'edited'))

@@ -2,7 +2,7 @@
 -- Drop entry ids that a rewind left behind.
 --
 -- ARGV  1 life that must stand; then id and seq of each entry that was forgotten
--- An id that has been used again since, or whose place is taken, stays: an append looks closer than this does.
+-- An id that is used again, or whose place is taken, stays: the append script checks such ids itself.
 -- Gives 1, or 0 when that life has ended
 -- include conversation.lua
 if redis.call('HGET', conversation, 'life') ~= ARGV[1] then return 0 end

@@ -1,14 +1,14 @@
 #!lua
--- Write more of the list of words or vectors, from where it ends. Nothing is written when the conversation was changed
--- otherwise than by appends since the messages were read, or when others stand in their places: a store that lost its
--- newest writes may have been given other messages since.
+-- Write at the end of the list of words or vectors. Nothing is written when more than appends changed the conversation
+-- since the messages were read, or when other messages have taken their places: a store that lost its newest writes may
+-- have been given others since.
 --
--- ARGV  1 life   2 value of 'edited', or '', both of which must stand   3 'words' or 'vectors'   4 length that the list must
+-- ARGV  1 life   2 value of 'edited', or ''; both must be unchanged   3 'words' or 'vectors'   4 length that the list must
 --       have   5 model of the vectors, '' for words   6 digests of the messages' entries, joined
---       7 and on: what is kept of each message
--- Gives {length of the list, length of the log}, {} when something does not stand
+--       7 and on: the value of each message
+-- Gives {length of the list, length of the log}, {} when something has changed
 --
--- Vectors of another model are dropped first: the list begins anew.
+-- Vectors of another model are dropped first, and the list begins again.
 -- include conversation.lua
 local life, edited, model, ttl = unpack(redis.call('HMGET', conversation, 'life', 'edited', 'embedded', 'ttl'))
 if (life or '') ~= ARGV[1] or (edited or '') ~= ARGV[2] then return {} end
@@ -25,6 +25,6 @@ end
 for first = 7, #ARGV, CHUNK do
   redis.call('RPUSH', list, unpack(ARGV, first, math.min(first + CHUNK - 1, #ARGV)))
 end
--- It goes when the rest goes.
+-- The list expires with the other keys.
 if ttl then redis.call('PEXPIRE', list, math.max(1, redis.call('PTTL', conversation))) end
 return {written, length}

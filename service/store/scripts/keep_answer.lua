@@ -1,14 +1,14 @@
 #!lua
--- Keep the answer of a request beside the conversation that it speaks of, so that it goes when that goes.
+-- Keep the answer to a request beside its conversation, so that both are erased together.
 --
--- ARGV  1 life that the answer speaks of   2 token of the request   3 now (ms), 13 digits   4 answer
+-- ARGV  1 life of the conversation   2 token of the request   3 now (ms), 13 digits   4 answer
 --       5 how long to keep it (ms)
 -- Gives 1, or 0 when that life has ended
 -- include conversation.lua
 local life = redis.call('HGET', conversation, 'life')
 if life ~= ARGV[1] then return 0 end
 redis.call('HSET', answers, ARGV[2], ARGV[3] .. ARGV[4])
--- Fields cannot expire on every server that we run on, so each new one drops a few old ones.
+-- Not every server can expire fields, so each new field drops a few old ones.
 local old = tonumber(ARGV[3]) - tonumber(ARGV[5])
 local some = redis.call('HRANDFIELD', answers, 4, 'WITHVALUES')
 for index = 1, #some, 2 do

@@ -1,9 +1,9 @@
 #!lua
--- Take or give back the right to summarise a conversation. It is a field of the conversation, so that it goes with it.
+-- Take or return the right to summarise a conversation. It is a field of the conversation, so both are erased together.
 --
 -- KEYS  conversation
 -- ARGV  1 name of the holder   2 now (ms)   3 until when (ms), 0 to give it back
--- Gives 1 when it is the caller's now, or was and is given back; else 0
+-- Gives 1 when the caller has it now, or had it and returned it; else 0
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local holder, till = string.match(redis.call('HGET', KEYS[1], 'summarizer') or '', '^(%S+) (%d+)$')
 if holder and holder ~= ARGV[1] and tonumber(till) > tonumber(ARGV[2]) then return 0 end

@@ -1,10 +1,10 @@
 #!lua
--- Give a conversation that was staged its name, all at once.
+-- Give a staged conversation its name, in one step.
 --
 -- KEYS  the conversation's keys as always, then the same keys as staged, without answers and done
 -- ARGV  1 token of this request   2 messages that must be staged   3 ttl (ms) or ''   4 random name of this write
 --       5 version   6 now (ms)   7 and on: fields of the conversation, and their values
--- Gives {'ok', etag}, {'exists'}, {'lost'} when what was staged has expired, or {'damaged', part}
+-- Gives {'ok', etag}, {'exists'}, {'lost'} when staged keys have expired, or {'damaged', part}
 -- include conversation.lua
 local STAGED = 13
 local version, life, change, token = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'token'))

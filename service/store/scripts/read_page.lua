@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- Read a stretch of history with all that is kept about it. Bodies of more than NEAR bytes together are left to a plain
--- LRANGE: what passes through a script is copied where all clients wait.
+-- Read neighbouring messages with all that is kept about them. Bodies of more than NEAR bytes together must be read by a
+-- plain LRANGE: a script copies its reply once more, while all clients wait.
 --
--- ARGV  1 first seq, or negative from the end   2 last seq, or negative   3 limit of bytes   4 '1' to keep the newest when
---       those are not enough for all, else ''
+-- ARGV  1 first seq, or negative from the end   2 last seq, or negative   3 limit of bytes   4 '1' to give the newest messages
+--       where the limit is too low for all, else ''
 -- Gives {}, {'damaged', part}, or {'ok', tenant/conversation, version, life, change, edited or false, length, first seq,
 --       records joined, {details, …}, {body, …} or false, {documents or false, …}, {metadata or false, …}}
 -- include conversation.lua

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Read what a window is built from: the conversation, and a tail of its messages that is likely to be enough.
+-- Read the conversation, and a tail of its messages that is likely to be enough for a window.
 --
 -- ARGV  1 entity tags that the caller has, each with a space on both sides, or ''   2 budget in tokens, 0 when not known
 --       3 field of the total: t0 or t1   4 limit of messages, 0 for none
@@ -8,10 +8,10 @@
 --        message is rich, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail}
 --
--- Bodies are the newest ones of the tail: NEAR bytes at most, or one, and none whose text and those of all after it are over
--- the budget, unless it or an older one is of every window. Of the pinned messages before the tail, those beyond MOST_BYTES
--- come without theirs. What passes through a script is copied once more where all clients wait; so who needs more asks for
--- it by plain commands. Records are one string, read at memory speed.
+-- Bodies are the newest ones of the tail: NEAR bytes at most, or one body. A body is left out where its text and all later
+-- texts are over the budget, unless it or an older message is in every window. Pinned messages before the tail have their
+-- bodies up to MOST_BYTES together. Further bodies are read by plain commands, because a script copies its reply once more,
+-- while all clients wait. Records are one string, read at memory speed.
 -- include conversation.lua
 local ENOUGH, SLACK, NEAR, MOST_BYTES, MOST_MESSAGES, BLOCK = 64, 1.2, 131072, 4194304, 4000, 64
 local fields = redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0', 'g1', 'user',

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Put a message without content in the place of one with it.
+-- Replace a message by one without content.
 --
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 token of this request   4 now (ms)
 --       5 random name of this write   6 seq   7 record and details that must stand   8 new record   9 its details
 --       10 new body   11 12 tokens less, o200k and cl100k   13 messages with documents less   14 15 tokens of documents less
 --       16 words of the new message, for recall
--- Gives {'ok', version, etag}, {'moved', version}, {'changed'} when another record stands there, or {} when that life has
+-- Gives {'ok', version, etag}, {'moved', version}, {'changed'} when there is another record, or {} when that life has
 -- ended
 -- include conversation.lua
 local RICH, SEALED = 64, 1
@@ -35,7 +35,7 @@ end
 for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
   redis.call('HINCRBY', conversation, field, 0 - ARGV[10 + place])
 end
--- A summary of the message may say what it said, and so may answers that are kept to be given again.
+-- A summary of the message may hold its content, and so may kept answers.
 if tonumber(through or 0) >= seq then redis.call('HDEL', conversation, 'summary', 'through') end
 redis.call('UNLINK', answers, columns)
 local etag = write_version(version + 1, life, ARGV[5], ARGV[4])

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Forget what came after a message.
+-- Forget the messages after one message.
 --
 -- ARGV  1 life that must stand   2 entity tag that the figures below were made for   3 token of this request   4 now (ms)
 --       5 random name of this write   6 last seq to keep   7 8 tokens less, o200k and cl100k   9 messages with documents less
@@ -15,7 +15,7 @@ local etag = etag_of(version, life, change)
 if was_done(ARGV[3]) then return {'ok', version, etag, tonumber(stale or 0)} end
 if etag ~= ARGV[2] then return {'moved', version} end
 local keep, length = tonumber(ARGV[6]), redis.call('LLEN', log)
-if keep == length then -- nothing to forget now; what comes next is not to be forgotten by a retry
+if keep == length then -- nothing to forget now; a retry must not forget later messages
   mark_done(ARGV[3], ARGV[4], ttl)
   return {'ok', version, etag, tonumber(stale or 0)}
 end

@@ -1,5 +1,5 @@
 #!lua
--- Say how far a run of a request is: hold its key longer, let it go, or keep its answer.
+-- Note the progress of a run of a request: hold its key longer, release it, or keep its answer.
 --
 -- KEYS  claim
 -- ARGV  1 name of the run   2 until when it holds the key (ms), 0 to let it go   3 answer, or '' when there is none

@@ -1,5 +1,5 @@
 #!lua
--- Put, replace or take away the summary.
+-- Put, replace or remove the summary.
 --
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 token of this request   4 now (ms)
 --       5 random name of this write   6 summary (JSON), or '' for none   7 last seq that it covers

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Take from a tenant's or a key's bucket of requests, which fills at a steady rate.
+-- Take requests from a tenant's or a key's bucket, which fills at a steady rate.
 --
 -- KEYS  bucket
 -- ARGV  1 rate (requests a second)   2 most that the bucket holds   3 requests wanted
 -- Gives {requests granted, milliseconds until there is one more}
 --
--- The time is the server's, so that every replica of the service draws from one bucket by one clock.
+-- The server's clock is used, so that all replicas of the service have one clock for a bucket.
 local rate, most, wanted = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Take a conversation off an owner's list, when nothing has touched its line since it was read.
+-- Remove a conversation from an owner's list, if its line is unchanged since it was read.
 --
 -- KEYS  owner's list
 -- ARGV  id and score of each; after a score '~' lets hints pass that came since: they have odd scores
--- Gives how many are gone
+-- Gives how many were removed
 local gone = 0
 for index = 1, #ARGV, 2 do
   local known, late = string.match(ARGV[index + 1], '^(.-)(~?)$')

@@ -1,0 +1,59 @@
+"""Tokens of the words that Anthropic's and Gemini's forms add to chat messages.
+
+Neither provider takes an empty turn of the user, or a history that begins with the assistant. An empty turn is sent as
+``…``, and a user's turn with ``…`` is put before the assistant. A history that came in Anthropic's own form is sent as it
+came; where it begins with the assistant, Claude is billed more.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from service.core.counting import Measure, message_tokens
+from service.core.families import ASSISTANT, USER
+from service.core.measures import both
+from service.core.models import Model
+from service.core.records import Record
+from service.core.vendors import VendorRules
+
+NOTHING_SAID: Final = "…"
+"""The text of a user's turn without words."""
+FILLED_FORMATS: Final = frozenset({"anthropic", "gemini"})
+OPENING: Final = 12
+"""Tokens more where Claude's history begins with the assistant: 4 bills."""
+
+
+def filler_tokens(model: Model) -> int:
+    """Return what a user's turn of ``…`` costs."""
+    return message_tokens(Measure(USER, *both(NOTHING_SAID)), model)
+
+
+def is_filled(measure: Measure, form: str) -> bool:
+    """Return whether ``form`` sends ``…`` for a message, because it is the user's and has no content."""
+    extra = measure.extra
+    if measure.role != USER or measure.o200k or (extra is not None and (extra.images or extra.estimated)):
+        return False
+    return extra is None or extra.beside is None or extra.beside.format != form
+
+
+def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool) -> int:
+    """Return the extra tokens of a request that ``first`` leads; ``is_oldest`` where it is the oldest of the history."""
+    extra = first.measure.extra
+    if first.measure.role != ASSISTANT:
+        return 0
+    if is_oldest and extra is not None and extra.beside is not None and extra.beside.format == form:
+        return _bare_opening(model, form)
+    return filler_tokens(model)
+
+
+def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str) -> int:
+    """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's, and words for empty turns."""
+    if form not in FILLED_FORMATS or not few_shots:
+        return 0
+    filler = filler_tokens(model)
+    opening = filler if few_shots[0].role == ASSISTANT else 0
+    return opening + sum(max(0, filler - message_tokens(each, model)) for each in few_shots if is_filled(each, form))
+
+
+def _bare_opening(model: Model, form: str) -> int:
+    is_claude = isinstance(model.rules, VendorRules) and model.rules.definitions > 0
+    return OPENING if is_claude and form == "anthropic" else 0
