@@ -216,10 +216,10 @@ ESTIMATES: tuple[Estimate, ...] = (
         re.compile(r"claude-(haiku|sonnet|opus)-4[.-][56](?!\d)"), "anthropic", "claude-4.5", 1.0, 200_000, "claude"
     ),
     Estimate(re.compile(r"claude|anthropic"), "anthropic", "claude-5", 1.0, 200_000, "claude-5"),
-    Estimate(re.compile(r"gemini-(1|2\.0|pro(-vision)?$)"), "google", "gemini-2.0", 1.0, 32_768, "gemini-2.0"),
+    Estimate(re.compile(r"gemini-(1|2\.0|pro(-vision)?$)"), "google", "gemini-2.0", 1.0, 32_768, "gemini"),
     Estimate(re.compile(r"gemini-2\.5"), "google", "gemini-2.5", 1.0, 32_768, "gemini"),
     Estimate(re.compile(r"gemini-3(?!\.)"), "google", "gemini-3", 1.0, 32_768, "gemini"),
-    Estimate(re.compile(r"gemini"), "google", "gemini-3.1", 1.0, 32_768, "gemini-3.1"),
+    Estimate(re.compile(r"gemini"), "google", "gemini-3.1", 1.0, 32_768, "gemini"),
     Estimate(re.compile(r"gemma"), "google", "other", 1.3, 32_768),
     Estimate(re.compile(r"gpt-oss"), "openai", "gpt-5", 1.1, 131_072),
     Estimate(re.compile(r"deepseek(?!.*distill)"), "deepseek", "other", 1.0, 64_000, "deepseek"),

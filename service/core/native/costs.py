@@ -13,6 +13,7 @@ import msgspec
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.seals import SIGNATURES, billed_characters
 from service.core.native.sharing import is_reference
+from service.core.scripts import Mix, mix_of
 from service.core.text import count_text
 
 Pair = tuple[int, int]
@@ -56,6 +57,7 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     images: tuple[Image, ...] = ()
     estimated: int = 0
     only: tuple[str, ...] = ()
+    mix: Mix | None = None  # what the thoughts' tokens in other vocabularies depend on
 
     @property
     def is_estimate(self) -> bool:
@@ -76,16 +78,18 @@ def measure_beside(native: Mapping[str, Any]) -> Beside:
     thoughts, rest = _Weighed(), _Weighed()
     for part in parts_of(native["messages"]):
         (thoughts if is_thought(part) else rest).add(part, thoughts)
+    thought = thoughts.tokens()
     return Beside(
         format=native["format"],
         size=len(msgspec.json.encode(native)) + len(',"native":'),
-        thoughts=thoughts.tokens(),
+        thoughts=thought,
         thoughts_sealed=thoughts.sealed,
         rest=rest.tokens(),
         rest_sealed=rest.sealed,
         images=tuple(rest.images),
         estimated=rest.estimated,
         only=tuple(native.get("only", ())),
+        mix=mix_of("".join(thoughts.texts), thought[0]) if thoughts.texts else None,
     )
 
 
