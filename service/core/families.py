@@ -220,7 +220,7 @@ ESTIMATES: tuple[Estimate, ...] = (
     Estimate(re.compile(r"gemini-2\.5"), "google", "gemini-2.5", 1.0, 32_768, "gemini"),
     Estimate(re.compile(r"gemini-3(?!\.)"), "google", "gemini-3", 1.0, 32_768, "gemini"),
     Estimate(re.compile(r"gemini"), "google", "gemini-3.1", 1.0, 32_768, "gemini"),
-    Estimate(re.compile(r"gemma"), "google", "other", 1.3, 32_768),
+    Estimate(re.compile(r"gemma"), "google", "other", 1.0, 32_768, "gemini"),
     Estimate(re.compile(r"gpt-oss"), "openai", "gpt-5", 1.1, 131_072),
     Estimate(re.compile(r"deepseek(?!.*distill)"), "deepseek", "other", 1.0, 64_000, "deepseek"),
     Estimate(re.compile(r"qwen-?(3\.[5-9]|[4-9])"), "qwen", "other", 1.0, 131_072, "qwen3.5"),

@@ -69,7 +69,7 @@ _CLAUDE = VendorRules(
     priming=4,  # 4 and 3 a message, 1 a system text: 144 of 159 texts to a token
     message=3,
     # 492 to 502: 150 bills; one project was billed 27 a tool more, and the same models 311 until the end of 2025 (8 bills)
-    definitions=498,
+    definitions=500,
     forced=108,  # 61 bills: 92, and 107 and a name where one tool must be called
     definition=2,
     spelled=0.93,
@@ -85,14 +85,14 @@ _CLAUDE = VendorRules(
 )
 # 14 bills; an image of one pixel cost 6
 _CLAUDE_3 = msgspec.structs.replace(
-    _CLAUDE, family="claude-3", definitions=266, forced=98, images=_claude_images(1568, 1_600, each=6)
+    _CLAUDE, family="claude-3", definitions=266, forced=104, images=_claude_images(1568, 1_600, each=6)
 )
 _GEMINI = VendorRules(
     family="gemini-2.5",
     priming=0,
     message=0,  # 1 is billed, which rounding up a text covers
     # told as functions of Python: 18, and 8 a parameter with its name twice: 46 different lists of tools
-    definition=19,
+    definition=20,
     parameter=8,
     member=1,
     optional=5,
@@ -111,7 +111,7 @@ _GEMINI_3 = msgspec.structs.replace(
     parameter=14,
     member=6,
     optional=0,
-    call=10,
+    call=13,
     page=560,
     sealed=0.215,
     images=TileRules(base=1_120, tile=0),
@@ -143,7 +143,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             # Gemini 3 behind Vertex: 22 bills; earlier and later ones cost there what they cost elsewhere
             msgspec.structs.replace(_GEMINI_3, family="gemini-3-vertex", definition=0, **_WORDS_ALONE),
             # 53 bills; older thoughts are billed too: 4
-            msgspec.structs.replace(_GEMINI_3, family="gemini-3.1", call=14, forgets=False),
+            msgspec.structs.replace(_GEMINI_3, family="gemini-3.1", definition=16, call=14, forgets=False),
         )
     }
 )
