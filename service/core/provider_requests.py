@@ -7,7 +7,7 @@
                     └─ rest: other members; those that ask for nothing but the reply's manner are free ──────┴─▶ RequestCount
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,8 +16,10 @@ from service.core.counting import RequestCount, count_request, plain_text_tokens
 from service.core.fillers import OPENING
 from service.core.models import Model
 from service.core.native import ChatRequest, read_request
+from service.core.native.costs import parts_of
+from service.core.native.seals import SIGNATURES, is_of_vertex
 from service.core.strings import strings
-from service.core.vendors import HOSTED, VendorRules
+from service.core.vendors import HOSTED, VENDORS, VendorRules
 from service.problems import InvalidEntry
 
 _FREE: Final = frozenset(
@@ -58,9 +60,11 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
         if not _has_messages(form, request):
             raise
         return _words_alone(request, model)
+    model = _as_billed(model, chat.messages)
+    forgets = isinstance(model.rules, VendorRules) and model.rules.forgets
     counted = count_request(
         msgspec.structs.replace(model, format=form),
-        messages=chat.messages,
+        messages=_without_old_seals(chat.messages) if forgets else chat.messages,
         tools=chat.tools,
         tool_choice=chat.tool_choice,
         response_format=chat.response_format,
@@ -68,6 +72,37 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
     besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(chat, model)
     exact = counted.exact and not besides and form == "responses"
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
+
+
+def _as_billed(model: Model, messages: Sequence[Mapping[str, Any]]) -> Model:
+    """The model, with the rules of Vertex where a seal says that it is behind it and these differ."""
+    behind = VENDORS.get(f"{model.rules.family}-vertex")
+    if behind is None or not any(is_of_vertex(seal) for message in messages for seal in _seals(message)):
+        return model
+    return msgspec.structs.replace(model, rules=behind)
+
+
+def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
+    parts = parts_of(message["native"]["messages"]) if "native" in message else ()
+    yield from (part[name] for part in parts if isinstance(part, dict) for name in SIGNATURES & part.keys())
+
+
+def _without_old_seals(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The messages, without the sealed thoughts before the last that a user wrote."""
+    asked = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=0)
+    return [*map(_without_seals, messages[:asked]), *messages[asked:]]
+
+
+def _without_seals(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    native = message.get("native")
+    if native is None or native["format"] != "gemini":
+        return message
+    kept = [{**own, "parts": list(map(_unsealed, own.get("parts") or ()))} for own in native["messages"]]
+    return {**message, "native": {**native, "messages": kept}}
+
+
+def _unsealed(part: Any) -> Any:
+    return {name: value for name, value in part.items() if name not in SIGNATURES} if isinstance(part, dict) else part
 
 
 def _has_messages(form: str, request: Mapping[str, Any]) -> bool:

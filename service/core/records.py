@@ -26,8 +26,9 @@ DIGEST_BYTES: Final = 8
 _LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
-GENERATION: Final = 1
-"""Which rules a message was measured by. Older ones did not count unknown members and reasoning: they are measured anew."""
+GENERATION: Final = 2
+"""The rules that measured a message. Messages of older rules are measured again: 0 did not count unknown members and
+reasoning, 1 not all that a provider's own message repeats, nor the scripts of its thoughts."""
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
 """Beside the generation: the message is in progress."""

@@ -4,7 +4,7 @@ The results are numbers to be multiplied by the model's correction and rounded u
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -14,12 +14,13 @@ from service.core.families import TOOL
 from service.core.images import image_tokens
 from service.core.measures import Measure
 from service.core.models import Model
-from service.core.native.costs import SEALED_CHARACTERS, Beside
+from service.core.native.costs import Beside
 from service.core.text import count_text
+from service.core.unicode_scripts import family_tokens
 from service.core.vendors import VendorRules
 
-_EMPTY: Final = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
-"""Members of a schema that say nothing where it has no property."""
+_FOUND: Final = 0.36
+"""Tokens of a character of a search's sealed results, which Claude is sent back: 2 bills."""
 
 
 def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
@@ -29,7 +30,9 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
     if extra is None:
         return cost
     names = 2 * extra.call_names[0] + (extra.name[0] + rules.name if extra.name else 0)
-    cost += names + extra.call_arguments[0] + extra.unpriced[0] + extra.calls * rules.call
+    cost += names + extra.call_arguments[0] + extra.unpriced[0]
+    cost += extra.calls * (rules.call + (rules.together if extra.calls > 1 else 0))
+    cost += min(extra.call_arguments[0] * rules.tagged, extra.calls * rules.most_tags)
     cost += extra.estimated - extra.paged + extra.pages * rules.page + min(extra.paged, extra.pages * rules.page_words)
     if extra.beside is not None and extra.beside.format == model.format:
         cost += _beside_cost(extra.beside, model, rules)
@@ -38,23 +41,31 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
 
 def _beside_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
     words = beside.rest[0] * model.scale / model.margin
-    sealed = beside.rest_sealed / SEALED_CHARACTERS
-    return words + sealed + beside.estimated + sum(image_tokens(image, rules.images) for image in beside.images)
+    return (
+        words
+        + beside.rest_sealed * _FOUND
+        + beside.estimated
+        + sum(image_tokens(image, rules.images) for image in beside.images)
+    )
 
 
 def thoughts_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
     """Return what a message's thoughts cost where it is sent as it came: their words, and what is sealed."""
-    return beside.thoughts[0] * model.scale / model.margin + beside.thoughts_sealed * rules.sealed
+    words = family_tokens(*beside.thoughts, beside.mix, model.ratios) if model.ratios else beside.thoughts[0]
+    return words + beside.thoughts_sealed * rules.sealed
 
 
 def definitions_cost(
     functions: Sequence[Mapping[str, Any]], model: Model, rules: VendorRules, *, forced: bool
 ) -> float:
     """Return what tool definitions cost; ``forced`` where the model must call one of them."""
-    found = _definitions(Content(functions), model.ratios)
-    structure = found.structure + (found.nested if rules.nested else 0)
     cost = rules.definitions + (rules.forced if forced else 0) + len(functions) * rules.definition
-    return cost + structure * rules.structure + found.prose
+    content = Content(functions)
+    if rules.spelled:
+        return cost + _spelled_tokens(content, model.ratios) * rules.spelled
+    told = _told(content, model.ratios)
+    cost += told.words + told.parameters * rules.parameter + told.members * rules.member
+    return cost + told.optional * rules.optional + told.nested * rules.nested
 
 
 def format_cost(response_format: Mapping[str, Any] | None, model: Model, rules: VendorRules) -> float:
@@ -62,7 +73,7 @@ def format_cost(response_format: Mapping[str, Any] | None, model: Model, rules: 
     if not response_format or response_format.get("type") != "json_schema" or not rules.response_format:
         return 0.0
     tokens = _schema_tokens(Content(response_format.get("json_schema")), model.ratios)
-    return rules.response_format + tokens * rules.format_structure
+    return rules.response_format + tokens * rules.format_spelled
 
 
 def is_forced(choice: Any) -> bool:
@@ -70,85 +81,71 @@ def is_forced(choice: Any) -> bool:
     return choice == "required" or (isinstance(choice, Mapping) and choice.get("type") != "allowed_tools")
 
 
-class _Definitions(NamedTuple):
-    """Tokens of definitions: JSON without descriptions, the descriptions, and the JSON of objects inside objects."""
+_NO_PARAMETERS: Final = {"type": "object", "properties": {}}
 
-    structure: int
-    prose: int
+
+@lru_cache(maxsize=CACHED_COUNTS)
+def _spelled_tokens(content: Content, ratios: str | None) -> int:
+    return sum(_tokens(_spelled(function), ratios) for function in content.read())
+
+
+def _spelled(function: Mapping[str, Any]) -> str:
+    """A definition as Claude is told it."""
+    told = {
+        "description": function.get("description") or "",
+        "name": function.get("name"),
+        "parameters": function.get("parameters") or _NO_PARAMETERS,
+    }
+    return f"<function>{json.dumps(told, ensure_ascii=False)}</function>\n"
+
+
+_SAID: Final = frozenset({"description", "title", "enum", "default", "format"})
+"""Members of a schema that Gemini is told of beside its type."""
+
+
+class _Told(NamedTuple):
+    """Tokens of all words in definitions; their parameters at any depth, what is said of these (a value of an enumeration
+    counts as one), how many are optional, and how many objects stand inside of others."""
+
+    words: int
+    parameters: int
+    members: int
+    optional: int
     nested: int
 
 
 @lru_cache(maxsize=CACHED_COUNTS)
-def _definitions(content: Content, ratios: str | None) -> _Definitions:
+def _told(content: Content, ratios: str | None) -> _Told:
+    words: list[str] = []
+    parameters = members = required = objects = 0
     functions = content.read()
-    schemas = [inner for function in functions for inner in _inner(function.get("parameters"))]
-    return _Definitions(
-        structure=sum(_tokens(_json(_told(function)), ratios) for function in functions),
-        prose=sum(_tokens(text, ratios) for text in _descriptions(functions)),
-        nested=sum(_tokens(_json(schema), ratios) for schema in schemas),
-    )
+    left = list(functions)
+    while left:
+        match left.pop():
+            case str() as word:
+                words.append(word)
+            case dict() as schema:
+                members += len(_SAID & schema.keys()) + _length(schema.get("enum"))
+                if isinstance(named := schema.get("properties"), dict):
+                    words += named
+                    objects += 1
+                    parameters += len(named)
+                    required += _length(schema.get("required"))
+                left += [each for name, each in schema.items() if name != "type" or isinstance(each, dict)]
+            case list() as items:
+                left += items
+    tokens, optional = _tokens(" ".join(words), ratios), max(0, parameters - required)
+    return _Told(tokens, parameters, members, optional, max(0, objects - len(functions)))
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 0
 
 
 @lru_cache(maxsize=CACHED_COUNTS)
 def _schema_tokens(content: Content, ratios: str | None) -> int:
-    return _tokens(_json((content.read() or {}).get("schema")), ratios)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _tokens(json.dumps((content.read() or {}).get("schema"), ensure_ascii=False, indent=2), ratios)
 
 
 def _tokens(text: str, ratios: str | None) -> int:
     return count_text(text, "o200k_base") if ratios is None else estimate_text(text, ratios)
-
-
-def _told(function: Mapping[str, Any]) -> dict[str, Any]:
-    """A function without its descriptions, and without a schema that says nothing: those are not billed."""
-    told = {name: value for name, value in function.items() if name not in ("description", "strict")}
-    schema = told.get("parameters")
-    if isinstance(schema, dict) and not schema.get("properties") and schema.keys() <= _EMPTY:
-        del told["parameters"]
-    return _undescribed(told)  # type: ignore[no-any-return]
-
-
-def _undescribed(value: Any) -> Any:
-    match value:
-        case dict():
-            return {
-                name: _undescribed(member)
-                for name, member in value.items()
-                if name != "description" or not isinstance(member, str)
-            }
-        case list():
-            return [_undescribed(each) for each in value]
-        case _:
-            return value
-
-
-def _descriptions(value: Any) -> list[str]:
-    """The texts of all descriptions, wherever they stand."""
-    found, left = [], [value]
-    while left:
-        match left.pop():
-            case dict() as members:
-                for name, member in members.items():
-                    if name == "description" and isinstance(member, str):
-                        found.append(member)
-                    else:
-                        left.append(member)
-            case list() as items:
-                left += items
-    return found
-
-
-def _inner(schema: Any, *, inside: bool = False) -> Iterator[Any]:
-    """The schemas of objects that stand inside of the outermost, without descriptions; what is inside them is theirs."""
-    match schema:
-        case {"properties": dict()} if inside:
-            yield _undescribed(schema)
-        case dict():
-            for member in schema.values():
-                yield from _inner(member, inside=inside or "type" in schema)
-        case list():
-            for each in schema:
-                yield from _inner(each, inside=inside)

@@ -1,11 +1,11 @@
 """The counting rules of Claude and Gemini: numbers, each beside the number of recorded bills that it rests on.
 
-Neither publishes its tokeniser. A text is counted in o200k_base and multiplied; what stands around it is the vendor's own::
+Neither publishes its tokeniser. A text is estimated (``ratios.RATIOS``); what stands around it is the vendor's own::
 
     request = priming + definitions + message + message + …
 
-The numbers are fitted on 658 bills of Claude and 584 of Gemini from 40 projects' recorded tests, high enough that one
-request in a hundred is billed more than predicted. tests/truth/README.md has the table, and every such request.
+The numbers are what 658 bills of Claude and 584 of Gemini, from 40 projects' recorded tests, leave beside the tokens of
+their texts. tests/truth/README.md has the table, and every request that was billed more than predicted.
 """
 
 from collections.abc import Mapping
@@ -20,81 +20,103 @@ from service.core.families import CropRules, PatchRules, Rules, TileRules
 class VendorRules(Rules, frozen=True, kw_only=True):
     """What a vendor bills beside text; all figures are its tokens.
 
-    Text is counted by ``ratios.RATIOS``. ``structure`` is how many tokens of a JSON schema cost one of text, descriptions
-    apart, which are text; ``result`` the same for a tool's result. ``definitions`` stands before tool definitions,
-    ``forced`` is added where the model must call one, ``definition`` for each. ``call`` wraps a call and its result.
-    ``response_format`` stands before a reply's schema, whose tokens count ``format_structure``. An object's schema inside
-    another's is billed twice where ``nested``. ``page`` is a PDF's page and ``page_words`` at most its words, where they
-    are billed besides. ``sealed`` is a character of sealed thoughts.
+    ``definitions`` stands before tool definitions, ``forced`` is added where the model must call one, ``definition`` for
+    each. Their JSON costs ``spelled`` of its tokens as text. Where that is 0, their words count instead: ``parameter`` is
+    added for each parameter, ``member`` for each thing said of one, ``optional`` for one that may be left out, ``nested``
+    for an object in an object.
+
+    ``call`` wraps a call and its result, ``together`` is added to each of several. The tags of a call's arguments cost
+    ``tagged`` of the arguments' tokens, ``most_tags`` a call at most. A token of a result counts ``result``.
+    ``response_format`` stands before a reply's schema, whose JSON costs ``format_spelled`` of its tokens as text. ``page``
+    is a PDF's page and ``page_words`` at most its words, where they are billed besides. ``sealed`` is a character of sealed
+    thoughts; where the family ``forgets``, those before the user's last message are free.
     """
 
-    structure: float
     definitions: int = 0
     forced: int = 0
     definition: int = 0
-    nested: bool = False
+    spelled: float = 0.0
+    parameter: int = 0
+    member: int = 0
+    optional: int = 0
+    nested: int = 0
     call: int
-    result: float
+    together: int = 0
+    tagged: float = 0.0
+    most_tags: int = 0
+    result: float = 1.0
     response_format: int = 0
-    format_structure: float = 0.0
+    format_spelled: float = 0.0
     page: int
     page_words: int = 0
     sealed: float = 0.25
+    forgets: bool = False
 
     def __post_init__(self) -> None:
-        """Work out the tokens around a message of each role: a system text and a tool's result have none."""
-        spoken = (0, 0, self.message, self.message, 0, self.message)
+        """Work out the tokens around a message of each role: one around a system text, none around a tool's result."""
+        told = min(1, self.message)
+        spoken = (told, told, self.message, self.message, 0, self.message)
         msgspec.structs.force_setattr(self, "role_costs", spoken)
 
 
-def _claude_images(longest: int, patches: int) -> PatchRules:
-    """Images of known size: 14 of 14 within a few tokens. The limits are Anthropic's own figures, which no bill shows."""
-    return PatchRules(factor=1.0, patch=28, longest=longest, budget=patches, original_budget=patches, each=3)
+def _claude_images(longest: int, patches: int, each: int = 3) -> PatchRules:
+    """Images of known size: 14 of 14 within 3 tokens. The limits are Anthropic's own figures, which no bill shows."""
+    return PatchRules(factor=1.0, patch=28, longest=longest, budget=patches, original_budget=patches, each=each)
 
 
 _CLAUDE = VendorRules(
     family="claude-4.5",
-    priming=4,  # 4 and 3 a message: 71 of 75 short texts to the token
+    priming=4,  # 4 and 3 a message, 1 a system text: 144 of 159 texts to a token
     message=3,
-    structure=1.13,
-    definitions=500,  # 82 bills; the same models were billed 346 until the end of 2025 (8 bills)
-    forced=90,  # 61 bills
-    definition=48,
-    call=60,  # 61 bills
-    result=1.17,
-    response_format=90,  # 19 bills
-    format_structure=1.92,
+    # 492 to 502: 150 bills; one project was billed 27 a tool more, and the same models 311 until the end of 2025 (8 bills)
+    definitions=500,
+    forced=108,  # 61 bills: 92, and 107 and a name where one tool must be called
+    definition=2,
+    spelled=0.93,
+    call=44,  # 40 and 13 an argument, 11 to 18 more for each of several: 146 bills
+    together=14,
+    tagged=1.5,
+    most_tags=60,
+    response_format=82,  # 80, and the schema's JSON in lines: 19 bills
+    format_spelled=1.03,
     page=1_600,  # 20 bills: 1,575 for an empty page, 2,660 for a full one
     page_words=1_100,
     images=_claude_images(1568, 1_600),
 )
-_CLAUDE_3 = msgspec.structs.replace(_CLAUDE, family="claude-3", definitions=280, forced=110, definition=30)  # 7 bills
+# 14 bills; an image of one pixel cost 6
+_CLAUDE_3 = msgspec.structs.replace(
+    _CLAUDE, family="claude-3", definitions=266, forced=104, images=_claude_images(1568, 1_600, each=6)
+)
 _GEMINI = VendorRules(
     family="gemini-2.5",
     priming=0,
-    message=0,
-    structure=0.68,
-    definition=18,
-    nested=True,  # 3 bills
-    call=8,
-    result=1.0,
+    message=0,  # 1 is billed, which rounding up a text covers
+    # told as functions of Python: 18, and 8 a parameter with its name twice: 46 different lists of tools
+    definition=20,
+    parameter=8,
+    member=1,
+    optional=5,
+    nested=36,
+    call=14,  # 11 to 13: 62 bills
     page=258,  # 9 bills
     sealed=0.175,
+    forgets=True,  # 13 bills
     images=CropRules(each=258),
 )
 # 95 bills; every image is as large as it can be: 8 bills, and a page: 7
 _GEMINI_3 = msgspec.structs.replace(
     _GEMINI,
     family="gemini-3",
-    structure=0.96,
-    definition=8,
-    nested=False,
-    call=2,
-    result=0.85,
+    definition=14,
+    parameter=14,
+    member=6,
+    optional=0,
+    call=13,
     page=560,
     sealed=0.215,
     images=TileRules(base=1_120, tile=0),
 )
+_WORDS_ALONE = {"parameter": 1, "member": 0, "optional": 0, "nested": 0, "call": 0, "result": 0.9}
 
 VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
     {
@@ -102,36 +124,26 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
         for rules in (
             _CLAUDE,
             _CLAUDE_3,
-            msgspec.structs.replace(_CLAUDE_3, family="claude-3-opus", definitions=525, forced=-130),  # 5 bills
-            msgspec.structs.replace(_CLAUDE, family="claude-4", definitions=314, forced=35, definition=40, call=68),
-            # a new tokeniser: 28 bills, 9 of them with definitions
+            msgspec.structs.replace(_CLAUDE_3, family="claude-3-opus", definitions=533, forced=-240),  # 5 bills
+            msgspec.structs.replace(_CLAUDE, family="claude-4", definitions=316, forced=2),  # 58 bills
+            # a new vocabulary: 37 bills, 17 of them with definitions
             msgspec.structs.replace(
                 _CLAUDE,
                 family="claude-5",
-                definitions=378,
-                forced=150,
-                definition=36,
-                call=50,
-                result=1.0,
-                structure=0.71,
-                format_structure=1.21,
-                response_format=135,
+                definitions=357,
+                forced=130,
+                response_format=124,
+                format_spelled=0.82,
                 images=_claude_images(2576, 4_784),
             ),
             _GEMINI,
-            # 54 bills; of a schema's structure next to nothing is billed: 14 bills
-            msgspec.structs.replace(
-                _GEMINI,
-                family="gemini-2.0",
-                structure=0.09,
-                definition=6,
-                nested=False,
-                call=4,
-                result=0.87,
-            ),
+            # 54 bills, 27 of them with definitions
+            msgspec.structs.replace(_GEMINI, family="gemini-2.0", definition=1, **_WORDS_ALONE),
             _GEMINI_3,
-            # 53 bills
-            msgspec.structs.replace(_GEMINI_3, family="gemini-3.1", structure=0.92, result=0.83, call=6, definition=19),
+            # Gemini 3 behind Vertex: 22 bills; earlier and later ones cost there what they cost elsewhere
+            msgspec.structs.replace(_GEMINI_3, family="gemini-3-vertex", definition=0, **_WORDS_ALONE),
+            # 53 bills; older thoughts are billed too: 4
+            msgspec.structs.replace(_GEMINI_3, family="gemini-3.1", definition=16, call=14, forgets=False),
         )
     }
 )
@@ -141,7 +153,7 @@ HOSTED: Final = (
     ("web_fetch_", 3_700),
     ("code_execution_", 4_700),
     ("memory_", 1_600),
-    ("tool_search_", 200),
+    ("tool_search_", 240),
     ("advisor_", 1_220),
     ("computer_", 1_240),
     ("text_editor_", 700),

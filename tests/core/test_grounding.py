@@ -21,7 +21,6 @@ from service.core.grounding import (
     trim,
 )
 from service.core.messages import encode_message
-from service.core.models import find_model
 from service.core.parameters import WindowQuery
 from service.core.text import Encoding, count_text
 from service.problems import BadRequest, WindowDoesNotFit
@@ -266,13 +265,13 @@ def test_one_budget_for_all_documents() -> None:
     assert window.tokens["grounding"] <= 80
 
 
-@pytest.mark.parametrize("name", ["gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-pro"])
-def test_an_estimated_model_s_budget(name: str) -> None:
-    """Documents fill what a model's margin leaves of the budget, to within a few of its tokens."""
+@pytest.mark.parametrize(("name", "spare"), [("gpt-4o-mini", 0), ("claude-sonnet-4-5", 0.03), ("gemini-2.5-pro", 0.03)])
+def test_an_estimated_model_s_budget(name: str, spare: float) -> None:
+    """Documents fill the budget to within a few tokens, and 3 % where a part may be dearer than the whole."""
     found = talk(grounded("?", words(500)))
     for budget in range(100, 140):
         window = found.window(Ask(name, budget))
-        assert budget - 3 * find_model(name).margin <= window.tokens["total"] <= budget
+        assert budget * (1 - spare) - 3 <= window.tokens["total"] <= budget
 
 
 def test_counts_of_another_template() -> None:

@@ -76,7 +76,7 @@ def test_an_unknown_member_costs_its_words() -> None:
 def test_tools_and_choices() -> None:
     """Definitions and a forced choice are found in each form."""
     tool = {"name": "get_weather", "description": "Get the weather.", "input_schema": SCHEMA}
-    assert claude(tools=[tool], tool_choice={"type": "any"}) - claude(tools=[tool]) == 90
+    assert claude(tools=[tool], tool_choice={"type": "any"}) - claude(tools=[tool]) == 108
     declared = {"functionDeclarations": [{"name": "get_weather", "description": "d", "parametersJsonSchema": SCHEMA}]}
     question = said("user", {"text": QUESTION})
     assert gemini(question, tools=[declared]) > gemini(question) + 15
@@ -118,13 +118,35 @@ CALL = {"functionCall": {"name": "roster", "args": {}}}
 
 @pytest.mark.parametrize(
     ("signature", "tokens"),
-    [("EpAg" + "A" * 996, 215), ("AY89" + "A" * 996, 108), ("Co0o" + "A" * 996, 0), ("CiQB" + "A" * 996, 215)],
+    [("EpAg" + "A" * 996, 194), ("AY89" + "A" * 996, 108), ("CiQB" + "A" * 996, 194)],
 )
 def test_a_signature_of_geminis_is_billed_by_its_kind(signature: str, tokens: int) -> None:
-    """The Gemini API bills the thoughts behind a call's signature, Vertex half of them or none."""
+    """The Gemini API bills the thoughts behind a call's signature, Vertex half of them."""
     asked = said("user", {"text": QUESTION})
     plain, signed = (gemini(asked, said("model", call)) for call in (CALL, CALL | {"thoughtSignature": signature}))
     assert signed - plain == pytest.approx(tokens, abs=1)
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("gemini-2.5-flash", 0), ("gemini-3-flash-preview", -13)])
+def test_a_signature_of_one_piece_is_vertex_s(name: str, tokens: int) -> None:
+    """Vertex bills no thoughts behind it, and on Gemini 3 the words of calls alone."""
+    plain, signed = (
+        count_provider_request("gemini", {"contents": [said("model", call)]}, find_model(name)).tokens
+        for call in (CALL, CALL | {"thoughtSignature": "Co0o" + "A" * 996})
+    )
+    assert signed - plain == tokens
+
+
+@pytest.mark.parametrize(("name", "is_billed"), [("gemini-2.5-flash", False), ("gemini-3.5-flash", True)])
+def test_a_signature_before_the_last_question(name: str, is_billed: bool) -> None:  # noqa: FBT001
+    """Thoughts behind the calls of an earlier turn are free until Gemini 3, and billed from 3.5 on."""
+    signed, asked = CALL | {"thoughtSignature": "EpAg" + "A" * 996}, said("user", {"text": QUESTION})
+    answered = said("user", {"functionResponse": {"name": "roster", "response": {"output": "Anna"}}})
+    before, after = (
+        count_provider_request("gemini", {"contents": [asked, said("model", call), answered, asked]}, find_model(name))
+        for call in (CALL, signed)
+    )
+    assert (after.tokens > before.tokens) == is_billed
 
 
 def test_a_signature_on_a_text_is_free() -> None:

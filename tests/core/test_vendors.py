@@ -1,6 +1,5 @@
 """What Claude and Gemini bill around text: arithmetic on a message's measure, alike for windows, appends and counts."""
 
-import math
 from typing import Any
 
 import msgspec
@@ -8,6 +7,7 @@ import pytest
 
 from service.core.costs import message_costs
 from service.core.counting import count_request, measure, message_tokens, tools_tokens
+from service.core.estimates import estimate_text
 from service.core.images import AUTO, image_tokens
 from service.core.models import find_model
 from service.core.records import Record, Records
@@ -53,18 +53,18 @@ def test_a_model_counts_as_its_generation(name: str, family: str) -> None:
 def test_a_short_question_costs_claude_seven_more_than_its_text() -> None:
     """Claude bills 4 a request and 3 a message."""
     counted = count_request(CLAUDE, messages=[{"role": "user", "content": TEXT}])
-    assert (counted.priming, counted.messages) == (4, [math.ceil(3 + 8 * CLAUDE.scale)])
+    assert (counted.priming, counted.messages) == (4, [3 + estimate_text(TEXT, "claude")])
 
 
-def test_a_system_text_has_no_wrapping() -> None:
+def test_a_system_text_costs_one_more_than_its_words() -> None:
     """A system text joins the request without a message of its own."""
     system, asked = (count_request(CLAUDE, messages=[{"role": role, "content": TEXT}]) for role in ("system", "user"))
-    assert asked.tokens - system.tokens == 3
+    assert asked.tokens - system.tokens == 2
 
 
 def test_gemini_bills_text_alone() -> None:
     """Nothing stands around a message of Gemini's."""
-    assert message_tokens(measure({"role": "user", "content": TEXT}), GEMINI) == math.ceil(8 * GEMINI.scale)
+    assert message_tokens(measure({"role": "user", "content": TEXT}), GEMINI) == estimate_text(TEXT, "gemini")
 
 
 def test_a_column_costs_what_its_messages_cost() -> None:
@@ -107,7 +107,7 @@ def test_a_schema_without_a_property_is_free() -> None:
     assert len(costs) == 1
 
 
-def test_an_object_in_an_object_is_billed_twice_by_gemini() -> None:
+def test_an_object_in_an_object_costs_gemini_more() -> None:
     """The same properties cost more where they stand in an object of their own, by more than its braces."""
     inner = {"type": "object", "properties": {name: {"type": "string"} for name in ("city", "street", "number")}}
     outer = {"type": "object", "properties": {"address": inner}}
@@ -136,14 +136,14 @@ def test_a_call_costs_its_words_and_its_wrapping() -> None:
     cost = message_tokens(one, CLAUDE)
     assert cost > CLAUDE.rules.call + 3
     assert message_tokens(two, CLAUDE) - cost >= CLAUDE.rules.call
-    assert message_tokens(beside, CLAUDE) - cost == pytest.approx(8 * CLAUDE.scale, abs=1)
+    assert message_tokens(beside, CLAUDE) - cost == pytest.approx(estimate_text(TEXT, "claude"), abs=1)
 
 
 def test_a_result_costs_its_text() -> None:
     """A tool's result has no wrapping of its own, whether one of several or alone."""
     result = measure({"role": "tool", "tool_call_id": "c1", "content": TEXT})
     costs = {message_tokens(result, CLAUDE, parallel=parallel) for parallel in (True, False)}
-    assert costs == {math.ceil(math.ceil(8 * CLAUDE.scale) * VENDORS["claude-4.5"].result)}
+    assert costs == {estimate_text(TEXT, "claude")}
 
 
 def test_a_response_format_is_free_with_gemini() -> None:

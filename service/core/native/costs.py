@@ -17,6 +17,7 @@ from service.core.native.seals import SIGNATURES, billed_characters
 from service.core.native.sharing import is_reference, repeated
 from service.core.strings import Pair
 from service.core.text import count_text
+from service.core.unicode_scripts import Mix, mix_of
 
 SEALED_CHARACTERS: Final = 4
 """Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
@@ -56,6 +57,8 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     estimated: int = 0
     only: tuple[str, ...] = ()
     thoughts_images: tuple[Image, ...] = ()
+    mix: Mix | None = None
+    """What the thoughts' tokens in other vocabularies depend on."""
 
     @property
     def is_estimate(self) -> bool:
@@ -77,10 +80,11 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
     for part in parts_of(native["messages"]):
         (thoughts if is_thought(part) else rest).add(part, thoughts)
     rest.texts += repeated(thoughts.references + rest.references, message)
+    thought = thoughts.tokens(besides=thoughts.estimated)
     return Beside(
         format=native["format"],
         size=len(msgspec.json.encode(native)) + len(',"native":'),
-        thoughts=thoughts.tokens(besides=thoughts.estimated),
+        thoughts=thought,
         thoughts_sealed=thoughts.sealed,
         rest=rest.tokens(),
         rest_sealed=rest.sealed,
@@ -88,6 +92,7 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         estimated=rest.estimated,
         only=tuple(native.get("only", ())),
         thoughts_images=tuple(thoughts.images),
+        mix=mix_of("".join(thoughts.texts), thought[0] - thoughts.estimated) if thoughts.texts else None,
     )
 
 

@@ -21,6 +21,8 @@ from typing import Any, Final
 SIGNATURES: Final = frozenset({"thoughtSignature", "thought_signature"})
 """Members with Gemini's sealed thoughts; any part may have one."""
 _CALLS: Final = frozenset({"functionCall", "function_call", "executableCode", "executable_code"})
+_AROUND: Final = 100
+"""Characters of a seal around its thoughts, which are not billed: 92 bills."""
 _ONE_BYTE_LENGTH: Final = 0x80
 
 
@@ -35,14 +37,16 @@ def billed_characters(part: Mapping[str, Any], name: str) -> int:
         return 0
     if seal.startswith("AY"):
         return len(seal) // 2
-    return 0 if seal.startswith("C") and _is_one_piece(seal) else len(seal)
+    return 0 if is_of_vertex(seal) else max(0, len(seal) - _AROUND)
 
 
-def _is_one_piece(seal: str) -> bool:
-    """Return whether the first field of a Protocol Buffers message needs a length of two bytes.
+def is_of_vertex(seal: Any) -> bool:
+    """Return whether a seal is in one piece, which is how Vertex mostly sends it.
 
-    Signatures of several pieces begin with a short field.
+    The first field of the Protocol Buffers message then needs a length of two bytes.
     """
+    if not isinstance(seal, str) or not seal.startswith("C"):
+        return False
     try:
         head = base64.urlsafe_b64decode(seal[:4].replace("+", "-").replace("/", "_"))
     except (binascii.Error, ValueError):
