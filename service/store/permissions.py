@@ -36,8 +36,8 @@ SOMETIMES: tuple[tuple[str, ...], ...] = (("WAIT", "1", "1"), ("WAITAOF", "1", "
 
 ELSEWHERE = ("ASKING", "CLUSTER SLOTS", "CONFIG GET", "MEMORY USAGE", "RANDOMKEY", "ROLE", "SCAN")
 """Commands that are not asked about. A cluster or a sentinel's primary cannot be reached without them, CONFIG has an answer
-of its own (``durability.py``), and SCAN is for ``sash keys`` alone, which says so. Without MEMORY USAGE and RANDOMKEY
-there are no metrics of keys by kind."""
+of its own (``durability.py``), and SCAN is for ``sash keys`` and ``sash doctor``, which say so. Without MEMORY USAGE and
+RANDOMKEY there are no metrics of keys by kind."""
 
 _ASKED = (*NEEDED, *SOMETIMES)
 _SHOWN = 8
