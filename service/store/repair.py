@@ -31,8 +31,9 @@ _LOOK_RECORDS = 4000
 _LOOK_CONVERSATIONS = 50
 _SAMPLE_RECORDS = 100
 """Of a conversation's beginning, where older messages are."""
-_STEP_MESSAGES = 100
-"""Messages that one script writes: under 20 ms in the middle of a million messages, where each is sought anew."""
+_STEP_MESSAGES = 50
+"""Messages that one script writes, each sought anew in its list: 6 ms in the middle of a million encrypted ones of 200
+bytes, 12 ms in the middle of 300,000 of 1.5 KB."""
 
 
 class Repaired(msgspec.Struct, frozen=True):
