@@ -7,7 +7,6 @@ repair may be broken off and begun again at any time.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
-from itertools import count
 
 import msgspec
 
@@ -34,6 +33,10 @@ _SAMPLE_RECORDS = 100
 _STEP_MESSAGES = 50
 """Messages that one script writes, each sought anew in its list: 6 ms in the middle of a million encrypted ones of 200
 bytes, 12 ms in the middle of 300,000 of 1.5 KB."""
+_BURST_STEPS = 4
+_PAUSE_SECONDS = 0.25
+"""Who reads a conversation in several steps begins anew after each write, eight times at most (``windows/stored.py``): so
+after a few writes there is time to read."""
 
 
 class Repaired(msgspec.Struct, frozen=True):
@@ -101,22 +104,30 @@ class Repair:
         return [Records(packed) for packed in await self._client.commands(wanted)]
 
     async def _pages(self, name: str) -> AsyncIterator[Page]:
-        """Messages that older rules measured, ascending, and others between them. Raises NotFound, ConversationDamaged,
-        CannotOpen."""
+        """Messages that older rules measured, and others between them. The newest come first, as windows hold these.
+
+        Raises NotFound, ConversationDamaged, CannotOpen.
+        """
         tenant, _, conversation = name.partition("/")
-        for begin in count(1, _LOOK_RECORDS):
-            wanted = ("GETRANGE", keys_of(name).counts, *places(begin, begin + _LOOK_RECORDS - 1))
-            (packed,) = await self._client.commands([wanted])
-            for first, last in _stretches(begin + index for index in Records(packed).stale()):
-                seq = first
-                while seq <= last:
-                    page = await self._reader.page(tenant, conversation, seq, last, limit_bytes=SMALL_STEP_BYTES)
+        keys, read = keys_of(name), 0
+        (size,) = await self._client.commands([("STRLEN", keys.counts)])
+        for end in range(size // RECORD_BYTES, 0, -_LOOK_RECORDS):
+            begin = max(1, end - _LOOK_RECORDS + 1)
+            (packed,) = await self._client.commands([("GETRANGE", keys.counts, *places(begin, end))])
+            stretches = [*_stretches(begin + index for index in Records(packed).stale())]
+            for first, newest in reversed(stretches):
+                last = newest
+                while first <= last:
+                    if read and read % _BURST_STEPS == 0:
+                        await asyncio.sleep(_PAUSE_SECONDS)
+                    read += 1
+                    page = await self._reader.page(
+                        tenant, conversation, first, last, newest_first=True, limit_bytes=SMALL_STEP_BYTES
+                    )
                     if not page.messages:  # rewound meanwhile
                         return
                     yield page
-                    seq = page.messages[-1].seq + 1
-            if len(packed) < _LOOK_RECORDS * RECORD_BYTES:
-                return
+                    last = page.messages[0].seq - 1
 
     async def _measure(self, name: str, page: Page) -> Remeasured:
         """Measure the older messages of a page, and store that."""

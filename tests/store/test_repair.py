@@ -260,27 +260,40 @@ async def test_nothing_is_lost_beside_a_busy_service(there: Bench) -> None:
         await append(there.http, "c", *[user(f"Message {n}") for n in range(100)])
     await append(there.http, "c", calling("call-1", "call-2"), result("call-1"), result("call-2"))
     await there.aged("c")
-    busy = True
-
-    async def speak() -> int:
-        said = 0
-        while busy or said < 20:
-            await append(there.http, "c", user(f"New {said}"), assistant("Yes."))
-            path = f"/conversations/c/messages/{7 * said + 1}"
-            assert (await there.http.delete(path)).status_code == 204
-            said += 1
-        return said
-
-    speaking = asyncio.create_task(speak())
-    (found,) = await there.repaired()
-    busy = False
-    turns = await speaking
+    repairing = asyncio.create_task(there.repaired())
+    for turn in range(80):
+        await append(there.http, "c", user(f"New {turn}"), assistant("Yes."))
+        assert (await there.http.delete(f"/conversations/c/messages/{7 * turn + 1}")).status_code == 204
+    (found,) = await repairing
 
     entries = await history(there.http, "c")
     assert found.messages > 500
-    assert (len(entries), await there.old("c")) == (603 + 2 * turns, 0)
-    assert sum(1 for entry in entries if entry.get("redacted")) == turns
+    assert (len(entries), await there.old("c")) == (603 + 2 * 80, 0)
+    assert sum(1 for entry in entries if entry.get("redacted")) == 80
     assert await there.totals("c") == await there.fresh_totals("c")
+
+
+async def test_windows_of_several_reads_are_answered_meanwhile(there: Bench) -> None:
+    """Each write makes them begin anew, and there are few together."""
+    for _ in range(8):
+        await append(there.http, "c", *[user(f"Message {n} {'of many words ' * 20}") for n in range(100)])
+    await there.aged("c")
+    repairing = asyncio.create_task(there.repaired())
+    statuses = []
+    while not repairing.done():
+        statuses.append((await there.http.get("/conversations/c/window?model=gpt-4o")).status_code)
+    assert [each.messages for each in await repairing] == [800]
+    assert set(statuses) == {200}
+
+
+async def test_long_messages_are_read_in_steps(there: Bench) -> None:
+    """Few at once where they are long, one at least; none is left out."""
+    for n in range(5):
+        await append(there.http, "c", user(f"{n} {'of many words ' * 45_000}"), assistant("Yes."))
+    totals = await there.totals("c")
+    await there.aged("c")
+    (found,) = await there.repaired()
+    assert (found.messages, await there.old("c"), await there.totals("c")) == (10, 0, totals)
 
 
 async def test_two_repairs_at_once_do_it_once(there: Bench) -> None:
