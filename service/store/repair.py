@@ -28,6 +28,8 @@ _BEGIN, _END = keys_of("*").counts.split("*")
 _LOOK_RECORDS = 4000
 """Records that one command reads: 96 KB."""
 _LOOK_CONVERSATIONS = 50
+_AT_ONCE = 8
+"""Conversations that are repaired together: while one pauses, others go on."""
 _SAMPLE_RECORDS = 100
 """Of a conversation's beginning, where older messages are."""
 _STEP_MESSAGES = 50
@@ -56,6 +58,7 @@ class Repair:
         self._client = client
         self._data_keys = data_keys
         self._reader = Reader(client, data_keys)
+        self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def count(self) -> int:
         """How many conversations there are, about. It goes through all keys of the store."""
@@ -69,9 +72,24 @@ class Repair:
     async def all(self) -> AsyncIterator[Repaired]:
         """Repair every conversation; a busy store may name one twice, and the second time there is nothing to do."""
         async for names in self._named(_LOOK_CONVERSATIONS):
+            older = []
             for name, records in zip(names, await self._beginnings(names, _LOOK_RECORDS), strict=True):
-                whole = len(records) < _LOOK_RECORDS
-                yield Repaired(name) if whole and not records.is_stale else await self.conversation(name)
+                if records.is_stale or len(records) == _LOOK_RECORDS:
+                    older.append(name)
+                else:
+                    yield Repaired(name)
+            repairing = [asyncio.create_task(self._when_there_is_room(name)) for name in older]
+            try:
+                for done in asyncio.as_completed(repairing):
+                    yield await done
+            finally:
+                for task in repairing:
+                    task.cancel()
+                await asyncio.gather(*repairing, return_exceptions=True)
+
+    async def _when_there_is_room(self, name: str) -> Repaired:
+        async with self._room:
+            return await self.conversation(name)
 
     async def conversation(self, name: str) -> Repaired:
         """Repair the conversation called ``tenant/conversation``."""

@@ -11,12 +11,13 @@ import pytest
 import redis
 from api.dialogue import append, assistant, calling, etag_of, history, result, user
 from api.everything import EVERYTHING
-from conftest import http, lifespan, opened
+from conftest import http, kill, lifespan, opened
 from store.aged import age, old_messages
 from store.entries import said
 
 from service.app import create_app
 from service.core.records import Flags
+from service.problems import StoreUnavailable
 from service.settings import Settings
 from service.store.client import Client
 from service.store.conversations import Conversations
@@ -294,6 +295,24 @@ async def test_long_messages_are_read_in_steps(there: Bench) -> None:
     await there.aged("c")
     (found,) = await there.repaired()
     assert (found.messages, await there.old("c"), await there.totals("c")) == (10, 0, totals)
+
+
+async def test_a_store_that_is_lost_ends_a_repair(tmp_path: Path) -> None:
+    """What was written is whole; nothing of the repair goes on."""
+    with EmbeddedStore(tmp_path) as store:
+        async with opened(store.url, timeout_seconds=1) as conversations:
+            for n in range(9):
+                for _ in range(5):
+                    await conversations.append("t", f"c{n}", said(*["one"] * 100), **APPEND)
+                await age(conversations, "t", f"c{n}")
+            repair = Repair(conversations._client, DataKeys(conversations._client))
+            repairing = asyncio.ensure_future(anext(repair.all()))
+            await asyncio.sleep(0.1)
+            kill(store)
+            with pytest.raises(StoreUnavailable):
+                await repairing
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            assert not [task for task in others if "_when_there_is_room" in repr(task)]
 
 
 async def test_two_repairs_at_once_do_it_once(there: Bench) -> None:
