@@ -1,5 +1,6 @@
 """``sash doctor``: what is good is said to be, and what is not comes with what to change."""
 
+import asyncio
 import base64
 import json
 import os
@@ -8,7 +9,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,17 +19,24 @@ import httpx
 import pytest
 import redis
 from click.testing import CliRunner
-from conftest import Served
+from conftest import Served, opened
+from store.aged import age, old_messages, older
+from store.entries import said
 from store.servers import Cluster, Sentinels, binaries, wait_until
 from store.servers import server as one_server
 
 from service.cli import main
 from service.commands import doctor
+from service.core.counting import reference_tokens
 from service.core.text import count_text
 from service.store import checks
 from service.store.checks import Finding, check_server, check_store
+from service.store.conversations import Conversations
+from service.store.datakeys import DataKeys
 from service.store.embedded import EmbeddedStore
 from service.store.versions import LAYOUT, LAYOUT_KEY
+
+APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 
 
 @pytest.fixture(scope="module")
@@ -523,3 +531,106 @@ def test_the_vocabularies_that_are_here_are_listed_and_tried(tmp_path: Path) -> 
     assert [each.verdict for each in doctor._check_vocabularies(str(tmp_path / "empty"))] == ["good", "advice"]
     assert [each.verdict for each in doctor._check_vocabularies(str(tmp_path / "none"))] == ["good", "problem"]
     assert len(list(doctor._check_vocabularies(None))) == 1
+
+
+# ---- messages that an older version counted
+
+
+@pytest.fixture
+async def worn(patient: EmbeddedStore) -> AsyncIterator[Conversations]:
+    """Conversations of an older version, of two tenants, on a store that has nothing else."""
+    with redis.Redis.from_url(patient.url) as server:
+        server.flushall()
+        async with opened(patient.url) as conversations:
+            for tenant in ("acme", "beta"):
+                await conversations.append(tenant, "old", said("one", "two", "three"), **APPEND)
+                await age(conversations, tenant, "old")
+            await conversations.append("acme", "new", said("four"), **APPEND)
+            yield conversations
+        server.flushall()
+
+
+def counts_in(findings: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """What is said of messages' counts."""
+    return [(each["verdict"], each["found"]) for each in findings if each["subject"] == "message counts"]
+
+
+async def test_counts_of_an_older_version_are_repaired(worn: Conversations, patient: EmbeddedStore) -> None:
+    """The doctor advises it, does it, and is content then; a second repair has nothing to do."""
+    advised = await asyncio.to_thread(examined, SASH_REDIS_URL=patient.url)
+    repaired = await asyncio.to_thread(examined, "--repair", SASH_REDIS_URL=patient.url)
+    after = await asyncio.to_thread(examined, SASH_REDIS_URL=patient.url)
+    again = await asyncio.to_thread(examined, "--repair", SASH_REDIS_URL=patient.url)
+
+    found = "2 of 3 conversations have messages that an older version counted: each window counts them again"
+    assert counts_in(advised[1]) == [("advice", found)]
+    tokens = 2 * sum(entry.tokens[0] for entry in said("one", "two", "three"))
+    tokens -= 2 * sum(reference_tokens(older(entry.record).measure)[0] for entry in said("one", "two", "three"))
+    done = f"3 conversations looked at, 6 messages measured anew, {tokens:+} tokens (o200k_base) in their totals"
+    assert counts_in(repaired[1]) == [("good", done)]
+    assert counts_in(after[1]) == [("good", "this version's, in 3 conversations that were looked at")]
+    assert "0 messages measured anew, +0 tokens" in counts_in(again[1])[0][1]
+    assert [status for status, _ in (advised, repaired, after, again)] == [0, 0, 0, 0]
+    assert [await old_messages(worn, tenant, "old") for tenant in ("acme", "beta")] == [0, 0]
+
+
+async def test_a_repair_ends_with_its_figures(worn: Conversations, patient: EmbeddedStore) -> None:  # noqa: ARG001
+    """For people they are a line of the table."""
+    variables = {"SASH_REDIS_URL": patient.url, "COLUMNS": "200"}
+    result = await asyncio.to_thread(CliRunner().invoke, main, ["doctor", "--repair", "--table"], env=variables)
+    assert (result.exit_code, "6 messages measured anew" in result.stdout) == (0, True)
+
+
+async def test_a_repair_starts_the_embedded_store_if_none_runs(tmp_path: Path) -> None:
+    """A store that is stopped is repaired too, and stopped again."""
+    with EmbeddedStore(tmp_path) as store:
+        async with opened(store.url) as conversations:
+            await conversations.append("acme", "old", said("one", "two"), **APPEND)
+            await age(conversations, "acme", "old")
+    status, findings = await asyncio.to_thread(examined, "--repair", SASH_DATA_DIR=str(tmp_path))
+    (found,) = counts_in(findings)
+    assert (status, "2 messages measured anew" in found[1]) == (0, True)
+    assert not checks._holder(tmp_path)
+
+
+async def test_a_repair_tells_what_it_could_not_read(worn: Conversations, patient: EmbeddedStore) -> None:
+    """Without their key encrypted conversations are advice; one that lost a part is a problem. The others are repaired."""
+    async with opened(patient.url) as others:
+        sealed = Conversations(others._client, data_keys=DataKeys(others._client, (b"k" * 32,)))
+        await sealed.append("gamma", "locked", said("one"), **APPEND)
+        await age(sealed, "gamma", "locked")
+    with redis.Redis.from_url(patient.url) as server:
+        server.delete("sash:{acme/old}:details")
+    status, findings = await asyncio.to_thread(examined, "--repair", SASH_REDIS_URL=patient.url)
+
+    done, locked, damaged = counts_in(findings)
+    assert (status, done[1].startswith("4 conversations looked at, 3 messages measured anew")) == (1, True)
+    assert (locked[0], locked[1][:51]) == ("advice", "1 conversations do not open, such as gamma/locked: ")
+    assert damaged == ("problem", "1 conversations are damaged, such as acme/old")
+    assert await old_messages(worn, "beta", "old") == 0
+
+
+async def test_a_user_who_may_not_scan_is_told_what_to_allow(worn: Conversations, patient: EmbeddedStore) -> None:  # noqa: ARG001
+    """Advice where nothing is asked for but a look; a repair ends with the line and exit status 2."""
+    with redis.Redis.from_url(patient.url, decode_responses=True) as server, guest(server, patient.url, "-scan"):
+        url = patient.url.replace("unix://", "unix://guest:pw@")
+        status, findings = await asyncio.to_thread(examined, SASH_REDIS_URL=url)
+        asked = await asyncio.to_thread(CliRunner().invoke, main, ["doctor", "--repair"], env={"SASH_REDIS_URL": url})
+    assert (status, [(verdict, "+scan" in found) for verdict, found in counts_in(findings)]) == (0, [("advice", True)])
+    assert (asked.exit_code, "+scan" in asked.stderr) == (2, True)
+
+
+def test_a_store_of_a_newer_version_is_not_repaired(patient: EmbeddedStore, server: redis.Redis) -> None:
+    """Nobody writes to data that it cannot read."""
+    server.set(LAYOUT_KEY, LAYOUT + 1)
+    try:
+        found = CliRunner().invoke(main, ["doctor", "--repair"], env={"SASH_REDIS_URL": patient.url})
+    finally:
+        server.delete(LAYOUT_KEY)
+    assert (found.exit_code, "run the version that wrote it" in found.stderr) == (2, True)
+
+
+def test_only_the_store_of_the_settings_is_repaired() -> None:
+    """A store that is tried is left as it is."""
+    found = CliRunner().invoke(main, ["doctor", "--repair", "--url", "redis://host"])
+    assert (found.exit_code, "leave --url out" in found.output) == (2, True)

@@ -12,6 +12,7 @@ import click
 from rich.text import Text
 
 from service.commands.encryption import check_encryption
+from service.commands.repair import check_counts, repair_counts
 from service.commands.terminal import console, grid, print_json, shape_option, wants_json
 from service.settings import Settings, SettingsError, mask_url
 
@@ -37,18 +38,23 @@ _STYLES = {"good": "green", "advice": "yellow", "problem": "bold red"}
 @click.option(
     "--url", help="A running service to ask as well, such as http://127.0.0.1:8000; or a store, redis://…, to try."
 )
+@click.option("--repair", is_flag=True, help="Count again, once for all, the messages that an older version counted.")
 @shape_option
-def doctor(*, url: str | None, as_json: bool | None) -> None:
+def doctor(*, url: str | None, repair: bool, as_json: bool | None) -> None:
     """Check settings, store, persistence, tokenisers and clock, and say what to change.
 
     Exit status 1 when there is a problem; advice alone is 0. With no SASH_REDIS_URL the embedded store that runs on the
     data directory is looked at; where none runs, one is tried in a temporary directory. With --url redis://… every command
     that Sash needs is tried on that store, and Sash's scripts on keys of their own.
+
+    --repair works on the store of the settings, while the service runs or not. It may be broken off and run again.
     """
     service = url is None or not url.startswith(("redis", "unix:"))
+    if repair and not service:
+        raise click.UsageError("--repair works on the store of SASH_REDIS_URL: leave --url out")
     findings = [
         *([_check_service(url)] if url and service else []),
-        *(examine(environ) if service else _try(url or "")),
+        *(examine(environ, repair=repair) if service else _try(url or "")),
     ]
     if wants_json(as_json):
         print_json(findings)
@@ -58,8 +64,8 @@ def doctor(*, url: str | None, as_json: bool | None) -> None:
         sys.exit(1)
 
 
-def examine(variables: Mapping[str, str]) -> "Iterator[Finding]":
-    """Yield the findings. The settings come first, because they name the store."""
+def examine(variables: Mapping[str, str], *, repair: bool = False) -> "Iterator[Finding]":
+    """Yield the findings; ``repair`` also repairs. The settings come first, because they name the store."""
     from service.store.checks import Finding, check_store  # noqa: PLC0415 - help needs no store
 
     try:
@@ -76,6 +82,7 @@ def examine(variables: Mapping[str, str]) -> "Iterator[Finding]":
         yield from findings
         if not any(each.subject == "store" and each.verdict == "problem" for each in findings):
             yield from check_encryption(settings)
+            yield from repair_counts() if repair else check_counts(settings)
     yield _check_tokeniser()
     yield from _check_vocabularies(variables.get("SASH_TOKENIZERS"))
     yield _check_clock(datetime.now(UTC))

@@ -283,6 +283,31 @@ def redact(
     return _call("redact", keys, arguments, lambda reply: None if reply == [b"changed"] else _read_written(reply))
 
 
+class Remeasured(msgspec.Struct, frozen=True):
+    """How many messages were measured anew, and by how many tokens their totals grew, as (o200k_base, cl100k_base)."""
+
+    messages: int
+    tokens: tuple[int, int]
+
+
+def remeasure(keys: Keys, *, life: str, messages: Sequence[Sequence[Any]]) -> Call[Remeasured]:
+    """Put newer measures in the place of older ones, where record and details are still those that were read.
+
+    Each of ``messages``, ascending, is a seq, what stands there, the five parts that take its place (body, documents and
+    metadata empty where they stay), and tokens more in both encodings. The call raises NotFound, ConversationDamaged.
+    """
+    arguments = (life, new_name(), *(part for message in messages for part in message))
+    return _call("remeasure", keys, arguments, _read_remeasured)
+
+
+def _read_remeasured(reply: list[Any]) -> Remeasured:
+    match reply:
+        case [b"ok", messages, o200k, cl100k]:
+            return Remeasured(messages, (o200k, cl100k))
+        case _:
+            raise _refusal(reply)
+
+
 def rewind(
     keys: Keys,
     *,

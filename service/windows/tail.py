@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from service.core.counting import reference_tokens
 from service.core.records import GENERATION, Identity, Record, Records, StoredGrounding
 from service.core.redaction import measure_again
 from service.core.render import Bodies
@@ -37,6 +38,8 @@ class GrowingTail:
         apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         """The bodies that were read."""
+        self._stored: dict[int, Record] = {}
+        """Records as they are stored, of messages that were measured anew: what is encrypted is bound to these."""
         self.said: Sequence[int] = ()
         """Counts of the records in the model's own vocabulary, as ``Records`` has them."""
 
@@ -88,7 +91,13 @@ class GrowingTail:
             yield first, self.records[first - self.first_seq : last - self.first_seq + 1]
 
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
+        if self._stored:
+            stretches = [(first, records.replaced(self._stored_among(first, records))) for first, records in stretches]
         return await self._reader.bodies(self.tenant, self.conversation, stretches, state=self.state)
+
+    def _stored_among(self, first: int, records: Records) -> dict[int, Record]:
+        stored = self._stored
+        return {index: stored[first + index] for index in range(len(records)) if first + index in stored}
 
     @property
     def is_stale(self) -> bool:
@@ -108,16 +117,27 @@ class GrowingTail:
         bodies = await self._read([*self._stretches(sorted([*stale, *apart]))])
         read = dict(zip(sorted([*stale, *apart]), bodies, strict=True))
         fresh = await asyncio.to_thread(self._measured, read)
+        self.state = msgspec.structs.replace(self.state, tokens=self._totals(fresh))
+        self._stored |= {seq: self._record(seq) for seq in fresh}
         self.records = self.records.replaced({seq - self.first_seq: fresh[seq] for seq in stale})
         for seq in apart:
             self.outside[seq] = msgspec.structs.replace(self.outside[seq], record=fresh[seq])
 
     def _measured(self, bodies: Mapping[int, bytes]) -> dict[int, Record]:
-        first = self.first_seq
-        return {
-            seq: measure_again(self.records[seq - first] if seq >= first else self.outside[seq].record, body)
-            for seq, body in bodies.items()
-        }
+        return {seq: measure_again(self._record(seq), body) for seq, body in bodies.items()}
+
+    def _totals(self, fresh: Mapping[int, Record]) -> tuple[int, int]:
+        """Tokens of all messages, with these in place of those that were read: each once, though it may be read again."""
+        o200k, cl100k = self.state.tokens
+        for seq in fresh.keys() - self._stored.keys():
+            old, new = (
+                reference_tokens(each.measure, parallel=each.parallel) for each in (self._record(seq), fresh[seq])
+            )
+            o200k, cl100k = o200k + new[0] - old[0], cl100k + new[1] - old[1]
+        return o200k, cl100k
+
+    def _record(self, seq: int) -> Record:
+        return self.records[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq].record
 
     async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
         """Documents that the window may send: the newest question's, or all of the tail's."""
@@ -132,7 +152,8 @@ class GrowingTail:
         """Records of the messages that have documents."""
         records = {self.first_seq + i: self.records[i] for i in self.records.rich()}
         records |= {seq: message.record for seq, message in self.outside.items()}
-        return {seq: record for seq, record in records.items() if record.grounding is not None}
+        stored = self._stored
+        return {seq: stored.get(seq, record) for seq, record in records.items() if record.grounding is not None}
 
     def history(self, column: int) -> History:
         """The tail as the law sees it; ``column`` is the encoding's place."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from redis.crc import key_slot
+from store.aged import age, old_messages
 from store.servers import Cluster, Sentinels, Server, binaries, server
 
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
@@ -24,6 +25,7 @@ from service.store.conversations import Conversations
 from service.store.datakeys import DataKeys, Rewrapped
 from service.store.entries import prepare
 from service.store.layout import keys_of
+from service.store.repair import Repair
 from service.store.replies import Tail
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
@@ -217,6 +219,24 @@ async def test_an_encrypted_talk_on_a_cluster(cluster: Cluster) -> None:
     async with opened(cluster.url, (b"n" * 32, b"k" * 32)) as (_, conversations):
         await talk(conversations)
         assert [done async for done in conversations.data_keys.rewrap()] == [Rewrapped("t", 3, unlisted=False)]
+
+
+async def test_conversations_are_repaired_on_every_node(cluster: Cluster) -> None:
+    """Wherever their slots are, each once."""
+    names = [f"o{i}" for i in range(12)]
+    assert len({cluster.primary_of(key_slot(keys_of(f"t/{name}").log.encode())).port for name in names}) == 3
+    async with opened(cluster.url, (b"k" * 32,)) as (client, conversations):
+        for name in names:
+            await say(conversations, name, "one", "two")
+            await age(conversations, "t", name)
+        repair = Repair(client, conversations.data_keys)
+        sample, found = await repair.sample(200), [each async for each in repair.all()]
+        left = [await old_messages(conversations, "t", name) for name in names]
+        for name in names:
+            await conversations.erase("t", name, if_match="")
+    assert sample == (12, 12)
+    assert {each.name: each.messages for each in found} == {f"t/{name}": 2 for name in names}
+    assert sum(left) == 0
 
 
 async def test_tenants_with_keys_are_found_on_every_node(cluster: Cluster) -> None:

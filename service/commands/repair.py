@@ -1,0 +1,95 @@
+"""Messages that older rules measured: ``sash doctor`` says that there are some, ``--repair`` measures them anew."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from service.commands.store import act_on, refuse, running_store, with_store
+from service.commands.terminal import console
+from service.problems import CannotOpen, Problem
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+    from service.store.checks import Finding
+    from service.store.client import Client
+    from service.store.repair import Repair, Repaired
+
+_SAMPLE = 200
+_SUBJECT = "message counts"
+
+
+def check_counts(settings: "Settings") -> "Iterator[Finding]":
+    """Whether some conversations begin with messages that older rules measured; nothing where there are none at all."""
+    from service.store.checks import Finding  # noqa: PLC0415 - help needs no store
+
+    async def act(client: "Client", settings: "Settings") -> tuple[int, int]:
+        return await _repair(client, settings).sample(_SAMPLE)
+
+    url = running_store(settings)
+    try:
+        looked, older = asyncio.run(act_on(url, settings, act)) if url is not None else (0, 0)
+    except Problem as why:  # that the store is away, or denies what every start needs, was said before
+        if "+scan" in why.detail:
+            yield Finding(_SUBJECT, "advice", why.detail, "ACL SETUSER the store's user with +scan")
+        return
+    if older:
+        found = f"{older} of {looked} conversations have messages that an older version counted"
+        yield Finding(_SUBJECT, "advice", f"{found}: each window counts them again", "sash doctor --repair")
+    elif looked:
+        yield Finding(_SUBJECT, "good", f"this version's, in {looked} conversations that were looked at")
+
+
+def repair_counts() -> "Iterator[Finding]":
+    """Measure such messages of every conversation anew and store that: what was done, and what could not be read."""
+    from service.store.checks import Finding  # noqa: PLC0415
+
+    done = with_store(_repair_all)
+    found = f"{done.conversations:,} conversations looked at, {done.messages:,} messages measured anew"
+    yield Finding(_SUBJECT, "good", f"{found}, {done.tokens:+,} tokens (o200k_base) in their totals")
+    if done.locked:
+        found = f"{len(done.locked)} conversations do not open, such as {done.locked[0].name}: {done.locked[0].problem}"
+        yield Finding(_SUBJECT, "advice", found, "add their key to SASH_ENCRYPTION_KEY, and repair again")
+    if done.damaged:
+        found = f"{len(done.damaged)} conversations are damaged, such as {done.damaged[0].name}"
+        yield Finding(_SUBJECT, "problem", found, "restore them from a backup, or erase them")
+
+
+class _Done:
+    """What a repair did, in all."""
+
+    def __init__(self) -> None:
+        self.conversations = self.messages = self.tokens = 0
+        self.locked: list[Repaired] = []
+        self.damaged: list[Repaired] = []
+
+    def add(self, each: "Repaired") -> None:
+        self.conversations += 1
+        self.messages += each.messages
+        self.tokens += each.tokens[0]
+        if each.problem is not None:
+            (self.locked if isinstance(each.problem, CannotOpen) else self.damaged).append(each)
+
+
+async def _repair_all(client: "Client", settings: "Settings") -> _Done:
+    """Repair every conversation, under a bar on a terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    from service.store.versions import stored_layout, too_new  # noqa: PLC0415
+
+    if newer := too_new(await stored_layout(client)):
+        refuse([newer])
+    repair, done, out = _repair(client, settings), _Done(), console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
+        task = progress.add_task("conversations", total=await repair.count() if out.is_terminal else None)
+        async for each in repair.all():
+            done.add(each)
+            progress.advance(task)
+    return done
+
+
+def _repair(client: "Client", settings: "Settings") -> "Repair":
+    from service.store.datakeys import DataKeys  # noqa: PLC0415
+    from service.store.repair import Repair  # noqa: PLC0415
+
+    return Repair(client, DataKeys(client, settings.encryption_key))

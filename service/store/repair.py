@@ -1,0 +1,182 @@
+"""Messages that older rules measured, measured anew and stored so: for ``sash doctor``.
+
+A window that meets such a message measures it each time it is read (``windows/tail.py``). Here it is done once for all,
+beside a running service: each step is one script, which leaves a message alone that somebody changed since it was read. So a
+repair may be broken off and begun again at any time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+import msgspec
+
+from service.core.counting import reference_tokens
+from service.core.records import GENERATION, RECORD_BYTES, Records
+from service.core.redaction import measure_again
+from service.problems import CannotOpen, ConversationDamaged, NotFound, Problem
+from service.store import scripts
+from service.store.client import Client
+from service.store.datakeys import DataKeys
+from service.store.layout import encode_grounding, keys_of, pack, places
+from service.store.messages import SMALL_STEP_BYTES, Stored, seal_message
+from service.store.reading import Reader
+from service.store.replies import Message, Page
+from service.store.scripts import Remeasured
+from service.store.sealing import AnySealer
+
+_BEGIN, _END = keys_of("*").counts.split("*")
+_LOOK_RECORDS = 4000
+"""Records that one command reads: 96 KB."""
+_LOOK_CONVERSATIONS = 50
+_AT_ONCE = 8
+"""Conversations that are repaired together: while one pauses, others go on."""
+_SAMPLE_RECORDS = 100
+"""Of a conversation's beginning, where older messages are."""
+_STEP_MESSAGES = 50
+"""Messages that one script writes, each sought anew in its list: 6 ms in the middle of a million encrypted ones of 200
+bytes, 12 ms in the middle of 300,000 of 1.5 KB."""
+_BURST_STEPS = 4
+_PAUSE_SECONDS = 0.25
+"""Who reads a conversation in several steps begins anew after each write, eight times at most (``windows/stored.py``): so
+after a few writes there is time to read."""
+
+
+class Repaired(msgspec.Struct, frozen=True):
+    """One conversation that was looked at: how many of its messages were measured anew, by how many tokens its totals grew,
+    as (o200k_base, cl100k_base), and why the rest of it could not be read, if so."""
+
+    name: str
+    messages: int = 0
+    tokens: tuple[int, int] = (0, 0)
+    problem: Problem | None = None
+
+
+class Repair:
+    """All conversations of a deployment, whatever their tenant. What it does raises StoreUnavailable, StoreFull."""
+
+    def __init__(self, client: Client, data_keys: DataKeys) -> None:
+        self._client = client
+        self._data_keys = data_keys
+        self._reader = Reader(client, data_keys)
+        self._room = asyncio.Semaphore(_AT_ONCE)
+
+    async def count(self) -> int:
+        """How many conversations there are, about. It goes through all keys of the store."""
+        return sum([1 async for _ in self._client.scan(f"{_BEGIN}*{_END}")])
+
+    async def sample(self, limit: int) -> tuple[int, int]:
+        """How many conversations were looked at, and how many of them begin with messages that older rules measured."""
+        names: list[str] = await anext(self._named(limit), [])
+        return len(names), sum([records.is_stale for records in await self._beginnings(names, _SAMPLE_RECORDS)])
+
+    async def all(self) -> AsyncIterator[Repaired]:
+        """Repair every conversation; a busy store may name one twice, and the second time there is nothing to do."""
+        async for names in self._named(_LOOK_CONVERSATIONS):
+            older = []
+            for name, records in zip(names, await self._beginnings(names, _LOOK_RECORDS), strict=True):
+                if records.is_stale or len(records) == _LOOK_RECORDS:
+                    older.append(name)
+                else:
+                    yield Repaired(name)
+            repairing = [asyncio.create_task(self._when_there_is_room(name)) for name in older]
+            try:
+                for done in asyncio.as_completed(repairing):
+                    yield await done
+            finally:
+                for task in repairing:
+                    task.cancel()
+                await asyncio.gather(*repairing, return_exceptions=True)
+
+    async def _when_there_is_room(self, name: str) -> Repaired:
+        async with self._room:
+            return await self.conversation(name)
+
+    async def conversation(self, name: str) -> Repaired:
+        """Repair the conversation called ``tenant/conversation``."""
+        messages, o200k, cl100k = 0, 0, 0
+        problem: Problem | None = None
+        try:
+            async for page in self._pages(name):
+                done = await self._measure(name, page)
+                messages, o200k, cl100k = messages + done.messages, o200k + done.tokens[0], cl100k + done.tokens[1]
+        except NotFound:  # erased meanwhile
+            pass
+        except (CannotOpen, ConversationDamaged) as why:
+            problem = why
+        return Repaired(name, messages, (o200k, cl100k), problem)
+
+    async def _named(self, limit: int) -> AsyncIterator[list[str]]:
+        """Names of conversations with messages, up to ``limit`` together."""
+        names: list[str] = []
+        async for key in self._client.scan(f"{_BEGIN}*{_END}"):
+            names.append(key.decode().removeprefix(_BEGIN).removesuffix(_END))
+            if len(names) == limit:
+                yield names
+                names = []
+        if names:
+            yield names
+
+    async def _beginnings(self, names: list[str], limit: int) -> list[Records]:
+        """The first records of each conversation, without details."""
+        wanted = [("GETRANGE", keys_of(name).counts, *places(1, limit)) for name in names]
+        return [Records(packed) for packed in await self._client.commands(wanted)]
+
+    async def _pages(self, name: str) -> AsyncIterator[Page]:
+        """Messages that older rules measured, and others between them. The newest come first, as windows hold these.
+
+        Raises NotFound, ConversationDamaged, CannotOpen.
+        """
+        tenant, _, conversation = name.partition("/")
+        keys, read = keys_of(name), 0
+        (size,) = await self._client.commands([("STRLEN", keys.counts)])
+        for end in range(size // RECORD_BYTES, 0, -_LOOK_RECORDS):
+            begin = max(1, end - _LOOK_RECORDS + 1)
+            (packed,) = await self._client.commands([("GETRANGE", keys.counts, *places(begin, end))])
+            stretches = [*_stretches(begin + index for index in Records(packed).stale())]
+            for first, newest in reversed(stretches):
+                last = newest
+                while first <= last:
+                    if read and read % _BURST_STEPS == 0:
+                        await asyncio.sleep(_PAUSE_SECONDS)
+                    read += 1
+                    page = await self._reader.page(
+                        tenant, conversation, first, last, newest_first=True, limit_bytes=SMALL_STEP_BYTES
+                    )
+                    if not page.messages:  # rewound meanwhile
+                        return
+                    yield page
+                    last = page.messages[0].seq - 1
+
+    async def _measure(self, name: str, page: Page) -> Remeasured:
+        """Measure the older messages of a page, and store that."""
+        sealer = await self._data_keys.sealer(name.partition("/")[0], name)
+        older = [message for message in page.messages if message.record.generation < GENERATION]
+        if not older:
+            return Remeasured(0, (0, 0))
+        messages = await asyncio.to_thread(lambda: [_measured(sealer, message, page) for message in older])
+        return await self._client.run(scripts.remeasure(keys_of(name), life=page.life, messages=messages))
+
+
+def _stretches(seqs: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Stretches of ``_STEP_MESSAGES`` at most that begin and end with one of ``seqs``, ascending, and hold all of them."""
+    first = last = 0
+    for seq in seqs:
+        if first and seq - first >= _STEP_MESSAGES:
+            yield first, last
+            first = 0
+        first, last = first or seq, seq
+    if first:
+        yield first, last
+
+
+def _measured(sealer: AnySealer, message: Message, page: Page) -> tuple[int | bytes, ...]:
+    """A message as ``remeasure`` takes it. Under a key all of it is written, because each value is bound to the record."""
+    seq, before, identity = message.seq, message.record, message.identity
+    record = measure_again(before, message.body)
+    if sealer.active:
+        documents = encode_grounding(page.grounding[seq]) if seq in page.grounding else b""
+        stored = seal_message(sealer, record, identity, message.body, documents, page.metadata.get(seq, b""))
+    else:
+        stored = Stored(*pack(record, identity), body=b"", grounding=b"", metadata=b"")
+    old, new = (reference_tokens(each.measure, parallel=each.parallel) for each in (before, record))
+    return seq, message.standing, *stored, new[0] - old[0], new[1] - old[1]
