@@ -290,7 +290,7 @@ class Remeasured(msgspec.Struct, frozen=True):
     tokens: tuple[int, int]
 
 
-def remeasure(keys: Keys, *, life: str, messages: Sequence[Sequence[Any]]) -> Call[Remeasured]:
+def remeasure(keys: Keys, *, life: str, messages: Sequence[Sequence[Any]]) -> ScriptCall[Remeasured]:
     """Put newer measures in the place of older ones, where record and details are still those that were read.
 
     Each of ``messages``, ascending, is a seq, what stands there, the five parts that take its place (body, documents and
