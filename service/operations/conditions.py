@@ -24,6 +24,8 @@ _HANGS_SECONDS = 0.7
 _SLOW_SECONDS = 0.2
 _NEARLY = 0.8
 _LEAST_FREE_BYTES = 64 << 20
+"""A store that ended with less than this free ended because of its disk."""
+_NO_ROOM_BYTES = 1 << 20
 _LITTLE_FREE_SHARE, _LITTLE_FREE_BYTES = 0.1, 5 << 30
 
 
@@ -109,16 +111,17 @@ def _lost(seen: Observation) -> Condition | None:
         return None
     if seen.disk is not None and seen.disk.free < _LEAST_FREE_BYTES:
         look = (
-            f"{_megabytes(seen.disk.free)} are free in its data directory: make room there; it starts again by itself."
+            f"{_megabytes(seen.disk.free)} are free in its data directory. Make room: then it starts again by itself."
         )
         return Condition("full", "The store's disk is full and the store has ended", look, "SashStoreFull")
     if seen.kind != "single" and (seen.kind == "sentinel" or lost < len(seen.servers)):
         who = "The primary" if seen.kind == "sentinel" else f"{lost} of {len(seen.servers)} primaries"
         look = (
-            f"{who} cannot be reached: look at INFO replication of the others. After half a minute nobody was elected."
+            f"{who} cannot be reached. A replica should take over within seconds. "
+            "If none has after half a minute, look at INFO replication of the others."
         )
         return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
-    look = "Look at its process and log, the network between, and SASH_REDIS_URL; sash doctor asks it."
+    look = "Look at its process, its log, the network to it, and SASH_REDIS_URL; or run sash doctor."
     return Condition("down", "The store is down", look, "SashStoreFailing")
 
 
@@ -127,11 +130,9 @@ def _hanging(seen: Observation) -> Condition | None:
     if not hanging:
         return None
     if hanging < len(seen.servers):
-        look = f"{hanging} of {len(seen.servers)} primaries do not answer: look at their machines and disks."
+        look = f"No answer from {hanging} of {len(seen.servers)} primaries: look at their machines and disks."
         return Condition("failing-over", "A part of the store does not answer", look, "SashStoreFailedOver")
-    look = (
-        "It is connected and says nothing: look at its process (stopped, swapping, a long command), machine and disk."
-    )
+    look = "It takes connections and does not reply: is its process stopped, swapping, or busy with one long command?"
     return Condition("down", "The store does not answer", look, "SashStoreFailing")
 
 
@@ -140,9 +141,14 @@ def _without_room(seen: Observation) -> Condition | None:
     if seen.refused_as_full or (memory.max and memory.used >= memory.max):
         look = (
             f"{_megabytes(memory.used)} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten "
-            "SASH_RETENTION_SECONDS and erase. Writes get 507; reads and erasure go on."
+            "SASH_RETENTION_SECONDS and erase what nobody needs. Writes get 507; reads and erasure go on."
         )
         return Condition("full", "The store is full", look, "SashStoreFull")
+    if seen.disk is not None and seen.disk.free < _NO_ROOM_BYTES:
+        look = (
+            "Make room in its data directory: the store ends at a write that does not fit, and starts again by itself."
+        )
+        return Condition("full", "The store's disk is full", look, "SashStoreFull")
     return None
 
 
@@ -185,7 +191,7 @@ def _nearly_full(seen: Observation) -> Condition | None:
         look = f"{share} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten SASH_RETENTION_SECONDS."
         return Condition("nearly-full", "The store is nearly full", look, "SashStoreNearlyFull")
     if disk is not None and disk.free < min(_LITTLE_FREE_SHARE * disk.total, _LITTLE_FREE_BYTES):
-        look = f"{_megabytes(disk.free)} are free in its data directory: make room, or the store ends."
+        look = f"{_megabytes(disk.free)} are free in its data directory: make room, or the store ends when nothing is free."
         return Condition("nearly-full", "The store's disk is nearly full", look, "SashStoreNearlyFull")
     return None
 

@@ -1,4 +1,5 @@
-"""What settings of the store's lists cost and save: ``python -m tests.bench.memory``. Prints a table of deploy/sizing.md.
+"""What settings of the store's lists cost and save: ``python -m tests.bench.memory``. Prints two tables of deploy/sizing.md:
+bytes and time by setting, and where the bytes of a short conversation are.
 
 Bytes are MEMORY USAGE of every key of a conversation, for each byte of its messages' JSON (and documents, in the data set).
 Time is the processor time of the store's main thread for a call. The texts are those of the data set (``SASH_TEST_DATA``),
@@ -23,9 +24,9 @@ from service.api.asgi import App
 from service.store.embedded import EmbeddedStore
 from tests.bench.data_run import load_conversations
 from tests.bench.inprocess import ask, worker
-from tests.bench.rig import BATCH, ROOT, machine, markdown
+from tests.bench.rig import ROOT, machine, markdown
 
-SETTINGS = ((-2, 0), (-2, 2), (-2, 4), (-2, 8), (-1, 8), (-4, 1))
+SETTINGS = ((-2, 0), (-2, 2), (-2, 8), (-1, 8), (-1, 2), (-1, 1), (6, 1))
 """``list-max-listpack-size`` and ``list-compress-depth``; the first is what servers come with."""
 LENGTHS = (20, 1_000, 5_000)
 SIZE = 365
@@ -58,16 +59,27 @@ def entries_of(count: int, text: str) -> Entries:
     return [{"message": {"role": roles[place % 2], "content": said}} for place, said in enumerate(contents)]
 
 
+def named(entries: Entries) -> Entries:
+    """The same with ids of the client's own, of some four bytes; Sash's have 26."""
+    return [{"id": f"m-{place}", **entry} for place, entry in enumerate(entries)]
+
+
 async def fill(app: App, name: str, entries: Entries) -> None:
-    for first in range(0, len(entries), BATCH):
-        body = msgspec.json.encode({"messages": entries[first : first + BATCH]})
-        await ask(app, "POST", f"/conversations/{name}/messages", body)
+    """Append one message after the other, as conversations grow: a batch would fill a list's nodes otherwise."""
+    for entry in entries:
+        await ask(app, "POST", f"/conversations/{name}/messages", msgspec.json.encode({"messages": [entry]}))
 
 
 def stored_bytes(store: redis.Redis, name: str) -> int:
     """What the store holds for a conversation, its keys' names included."""
-    keys = list(store.scan_iter(f"sash:{{default/{name}}}:*", count=10_000))
-    return sum(int(store.memory_usage(key, samples=0) or 0) for key in keys)  # type: ignore[arg-type]
+    return sum(bytes_by_key(store, name).values())
+
+
+def bytes_by_key(store: redis.Redis, name: str) -> dict[str, int]:
+    """The same for each kind of key."""
+    keys: list[bytes] = list(store.scan_iter(f"sash:{{default/{name}}}:*", count=10_000))
+    used = [int(store.memory_usage(key, samples=0) or 0) for key in keys]  # type: ignore[arg-type]
+    return {key.rpartition(b":")[2].decode(): size for key, size in zip(keys, used, strict=True)}
 
 
 def said_bytes(entries: Entries) -> int:
@@ -98,7 +110,7 @@ async def measure(app: App, store: redis.Redis, setting: tuple[int, int], conver
     store.config_set("list-max-listpack-size", setting[0])
     store.config_set("list-compress-depth", setting[1])
     text, mark = prose(conversations), f"{setting[0]}-{setting[1]}".replace("-", "m")
-    kinds = [[entries_of(length, text)] for length in LENGTHS]
+    kinds = [[entries_of(length, text)] for length in LENGTHS] + [[named(entries_of(LENGTHS[0], text))]]
     kinds.append([each["entries"] for each in conversations])
     stored = []
     for place, kind in enumerate(each for each in kinds if each):
@@ -112,7 +124,21 @@ async def measure(app: App, store: redis.Redis, setting: tuple[int, int], conver
     return Found(stored, [*taken, taken_us(store, lambda: store.rpush("bench:log", body))])
 
 
-async def run(url: str) -> tuple[list[tuple[str, ...]], str]:
+async def where(app: App, store: redis.Redis, text: str) -> list[tuple[str, ...]]:
+    """Bytes a message of each key of a short conversation, under Sash's settings: with its ids, and with short ones."""
+    store.config_set("list-max-listpack-size", -2)
+    store.config_set("list-compress-depth", 8)
+    count, found = LENGTHS[0], []
+    for name, entries in (("ours", entries_of(count, text)), ("short", named(entries_of(count, text)))):
+        await fill(app, name, entries)
+        found.append({"the messages' JSON": said_bytes(entries)} | bytes_by_key(store, name))
+    return [
+        (key, *(f"{each[key] / count:.0f}" for each in found))
+        for key in sorted(found[0], key=lambda key: -found[0][key])
+    ]
+
+
+async def run(url: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]], str]:
     conversations = load_conversations()
     rows = []
     with redis.Redis.from_url(url) as store:
@@ -121,7 +147,8 @@ async def run(url: str) -> tuple[list[tuple[str, ...]], str]:
                 found = await measure(app, store, setting, conversations)
                 shown = [f"{each:.2f}" for each in found.stored] + [f"{each:,.0f}" for each in found.taken_us]
                 rows.append((f"`{setting[0]}`, `{setting[1]}`", *shown))
-        return rows, machine(store.info("server"))  # type: ignore[arg-type]
+            keys = await where(app, store, prose(conversations))
+        return rows, keys, machine(store.info("server"))  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -135,12 +162,14 @@ def fast_store() -> Any:
 
 def main() -> None:
     with fast_store() as store:
-        rows, where = uvloop.run(run(store.url))
-    kinds = [f"{length:,} messages" for length in LENGTHS] + (["data set"] if len(rows[0]) > 9 else [])
+        rows, keys, on = uvloop.run(run(store.url))
+    kinds = [f"{length:,} messages" for length in LENGTHS] + [f"{LENGTHS[0]} with short ids"]
+    kinds += ["data set"] if len(rows[0]) > 10 else []
     calls = [f"newest {count:,}, µs" for count in WINDOWS]
     print(markdown(("size, depth", *kinds, *calls, "RPUSH, µs"), rows))
+    print("\n" + markdown((f"bytes a message, of {LENGTHS[0]}", "Sash's ids", "short ids"), keys))
     print(
-        f"\n{where.replace('appendfsync always', 'appendfsync everysec')}. {time.strftime('%Y-%m-%d')}, {ROUNDS} rounds."
+        f"\n{on.replace('appendfsync always', 'appendfsync everysec')}. {time.strftime('%Y-%m-%d')}, {ROUNDS} rounds."
     )
 
 

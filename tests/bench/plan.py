@@ -11,16 +11,35 @@ from tests.bench.rig import markdown
 
 DAY_SECONDS = 86_400
 HOURS_A_MONTH = 730
-PEAK = 3.0
-"""The busiest hour against the average."""
-BUSY = 0.6
-"""How much of a processor is used at the peak."""
-ROOM = 1.5
-"""Memory of a node for each stored byte: allocator, buffers, a rewrite of the append-only file."""
-NODE_GB, NODE_DOLLARS = 64.0, 0.4284
-"""A node of the store, and its price an hour: AWS r7g.2xlarge on demand, us-east-1."""
-CPU_DOLLARS = 0.0363
-"""A processor of a worker, an hour: half an AWS c7g.large."""
+
+
+class Assumed(NamedTuple):
+    """What is not measured, explained by ``MEANINGS``. Each is a flag of ``tests.bench.sizing``.
+
+    Prices are dollars, AWS's on demand in us-east-1 as known in 2025: https://aws.amazon.com/ec2/pricing/on-demand/ and
+    https://aws.amazon.com/ebs/pricing/.
+    """
+
+    peak: float = 3.0
+    busy: float = 0.6
+    room: float = 1.5
+    node_gb: float = 64.0
+    node_dollars: float = 0.4284
+    processor_dollars: float = 0.0363
+    disk: float = 3.0
+    disk_dollars: float = 0.08
+
+
+MEANINGS = {
+    "peak": "turns of the busiest hour against the average",
+    "busy": "how much of a processor is used at the peak",
+    "room": "memory of a node for each stored byte: allocator, buffers, a rewrite of the append-only file",
+    "node_gb": "memory of a node of the store",
+    "node_dollars": "a node of the store, an hour: r7g.2xlarge",
+    "processor_dollars": "a worker's processor, an hour: half a c7g.large",
+    "disk": "disk of a node for each stored byte: the append-only file doubles, and is rewritten into one beside it",
+    "disk_dollars": "a gigabyte of disk, a month: EBS gp3",
+}
 
 
 class Measured(NamedTuple):
@@ -56,38 +75,73 @@ class Wanted(NamedTuple):
 class Plan(NamedTuple):
     """What it takes."""
 
-    messages: float
     memory_gb: float
     """Of all primaries, without replicas and room."""
     peak_turns: float
     """A second."""
-    shards: int
-    limited_by: str
+    by_memory: int
+    """Shards that the memory asks for."""
+    by_processor: int
     workers: int
-    dollars_a_month: float
+    nodes_dollars: float
+    """A month, as the two below."""
+    disks_dollars: float
+    workers_dollars: float
+
+    @property
+    def shards(self) -> int:
+        """As many as memory or processor time asks for, at least the three that a cluster has."""
+        return max(3, self.by_memory, self.by_processor)
 
 
-def plan_of(wanted: Wanted, measured: Measured) -> Plan:
-    """Shards by memory or by processor time, whichever asks for more, at least the three that a cluster has."""
+def plan_of(wanted: Wanted, measured: Measured, assumed: Assumed) -> Plan:
+    """What a deployment takes, by what was measured and what is assumed."""
     memory_gb = wanted.conversations * measured.conversation_bytes(wanted.messages) / 1e9
-    peak = wanted.turns_a_day / DAY_SECONDS * PEAK
-    by_memory = math.ceil(memory_gb * ROOM / NODE_GB)
-    by_processor = math.ceil(peak * measured.store_us / 1e6 / BUSY)
-    shards, workers = max(3, by_memory, by_processor), max(2, math.ceil(peak * measured.worker_us / 1e6 / BUSY))
-    hourly = shards * (1 + wanted.replicas) * NODE_DOLLARS + workers * CPU_DOLLARS
-    limit = "memory" if by_memory >= by_processor else "processor"
-    return Plan(wanted.messages, memory_gb, peak, shards, limit, workers, hourly * HOURS_A_MONTH)
+    peak = wanted.turns_a_day / DAY_SECONDS * assumed.peak
+    workers = max(2, math.ceil(peak * measured.worker_us / 1e6 / assumed.busy))
+    by_memory = math.ceil(memory_gb * assumed.room / assumed.node_gb)
+    by_processor = math.ceil(peak * measured.store_us / 1e6 / assumed.busy)
+    copies = 1 + wanted.replicas
+    plan = Plan(memory_gb, peak, by_memory, by_processor, workers, 0, 0, 0)
+    return plan._replace(
+        nodes_dollars=plan.shards * copies * assumed.node_dollars * HOURS_A_MONTH,
+        disks_dollars=memory_gb * copies * assumed.disk * assumed.disk_dollars,
+        workers_dollars=workers * assumed.processor_dollars * HOURS_A_MONTH,
+    )
 
 
-def table(wanted: Wanted, plan: Plan) -> str:
-    """The plan, a line each."""
+def table(wanted: Wanted, measured: Measured, assumed: Assumed) -> str:
+    """The plan, a line each, with what it comes from."""
+    plan, copies = plan_of(wanted, measured, assumed), 1 + wanted.replicas
+    each, month = (
+        measured.conversation_bytes(wanted.messages),
+        plan.nodes_dollars + plan.disks_dollars + plan.workers_dollars,
+    )
+    busy = f"assumed: {assumed.busy * 100:g} % busy at the peak"
     rows = (
-        ("messages a conversation", f"{plan.messages:,.0f}"),
-        ("stored, all primaries", f"{plan.memory_gb:,.0f} GB"),
-        ("turns a second at the peak", f"{plan.peak_turns:,.0f}"),
-        (f"shards of {NODE_GB:.0f} GB, each with {wanted.replicas} replica", f"{plan.shards:,} (by {plan.limited_by})"),
-        ("workers", f"{plan.workers:,}"),
-        ("a month", f"${plan.dollars_a_month:,.0f}"),
+        ("messages a conversation", f"{wanted.messages:,.0f}", "given: two a turn"),
+        ("stored, all primaries", f"{plan.memory_gb:,.0f} GB", f"measured: {each:,.0f} bytes a conversation"),
+        ("turns a second at the peak", f"{plan.peak_turns:,.0f}", f"assumed: {assumed.peak:g} times the average"),
+        (
+            f"shards of {assumed.node_gb:g} GB, each with {wanted.replicas} replica",
+            f"{plan.shards:,}",
+            "the larger of the next two",
+        ),
+        ("by memory", f"{plan.by_memory:,}", f"assumed: {assumed.room:g} bytes of a node for each stored"),
+        ("by processor", f"{plan.by_processor:,}", f"measured: {measured.store_us:,.0f} µs a turn; {busy}"),
+        ("workers", f"{plan.workers:,}", f"measured: {measured.worker_us:,.0f} µs a turn; {busy}"),
+        (
+            "nodes, a month",
+            f"${plan.nodes_dollars:,.0f}",
+            f"assumed: {plan.shards * copies:,} at ${assumed.node_dollars} an hour",
+        ),
+        (
+            "their disks, a month",
+            f"${plan.disks_dollars:,.0f}",
+            f"assumed: {assumed.disk:g} bytes for each stored, on each node; ${assumed.disk_dollars} a GB",
+        ),
+        ("workers, a month", f"${plan.workers_dollars:,.0f}", f"assumed: ${assumed.processor_dollars} an hour"),
+        ("a month", f"${month:,.0f}", ""),
     )
     head = f"{wanted.conversations:,.0f} conversations, {wanted.turns_a_day:,.0f} turns a day"
-    return markdown((f"{head}, kept {wanted.retention_days:g} days", ""), rows)
+    return markdown((f"{head}, kept {wanted.retention_days:g} days", "", "from"), rows)

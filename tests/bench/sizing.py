@@ -4,8 +4,9 @@ Memory is MEMORY USAGE of every key, all of it sampled. Processor time is what t
 while a known number of calls was answered, over 32 connections: it says what a call costs whoever else is busy, while
 calls a second depend on it. Medians of several rounds, with the least and the most.
 
-With ``--conversations``, ``--turns-a-day`` and ``--retention-days`` it prints what such a deployment takes (plan.py). With
-``--check`` it fills a cluster of six nodes, and compares memory and processor time with the prediction.
+With ``--conversations``, ``--turns-a-day`` and ``--retention-days`` it prints what such a deployment takes (plan.py), by
+these figures and by what flags assume, prices among them. With ``--check`` it fills a cluster of six nodes, and compares
+memory and processor time with the prediction.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from service.store.embedded import _bundled_binary
 from tests.bench.data_run import load_conversations
 from tests.bench.load import load, request
 from tests.bench.memory import main_thread_seconds, prose, stored_bytes
-from tests.bench.plan import Measured, Wanted, plan_of, table
+from tests.bench.plan import MEANINGS, Assumed, Measured, Wanted, table
 from tests.bench.rig import Server, machine, markdown, serving
 from tests.store.servers import Cluster, linked, wait_until
 from tests.store.servers import server as one_server
@@ -191,6 +192,10 @@ def main() -> None:
     parser.add_argument("--retention-days", type=float, default=30)
     parser.add_argument("--replicas", type=int, default=1, help="of each shard")
     parser.add_argument("--check", action="store_true", help="compare with a cluster of six nodes")
+    assumed = parser.add_argument_group("assumed (and what, if nothing is said)")
+    for name, value in Assumed._field_defaults.items():
+        flag, meaning = f"--{name.replace('_', '-')}", f"{MEANINGS[name]} ({value:g})"
+        assumed.add_argument(flag, type=float, default=value, metavar="NUMBER", help=meaning)
     options = parser.parse_args()
     if (options.conversations is None) != (options.turns_a_day is None):
         parser.error("--conversations and --turns-a-day go together")
@@ -199,7 +204,7 @@ def main() -> None:
         asyncio.run(check(measured))
     if options.conversations:
         wanted = Wanted(options.conversations, options.turns_a_day, options.retention_days, options.replicas)
-        print("\n" + table(wanted, plan_of(wanted, measured)))
+        print("\n" + table(wanted, measured, Assumed(*(getattr(options, name) for name in Assumed._fields))))
 
 
 if __name__ == "__main__":

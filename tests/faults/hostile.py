@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from faults.dawdlers import LARGE, LARGE_BYTES
+from faults.disks import fill, mount, unmount
 from faults.ledger import Ledger, Verdict
 from faults.processes import Service
 from faults.runs import FULL, Row, Scale, judge, running
@@ -35,7 +35,7 @@ async def slow_clients(folder: Path, scale: Scale) -> Row:
         await prepare(service.port)
         writers = Writers(Ledger(), lambda _: service.port, number=4, conversations=4, pause_seconds=0.02).start()
         await p99(service.port, 1)
-        memory, sockets = _memory(_group(service)), _sockets(service)
+        memory, sockets = memory_mb(processes_of(service)), _sockets(service)
         most, rounds, cut, left = [memory], [], 0, 0
         watching = asyncio.create_task(_watch(service, most))
         for _ in range(scale.slow_rounds):
@@ -103,13 +103,13 @@ async def p99(port: int, seconds: float = 3) -> float:
 
 
 async def _watch(service: Service, seen: list[float]) -> None:
-    group = _group(service)  # once: looking for them takes longer than others are to wait
+    group = processes_of(service)  # once: looking for them takes longer than others are to wait
     while True:
         await asyncio.sleep(0.1)
-        seen.append(_memory(group))
+        seen.append(memory_mb(group))
 
 
-def _group(service: Service) -> list[Path]:
+def processes_of(service: Service) -> list[Path]:
     """The service's processes, as the kernel shows them."""
     assert service.process is not None
     found = []
@@ -123,14 +123,14 @@ def _group(service: Service) -> list[Path]:
 def _sockets(service: Service) -> int:
     """How many sockets they hold open."""
     total = 0
-    for folder in _group(service):
+    for folder in processes_of(service):
         for link in (folder / "fd").iterdir():
             with contextlib.suppress(OSError):
                 total += str(link.readlink()).startswith("socket:")
     return total
 
 
-def _memory(group: list[Path]) -> float:
+def memory_mb(group: list[Path]) -> float:
     """Resident memory of a service's processes, in MB."""
     pages = 0
     for folder in group:
@@ -151,18 +151,14 @@ async def disk_full_everysec(folder: Path, scale: Scale) -> Row:
 
 async def _disk_full(fault: str, fsync: str, durability: str, folder: Path, scale: Scale) -> Row:
     disk = folder / "disk"
-    disk.mkdir()
-    if await _run("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)):
+    if not await asyncio.to_thread(mount, disk, megabytes=8):
         return Row(fault, 0, 0, Verdict(), "", "not run: mounting a small disk is not allowed here")
     try:
         store = Server(scale.binary, disk / "store", appendfsync=fsync)
-        ballast = disk / "ballast"
         async with running(store, folder, SASH_DURABILITY=durability, SASH_STORE_TIMEOUT_SECONDS="1") as service:
             writers = Writers(Ledger(), lambda _: service.port, number=8, conversations=8, pause_seconds=0.005).start()
             await asyncio.sleep(0.5)
-            with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
-                while True:
-                    file.write(bytes(4096))
+            ballast = await asyncio.to_thread(fill, disk)
             await asyncio.sleep(2)
             assert store.process is not None
             ended = store.process.poll() is not None
@@ -178,10 +174,4 @@ async def _disk_full(fault: str, fsync: str, durability: str, folder: Path, scal
             note = f"the store {'ended and was started again' if ended else 'refused writes'}"
             return await judge(fault, writers, service.port, note, broken)
     finally:
-        await _run("umount", "-l", str(disk))
-
-
-async def _run(*words: str) -> int:
-    """Run a command; its exit status."""
-    done = await asyncio.to_thread(subprocess.run, words, capture_output=True, check=False)
-    return done.returncode
+        await asyncio.to_thread(unmount, disk)

@@ -1,8 +1,9 @@
-"""What was written, what was acknowledged, and what a conversation holds in the end: four numbers that must be 0."""
+"""What was written, what was acknowledged, and what a conversation holds in the end: numbers that must be 0."""
 
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import add
 from urllib.parse import quote
 
 from faults.wire import Wire
@@ -16,9 +17,17 @@ class Verdict:
     duplicated: int = 0
     reordered: int = 0
     foreign: int = 0
+    returned: int = 0
+    """Turns that are there after they were erased."""
 
     def __bool__(self) -> bool:
-        return bool(self.lost or self.duplicated or self.reordered or self.foreign)
+        return any(self._numbers())
+
+    def __add__(self, other: "Verdict") -> "Verdict":
+        return Verdict(*map(add, self._numbers(), other._numbers()))
+
+    def _numbers(self) -> tuple[int, ...]:
+        return self.lost, self.duplicated, self.reordered, self.foreign, self.returned
 
 
 @dataclass
@@ -27,6 +36,7 @@ class Ledger:
 
     attempted: set[tuple[str, int, int]] = field(default_factory=set)
     acknowledged: set[tuple[str, int, int]] = field(default_factory=set)
+    erased: set[tuple[str, int, int]] = field(default_factory=set)
     foreign: int = 0
     """Answers that were about another conversation than the request."""
     requests: int = 0
@@ -39,12 +49,18 @@ class Ledger:
         self.failures[why] += 1
         self.failed.add(conversation)
 
+    def erase(self, turns: set[tuple[str, int, int]]) -> None:
+        """These were erased: none of them may be read again."""
+        self.acknowledged -= turns
+        self.erased |= turns
+
     def judge(self, histories: dict[str, list[str]]) -> Verdict:
         """Compare with the texts that each conversation holds now, in their order."""
         verdict = Verdict(foreign=self.foreign)
         for conversation, texts in histories.items():
             turns = [parse(text) for text in texts]
             verdict.foreign += sum(turn[0] != conversation or turn not in self.attempted for turn in turns)
+            verdict.returned += sum(turn in self.erased for turn in turns)
             verdict.duplicated += len(turns) - len(set(turns))
             latest: dict[int, int] = {}
             for _, writer, number in turns:

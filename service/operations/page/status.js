@@ -24,12 +24,12 @@ function trouble() {
   if (health.failure) return { how: "bad", title: `${SILENCE.title}.`, lines: [SILENCE.detail] };
   const now = health.status?.condition;
   if (!now || now.name === "well") return null;
-  return { how: SEVERE.has(now.name) ? "bad" : "warn", title: `${now.title}.`, lines: [now.look, now.alert ? `In the runbook: ${now.alert}.` : ""].filter(Boolean) };
+  return { how: SEVERE.has(now.name) ? "bad" : "warn", title: `${now.title}.`, lines: [now.look, now.alert ? `Runbook: ${now.alert}.` : ""].filter(Boolean) };
 }
 
 /** Whether the store cannot be read, so that the deployment's figures stand still. */
 const away = () => ["down", "failing-over"].includes(health.status?.condition.name);
-const sinceThen = () => `For ${say.age((Date.now() - health.since) / 1000)}, as this page saw it.`;
+const sinceThen = () => `This page has seen it for ${say.age((Date.now() - health.since) / 1000)}.`;
 
 /** Where the statistics cannot be read: what the worker that answers did by itself. */
 function workerCard({ worker: { minutes, problems } }) {
