@@ -296,11 +296,17 @@ class ResponsesRequest(msgspec.Struct):
     prompt_cache_key: CacheKey = ""
 
 
+AnthropicSystem = Annotated[
+    str | list[ProviderObject],
+    Meta(title="AnthropicSystem", description="The system text; blocks of it where one is marked for the prompt cache."),
+]
+
+
 class AnthropicRequest(msgspec.Struct):
     """What ``client.messages.create`` takes beside the model and ``max_tokens``."""
 
     messages: list[ProviderObject]
-    system: SystemPrompt = ""
+    system: AnthropicSystem = ""
     tools: list[ProviderObject] = []
     tool_choice: ProviderObject = {}
 
