@@ -15,6 +15,7 @@ from service.core.families import FUNCTION, TOOL
 from service.core.measures import ZERO, Extra, both, listed_tokens, measure
 from service.core.models import Model
 from service.core.records import Record
+from service.core.scripts import mix_of
 from service.core.text import Encoding, count_text, cut_text
 
 RESULTS = frozenset({TOOL, FUNCTION})
@@ -43,7 +44,7 @@ def line_cost(record: Record, seq: int, place: str, model: Model) -> int:
     measured = record.measure
     line = left_out_line(max(measured.o200k, measured.cl100k), seq, place)
     counted = both(line)
-    extra = measured.extra or Extra()
+    extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, counted[0]))
     if measured.role == TOOL:
         bare = {"listed": ZERO, "opens_list": ZERO, "closes_list": ZERO}
         extra = msgspec.structs.replace(extra, **{**bare, **listed_tokens(line, counted)})

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from service.core.binding import standing_from
 from service.core.costs import record_cost
 from service.core.counting import reasoning_tokens, seals_tokens
 from service.core.models import Model
@@ -12,6 +13,7 @@ from service.core.parameters import WindowQuery
 from service.core.reasoning import binds_reasoning
 from service.core.records import Record
 from service.core.results import RESULTS, Edit, line_cost, share
+from service.core.stable import Cut
 from service.core.units import USER
 from service.core.view import View, unit_costs
 
@@ -194,20 +196,20 @@ def _is_group(view: View, index: int) -> bool:
 
 
 def keeps_reasoning_from(
-    view: View, *, model: Model, options: WindowQuery, is_whole: bool, since_seq: int | None
+    view: View, *, model: Model, options: WindowQuery, room: int, kept: Iterable[int], is_whole: bool, cut: Cut | None
 ) -> int:
     """The first seq whose reasoning the provider accepts, where it binds a block to all that came before it.
 
-    ``is_whole``: nothing was left out; ``since_seq``: where the stable cut stands since. Documents of earlier questions are
-    not sent again, which changes what came before.
+    ``room`` is the budget less the fixed parts, ``kept`` the units of the window; ``is_whole``: nothing was left out;
+    ``cut``: where a stable cut lets history begin.
     """
     if not binds_reasoning(model.id):
         return 0
-    history = view.history
-    after_question = history.question + 1 if history.grounding_messages and options.grounding != "none" else 0
-    if is_whole:
-        return after_question
-    return max(after_question, since_seq + 1) if since_seq is not None else history.length + 1
+    if not is_whole and cut is None:
+        return view.history.length + 1
+    return standing_from(
+        view, model=model, options=options, room=room, kept=frozenset(kept), cut=None if is_whole else cut
+    )
 
 
 __all__ = ["Trimming", "keeps_reasoning_from", "recosted", "with_reasoning"]
