@@ -8,18 +8,26 @@ left out from the oldest on, so one seq decides: reasoning from there on is sent
 from typing import Final
 
 from service.core.costs import record_cost
+from service.core.documents import Documents
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.results import RESULTS
 from service.core.stable import Cut
-from service.core.units import USER
+from service.core.units import ASSISTANT, USER
 from service.core.view import View, unit_at
 
 _NEWEST: Final = ("newest", "question")
 
 
 def standing_from(
-    view: View, *, model: Model, options: WindowQuery, room: int, kept: frozenset[int], cut: Cut | None
+    view: View,
+    *,
+    model: Model,
+    options: WindowQuery,
+    documents: Documents,
+    room: int,
+    kept: frozenset[int],
+    cut: Cut | None,
 ) -> int:
     """Return the first seq whose reasoning stands; one behind the history where none does.
 
@@ -30,9 +38,14 @@ def standing_from(
     behind = history.length + 1
     if options.dedupe == "messages":  # an equal message takes the one before it away
         return behind
-    # Documents of earlier questions are not sent again, which changes what came before.
-    documents = history.grounding_messages and options.grounding != "none"
-    stands = max(history.question + 1 if documents else 0, _behind_cut_results(view, model, options, room))
+    stands, asked = 0, 0
+    if history.grounding_messages and options.grounding != "none":
+        if options.grounding == "all":  # a document moves to its newest place
+            return behind
+        stands = history.question + 1  # documents of earlier questions are not sent again
+        whole = documents.choose(history.question, model, room) if history.question else None
+        asked = documents.cost(view.record(history.question), whole, model) if whole else 0
+    stands = max(stands, _behind_pressed(view, model, options, room, asked))
     return stands if cut is None else max(stands, _behind_cut(view, kept, cut))
 
 
@@ -50,26 +63,29 @@ def _behind_cut(view: View, kept: frozenset[int], cut: Cut) -> int:
     return max(cut.since_seq, cut.seq, first + question if question >= 0 else 0) + 1
 
 
-def _behind_cut_results(view: View, model: Model, options: WindowQuery, room: int) -> int:
-    """The first seq behind results that were cut while they were the newest, and what was made of them.
+def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, asked: int) -> int:
+    """The first seq behind tool groups that left no room for all that must be in while they were the newest.
 
-    They were sent shorter then, because they and their question are in every window, than they are as history.
+    Their results, or the newest question's documents, which cost ``asked``, were sent shorter then than they are now.
     """
     history, units = view.history, view.units
     first, roles = history.first_seq, history.records.roles
-    steady = sum(cost for why, cost in view.always_costs().items() if why not in _NEWEST)
-    question = 0
+    free = room - sum(cost for why, cost in view.always_costs().items() if why not in _NEWEST)
+    question = view.cost_of(history.question) + asked if 0 < history.question < first else 0
     stands = 0
     for index, start in enumerate(units.starts[:-1]):
-        if roles[start] == USER:
-            question = view.unit_costs[index]
         end = units.starts[index + 1]
-        if roles[end - 1] not in RESULTS or roles[start] in RESULTS:
+        cost = 0
+        if roles[start] == USER:
+            question = view.unit_costs[index] + (asked if first + start == history.question else 0)
+        elif roles[start] == ASSISTANT and roles[end - 1] in RESULTS:
+            places = range(start, end)
+            cost = sum(max(view.cost_of(first + place), _whole(view, place, model, options)) for place in places)
+            if options.stable and cost > room:  # cut alike wherever it stands
+                cost = max(room // 2, view.unit_costs[index])
+        else:
             continue
-        cost = sum(max(view.cost_of(first + place), _whole(view, place, model, options)) for place in range(start, end))
-        if options.stable and cost > room:  # cut alike wherever it stands
-            cost = room // 2
-        if cost + question > room - steady:
+        if cost + question > free:
             stands = first + end + 1
     return stands
 

@@ -8,6 +8,7 @@ import msgspec
 from service.core.binding import standing_from
 from service.core.costs import record_cost
 from service.core.counting import reasoning_tokens, seals_tokens
+from service.core.documents import Documents
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.reasoning import binds_reasoning
@@ -196,7 +197,15 @@ def _is_group(view: View, index: int) -> bool:
 
 
 def keeps_reasoning_from(
-    view: View, *, model: Model, options: WindowQuery, room: int, kept: Iterable[int], is_whole: bool, cut: Cut | None
+    view: View,
+    *,
+    model: Model,
+    options: WindowQuery,
+    documents: Documents,
+    room: int,
+    kept: Iterable[int],
+    is_whole: bool,
+    cut: Cut | None,
 ) -> int:
     """The first seq whose reasoning the provider accepts, where it binds a block to all that came before it.
 
@@ -208,7 +217,13 @@ def keeps_reasoning_from(
     if not is_whole and cut is None:
         return view.history.length + 1
     return standing_from(
-        view, model=model, options=options, room=room, kept=frozenset(kept), cut=None if is_whole else cut
+        view,
+        model=model,
+        options=options,
+        documents=documents,
+        room=room,
+        kept=frozenset(kept),
+        cut=None if is_whole else cut,
     )
 
 

@@ -344,6 +344,7 @@ class _Frame(msgspec.Struct, frozen=True):
             view,
             model=self.model,
             options=self.options,
+            documents=self.documents,
             room=self.budget - sum(fixed.values()),
             kept=(*view.always, *taken.kept),
             is_whole=is_whole and seqs[:1] == [1],

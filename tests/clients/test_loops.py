@@ -14,11 +14,11 @@ import anthropic
 import httpx
 import openai
 import pytest
+from clients.standins.claude import Claude
+from clients.standins.gemini import Gemini
+from clients.standins.openai_responses import OpenAI
+from clients.standins.serving import Provider, serving, words
 from google import genai
-from standins.claude import Claude
-from standins.gemini import Gemini
-from standins.openai_responses import OpenAI
-from standins.serving import Provider, serving, words
 
 TURNS = 24
 MANY_TURNS = 200

@@ -5,10 +5,10 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from standins.claude import Claude
-from standins.gemini import Gemini
-from standins.openai_responses import OpenAI
-from standins.serving import Provider, RefusedError
+from clients.standins.claude import Claude
+from clients.standins.gemini import Gemini
+from clients.standins.openai_responses import OpenAI
+from clients.standins.serving import Provider, RefusedError
 
 Object = dict[str, Any]
 Change = Callable[[list[Any]], Any]

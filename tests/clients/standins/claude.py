@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from standins.serving import Object, Plan, refuse_if, refuse_too_long, seal, words
+from clients.standins.serving import Object, Plan, refuse_if, refuse_too_long, seal, words
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _THOUGHTS = ("thinking", "redacted_thinking")

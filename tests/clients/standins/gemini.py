@@ -14,7 +14,7 @@ import base64
 import json
 from typing import Any
 
-from standins.serving import Object, Plan, refuse_if, refuse_too_long, seal, words
+from clients.standins.serving import Object, Plan, refuse_if, refuse_too_long, seal, words
 
 _DATA = {"text", "functionCall", "functionResponse", "inlineData", "fileData"}
 _BESIDE = {"thought", "thoughtSignature"}

@@ -16,7 +16,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from standins.serving import Object, Plan, refuse_if, refuse_too_long, seal, words
+from clients.standins.serving import Object, Plan, refuse_if, refuse_too_long, seal, words
 
 _PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
 _PARTS = {"assistant": ("output_text", "refusal")}
