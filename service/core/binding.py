@@ -11,6 +11,7 @@ from service.core.costs import record_cost
 from service.core.documents import Documents
 from service.core.models import Model
 from service.core.parameters import WindowQuery
+from service.core.records import Flags
 from service.core.results import RESULTS
 from service.core.stable import Cut
 from service.core.units import ASSISTANT, USER
@@ -37,6 +38,10 @@ def standing_from(
     history = view.history
     behind = history.length + 1
     if options.dedupe == "messages":  # an equal message takes the one before it away
+        return behind
+    # Nobody knows what was made after a message was redacted; under `turn` it most likely was before the question.
+    since = history.question if options.reasoning == "turn" else 0
+    if any(flags & Flags.REDACTED for flags in history.records.flags[max(0, since - history.first_seq) :]):
         return behind
     stands, asked = 0, 0
     if history.grounding_messages and options.grounding != "none":

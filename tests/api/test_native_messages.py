@@ -243,6 +243,19 @@ async def test_a_redacted_message_keeps_nothing(client: httpx.AsyncClient, conve
     assert [message["role"] for message in made["request"]["messages"]][:3] == ["user", "assistant", "user"]
 
 
+async def test_bound_thoughts_are_left_out_behind_a_redacted_message(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """A model that checks what stands before a thought would refuse it for good."""
+    await append(client, conversation, *CLAUDE, format="anthropic")
+    asked = {"model": "claude-opus-5-5", "format": "anthropic", "reasoning": "all"}
+    assert (await window(client, conversation, **asked))["tokens"]["reasoning"] > 0
+
+    await client.delete(f"/conversations/{conversation}/messages/1")
+
+    assert (await window(client, conversation, **asked))["tokens"]["reasoning"] == 0
+
+
 async def test_a_client_that_makes_up_a_native_member(client: httpx.AsyncClient, conversation: str) -> None:
     """A member called native is Sash's own: a client that sends another meaning is told so."""
     entry = {"message": {"role": "user", "content": "Hello", "native": {"a": 1}}}
