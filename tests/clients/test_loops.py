@@ -20,7 +20,7 @@ from clients.standins.openai_responses import OpenAI
 from clients.standins.serving import Provider, serving, words
 from google import genai
 
-TURNS = 24
+TURNS = 16
 MANY_TURNS = 200
 BUDGET_TOKENS = 4000
 STEPS = ("", " 1", " 2", " 1 1", " 3 1", " 1 2 1")
