@@ -289,7 +289,9 @@ class OrphanToolResult(Unprocessable):
     """A tool result has a ``tool_call_id`` for which no call is open: never made, answered already, or overtaken by
     another message. Providers refuse such a history.
 
-    Append the assistant message with its ``tool_calls`` first, then one result for each call right behind it.
+    Append the assistant message with its ``tool_calls`` first, then one result for each call right behind it. Results may
+    come in requests of their own. Calls of one reply come together: a second message with calls overtakes the first. To
+    store a reply item by item, send its entry again under its ``id``, with ``"status": "in_progress"`` until it is whole.
     """
 
     slug, title = "orphan-tool-result", "A tool result has no open call"

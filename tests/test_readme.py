@@ -17,6 +17,8 @@ from typing import Any
 
 import httpx
 import pytest
+from clients.standins.openai_responses import OpenAI
+from clients.standins.serving import serving
 from conftest import Served
 from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, read, run, section
 from readme_provider import ANSWER, TOPIC, Provider, provided
@@ -337,31 +339,48 @@ def with_adk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment(tmp_path_factory.mktemp("adk"), REQUIREMENTS_ADK)
 
 
+_ALONE = {
+    "PYTHONPATH": str(ROOT),
+    "PYTHONWARNINGS": "ignore",
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    "LANGSMITH_TRACING": "false",
+}
+"""The frameworks' environment: the project to import, and no traces to anybody's cloud."""
+
+
 def quiet(provider: Provider) -> dict[str, str]:
-    """The frameworks' environment: the project to import, and no traces to anybody's cloud."""
-    return {
-        **provider.environment,
-        "PYTHONPATH": str(ROOT),
-        "PYTHONWARNINGS": "ignore",
-        "OPENAI_AGENTS_DISABLE_TRACING": "1",
-        "LANGSMITH_TRACING": "false",
-    }
+    """The same, with the provider to ask."""
+    return {**provider.environment, **_ALONE}
 
 
 @pytest.mark.clients
 def test_the_agents_sdk_runs_on_windows(fresh_server: str, provider: Provider, adapters: Path) -> None:
-    """Two runs with a tool call: the second begins with the window of the first, without its reasoning and ids."""
+    """Two runs with a tool call: the second begins with the window of the first, reasoning and ids included."""
     code = block("python", CLIENTS, AGENTS)
     done = run([str(adapters), "-"], code, server=fresh_server, environment=quiet(provider))
     assert printed(done) == [ANSWER, ANSWER]
-    assert provider.requests[-1]["input"] == [
-        QUESTION,
-        {"type": "function_call", "call_id": "call_1", "name": "find_talk", "arguments": TOPIC},
-        {"type": "function_call_output", "call_id": "call_1", "output": FOUND},
-        {"role": "assistant", "content": ANSWER},
-        {"role": "user", "content": "and where is it?"},
+    sent = provider.requests[-1]["input"]
+    assert [(item.get("type", "message"), item.get("id")) for item in sent] == [
+        ("message", None),
+        ("reasoning", "rs_1"),
+        ("function_call", "fc_1"),
+        ("function_call_output", None),
+        ("reasoning", "rs_2"),
+        ("message", "msg_2"),
+        ("message", None),
     ]
+    assert (sent[0], sent[3]["output"], sent[-1]["content"]) == (QUESTION, FOUND, "and where is it?")
     assert len(stored(fresh_server, "talks-6")) == 6
+
+
+@pytest.mark.clients
+def test_the_agents_sdk_is_never_refused(fresh_server: str, adapters: Path) -> None:
+    """80 runs with calls and reasoning, stored by the provider and not, and nothing that was added is lost."""
+    code = (ROOT / "tests" / "clients" / "adapters" / "with_agents.py").read_text()
+    with serving(OpenAI(window_tokens=3500)) as url:
+        environment = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none", **_ALONE}
+        done = run([str(adapters), "-"], code, server=fresh_server, environment=environment)
+    assert printed(done) == ["no request was refused", "refused 422", "items come back"]
 
 
 @pytest.mark.clients

@@ -10,9 +10,8 @@ from conftest import Served
 
 from service.clients.agents import SashSession
 from service.clients.client import SashError
-from service.clients.items import to_entries, to_items
 
-REASONING = {"id": "rs_1", "type": "reasoning", "summary": []}
+REASONING = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVkIHRob3VnaHRz"}
 SAID = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
 SAID["content"] = [{"type": "output_text", "text": "At seven.", "annotations": []}]
 CALL = {"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": "find_table", "arguments": "{}"}
@@ -33,26 +32,19 @@ async def session(served: Served, fresh: Callable[[], str]) -> AsyncIterator[Sas
     await session.close()
 
 
-@pytest.mark.parametrize("items", [TURN, [REASONING], [REASONING, SAID], [], [CALL, REASONING, OUTPUT, SEARCH]])
-def test_items_become_entries_and_come_back(items: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("items", [TURN, [REASONING], [REASONING, SAID], [], [SEARCH, SAID]])
+async def test_items_come_back(session: SashSession, items: list[dict[str, Any]]) -> None:
     """Nothing is lost and nothing moves, reasoning and hosted calls included."""
-    assert [item for entry in to_entries(items) for item in to_items(entry)] == items
+    await session.add_items(items)
+    assert await session.get_items() == items
 
 
-def test_what_a_message_says_is_not_kept_twice() -> None:
-    """Items that the chat message gives back are not in the metadata besides."""
-    assert [entry.get("metadata") for entry in to_entries([QUESTION, PICTURE, OTHER])] == [None, None, None]
-
-
-def test_reasoning_goes_with_what_came_of_it() -> None:
-    """What cannot be a chat message is kept with the message after it, where a rewind takes both."""
-    assert [len(to_items(entry)) for entry in to_entries([QUESTION, REASONING, SAID])] == [1, 2]
-
-
-def test_an_item_that_no_message_can_say_is_refused() -> None:
-    """A part of an unknown type is named, not dropped."""
-    with pytest.raises(ValueError, match="input_smell"):
-        to_entries([{"role": "user", "content": [{"type": "input_smell"}]}])
+async def test_an_item_that_is_wrong_is_refused(session: SashSession) -> None:
+    """What a provider would refuse is the server's problem, which names the place."""
+    with pytest.raises(SashError, match="call_id") as refused:
+        await session.add_items([QUESTION, {"type": "function_call", "name": "find_table", "arguments": "{}"}])
+    assert refused.value.status == 400
+    assert await session.get_items() == []
 
 
 async def test_a_session_gives_back_what_was_added(session: SashSession) -> None:
@@ -90,11 +82,11 @@ async def test_a_cleared_session_is_empty_and_goes_on(session: SashSession) -> N
 
 
 async def test_with_a_model_a_session_is_its_window(served: Served, session: SashSession) -> None:
-    """What fits comes as input items without reasoning; the last items are still as they were added."""
+    """What fits comes as it was added, with the newest turn's reasoning; the last items come whatever fits."""
     windowed = SashSession(session.session_id, url=served.url, model="gpt-4o-mini", limit=2, stable=False)
     assert await windowed.get_items() == []
     await windowed.add_items([QUESTION, REASONING, SAID, QUESTION])
-    assert await windowed.get_items() == [{"role": "assistant", "content": "At seven."}, QUESTION]
+    assert await windowed.get_items() == [{name: value for name, value in SAID.items() if name != "id"}, QUESTION]
     assert await windowed.get_items(3) == [REASONING, SAID, QUESTION]
     await windowed.close()
 

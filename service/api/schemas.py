@@ -8,7 +8,7 @@ from msgspec import Meta
 from service.core.messages import Entry, Grounding, Id, MessageAsSent, Status
 from service.core.models import Counting, WindowSource
 from service.core.parameters import Name
-from service.core.settings import ConversationSettings, SystemPrompt, ToolAsSent, ToolChoice
+from service.core.settings import ConversationSettings, ToolAsSent, ToolChoice
 from service.core.window import Explained
 from service.windows.answer import WindowHead
 
@@ -296,11 +296,19 @@ class ResponsesRequest(msgspec.Struct):
     prompt_cache_key: CacheKey = ""
 
 
+AnthropicSystem = Annotated[
+    str | list[ProviderObject],
+    Meta(
+        title="AnthropicSystem", description="The system text; blocks of it where one is marked for the prompt cache."
+    ),
+]
+
+
 class AnthropicRequest(msgspec.Struct):
     """What ``client.messages.create`` takes beside the model and ``max_tokens``."""
 
     messages: list[ProviderObject]
-    system: SystemPrompt = ""
+    system: AnthropicSystem = ""
     tools: list[ProviderObject] = []
     tool_choice: ProviderObject = {}
 

@@ -1,26 +1,39 @@
 """The OpenAI Agents SDK's ``Session`` over a Sash server.
 
-``SashSession`` has the protocol's four methods and imports nothing of the SDK. (Written for openai-agents 0.24.)
+``SashSession`` has the protocol's four methods and imports nothing of the SDK. Items are stored and sent as Sash's format
+``responses`` has them: as they came. (Written for openai-agents 0.24.)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
-from service.clients.client import LOCAL, Ask, Asking, Sash, SashError, append, asked, listed, path_of, query
-from service.clients.items import to_entries, to_items
+from service.clients.client import LOCAL, Ask, Asking, Sash, SashError, asked, path_of, query
 
 _POPS = 5
+_ITEMS = 100
+_ALL = {
+    "model": "all",
+    "max_tokens": 100_000_000,
+    "reasoning": "all",
+    "grounding": "none",
+    "dedupe": "none",
+    "summary": "never",
+}
+"""Parameters of a window that holds everything; no model has that name, so ``max_tokens`` alone counts."""
 
 
 class SashSession:
     """A session whose items are a conversation's messages.
 
-    ``get_items()`` gives every item as it was added. With ``model`` it gives the window for that model instead, as input
-    items: what fits, with documents and summary, without reasoning; ``window`` are its parameters by name, and ``reserve``
-    has to hold what the run adds: instructions, tools, the question and the reply. ``get_items(limit)`` gives the last items
-    as they were added, with and without a model: the SDK compares them when it retries.
+    ``get_items()`` gives every item as it was added, but for calls that never got a result. With ``model`` it gives the
+    window for that model instead: what fits, with documents and summary, and with the newest turn's reasoning; ``window``
+    are its parameters by name, and ``reserve`` has to hold what the run adds: instructions, tools, the question and the
+    reply. ``get_items(limit)`` gives the last items as they were added, with and without a model: the SDK compares them when
+    it retries.
 
-    What Sash refuses raises ``SashError``; a result whose call is not there is refused.
+    What Sash refuses raises ``SashError``; a result whose call is not there is refused. Calls of one reply are added
+    together.
     """
 
     def __init__(
@@ -39,7 +52,7 @@ class SashSession:
         self.session_settings = session_settings
         self.sash = Sash(url, api_key)
         self._path = path_of(session_id)
-        self._window = query({"model": model, "format": "responses", **window}) if model else None
+        self._window = query({"model": model, **window}) if model else None
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """All items, or the last ``limit``, oldest first; with a model and no limit, the window. Raises SashError."""
@@ -47,14 +60,13 @@ class SashSession:
             settings = self.session_settings
             limit = settings.get("limit") if isinstance(settings, dict) else getattr(settings, "limit", None)
         if limit is None and self._window:
-            return await self.sash.ado(self._windowed())
-        entries = await self.sash.ado(listed(self._path, limit))  # an entry has at least one item
-        items = [item for entry in entries for item in to_items(entry)]
+            return await self.sash.ado(self._items(self._window))
+        items = await self.sash.ado(self._items(_ALL))
         return items if limit is None else items[max(0, len(items) - limit) :]
 
     async def add_items(self, items: Sequence[Any]) -> None:
-        """Append items; more than 100 messages are several appends. Raises SashError, ValueError."""
-        await self.sash.ado(append(self._path, to_entries(items)))
+        """Append items, about 100 a request. Raises SashError."""
+        await self.sash.ado(self._add(items))
 
     async def pop_item(self) -> Any | None:
         """Take the last item away and return it; None when there is none. Raises SashError.
@@ -71,13 +83,19 @@ class SashSession:
         """Close the connections that were made on this event loop."""
         await self.sash.aclose()
 
-    def _windowed(self) -> Asking[list[Any]]:
-        window, _ = yield Ask("GET", f"{self._path}/window", self._window)
+    def _items(self, parameters: Mapping[str, Any]) -> Asking[list[Any]]:
+        window, _ = yield Ask("GET", f"{self._path}/window", {**parameters, "format": "responses"})
         if window is None:
             return []
         request = window["request"]
-        fixed = [{"role": "system", "content": request["instructions"]}] if request.get("instructions") else []
+        wanted = "instructions" in request and parameters is not _ALL
+        fixed = [{"role": "system", "content": request["instructions"]}] if wanted else []
         return [*fixed, *request["input"]]
+
+    def _add(self, items: Sequence[Any]) -> Asking[None]:
+        for part in _requests(items):
+            entry = {"id": uuid4().hex, "message": part}
+            yield Ask("POST", f"{self._path}/messages", {"format": "responses"}, {"messages": [entry]})
 
     def _popped(self) -> Asking[Any]:
         for _ in range(_POPS):
@@ -85,16 +103,39 @@ class SashSession:
             if not page or not page["messages"]:
                 return None
             (entry,) = page["messages"]
+            items = yield from self._items(_ALL)
             try:
                 yield self._rewind(entry["seq"] - 1, version)
             except SashError as error:
                 if error.status != 412:  # somebody appended meanwhile: the last item is another one
                     raise
                 continue
-            if items := to_items(entry):
-                yield from append(self._path, to_entries(items[:-1]))
+            if items and (count := _count(entry["message"])):
+                yield from self._add(items[len(items) - count : -1])
                 return items[-1]
         raise SashError(412, {"detail": "Others keep changing the conversation: nothing was taken away."})
 
     def _rewind(self, seq: int, version: str | None = None) -> Ask:
         return Ask("POST", f"{self._path}/rewind", body={"to_seq": seq}, if_match=version)
+
+
+def _requests(items: Sequence[Any]) -> Iterator[list[Any]]:
+    """Items as requests take them; the items of a reply stay together."""
+    part: list[Any] = []
+    for item in items:
+        if len(part) >= _ITEMS and item.get("role", "assistant") != "assistant":
+            yield part
+            part = []
+        part.append(item)
+    if part:
+        yield part
+
+
+def _count(message: Mapping[str, Any]) -> int:
+    """How many items a window has of a stored message."""
+    native = message.get("native") or {}
+    if native.get("format") == "responses":
+        return len(native["messages"])
+    if message["role"] != "assistant":
+        return 1
+    return bool(message.get("content") or message.get("refusal")) + len(message.get("tool_calls") or ())

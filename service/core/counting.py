@@ -211,6 +211,15 @@ def seals_tokens(measure: Measure, model: Model, form: str) -> int:
     return reasoning_tokens(msgspec.structs.replace(measure, extra=alone), model, form)
 
 
+def without_free_seals(measure: Measure, model: Model) -> Measure:
+    """Return the measure of a message before the newest question: some families do not bill its sealed thoughts."""
+    extra = measure.extra
+    if extra is None or extra.beside is None or not (isinstance(model.rules, VendorRules) and model.rules.forgets):
+        return measure
+    beside = msgspec.structs.replace(extra.beside, thoughts_sealed=0)
+    return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, beside=beside))
+
+
 def is_estimate(measure: Measure, model: Model) -> bool:
     """Say whether a message holds what can only be guessed: audio, files, unknown members, an image of unknown size."""
     extra = measure.extra

@@ -31,14 +31,20 @@ def estimated(measure: Measure, ratios: str) -> Measure:
         return Measure(measure.role, tokens, tokens)
     whole = max(1, measure.o200k + extra.call_arguments[0])
 
-    def of(pair: Pair, mix: Mix | None) -> Pair:
+    def of(pair: Pair) -> Pair:
         return (family_tokens(*pair, mix and _part(mix, pair[0] / whole), ratios),) * 2
 
-    apart = mix and msgspec.structs.replace(mix, size=_UNBOUNDED)
+    def of_another(pair: Pair) -> Pair:
+        # The mix does not measure it, so neither its bytes nor its scripts may make it cheaper than Latin text.
+        unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED)
+        return (max(family_tokens(*pair, each, ratios) for each in (None, unbounded)),) * 2
+
     pairs = {
-        name: of(pair, mix if name == "call_arguments" else apart) for name in _PAIRS if (pair := getattr(extra, name))
+        name: of(pair) if name == "call_arguments" else of_another(pair)
+        for name in _PAIRS
+        if (pair := getattr(extra, name))
     }
-    tokens, _ = of((measure.o200k, measure.cl100k), mix)
+    tokens, _ = of((measure.o200k, measure.cl100k))
     return Measure(measure.role, tokens, tokens, msgspec.structs.replace(extra, **pairs))
 
 

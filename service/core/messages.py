@@ -439,5 +439,5 @@ def parallel_flags(
 
 def orphan(pointer: str) -> OrphanToolResult:
     """The problem of a tool result that no open call waits for; ``pointer`` leads to the message."""
-    detail = "No open tool call has this id: never made, answered already, or overtaken by other messages"
+    detail = "No open tool call has this id: never made, answered already, or overtaken by other messages or calls"
     return OrphanToolResult(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_call_id", detail)])

@@ -5,14 +5,17 @@ from typing import Final
 
 import msgspec
 
+from service.core.binding import standing_from
 from service.core.costs import record_cost
-from service.core.counting import reasoning_tokens, seals_tokens
+from service.core.counting import reasoning_tokens, seals_tokens, without_free_seals
+from service.core.documents import Documents
 from service.core.fillers import filler_tokens, is_filled
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.reasoning import binds_reasoning
 from service.core.records import Record
 from service.core.results import RESULTS, Edit, line_cost, share
+from service.core.stable import Cut
 from service.core.units import USER
 from service.core.view import View, unit_costs
 
@@ -30,15 +33,13 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
     left: dict[int, int] = {}
     records = [(first + index, history.records[index]) for index in history.records.rich()]
     for seq, record in (*history.outside.items(), *records):
-        tokens = reasoning_tokens(record.measure, model, options.format)
-        if not tokens:
-            tokens, whole = 0, reasoning_tokens(record.measure, model)
-        else:
-            whole = tokens
+        measure = without_free_seals(record.measure, model) if seq < history.question else record.measure
+        tokens = reasoning_tokens(measure, model, options.format)
+        whole = tokens or reasoning_tokens(measure, model)
         if options.reasoning == "none":
             tokens = 0
         elif options.reasoning == "turn" and seq <= begins:
-            tokens = seals_tokens(record.measure, model, options.format)
+            tokens = seals_tokens(measure, model, options.format)
         if tokens:
             sent[seq] = tokens
         if whole > tokens:
@@ -204,20 +205,34 @@ def _is_group(view: View, index: int) -> bool:
 
 
 def keeps_reasoning_from(
-    view: View, *, model: Model, options: WindowQuery, is_whole: bool, since_seq: int | None
+    view: View,
+    *,
+    model: Model,
+    options: WindowQuery,
+    documents: Documents,
+    room: int,
+    kept: Iterable[int],
+    is_whole: bool,
+    cut: Cut | None,
 ) -> int:
     """The first seq whose reasoning the provider accepts, where it binds a block to all that came before it.
 
-    ``is_whole``: nothing was left out; ``since_seq``: where the stable cut stands since. Documents of earlier questions are
-    not sent again, which changes what came before.
+    ``room`` is the budget less the fixed parts, ``kept`` the units of the window; ``is_whole``: nothing was left out;
+    ``cut``: where a stable cut lets history begin.
     """
     if not binds_reasoning(model.id):
         return 0
-    history = view.history
-    after_question = history.question + 1 if history.grounding_messages and options.grounding != "none" else 0
-    if is_whole:
-        return after_question
-    return max(after_question, since_seq + 1) if since_seq is not None else history.length + 1
+    if not is_whole and cut is None:
+        return view.history.length + 1
+    return standing_from(
+        view,
+        model=model,
+        options=options,
+        documents=documents,
+        room=room,
+        kept=frozenset(kept),
+        cut=None if is_whole else cut,
+    )
 
 
 __all__ = ["Trimming", "keeps_reasoning_from", "recosted", "with_fillers", "with_reasoning"]

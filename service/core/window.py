@@ -244,12 +244,12 @@ def _before(history: History, place: int) -> NeedOlder:
 
 
 class _Selected(msgspec.Struct, frozen=True):
-    """What a walk took, and the view that it saw; ``since_seq`` is where a stable cut stands since, ``opening`` what the
-    request costs more because the assistant leads it."""
+    """The result of a walk, and the view that it saw. ``cut`` is where a stable cut lets history begin; ``opening`` are the
+    tokens that the request costs more because the assistant leads it."""
 
     taken: Walk
     view: View
-    since_seq: int | None
+    cut: Cut | None
     opening: int
 
 
@@ -277,22 +277,22 @@ class _Frame(msgspec.Struct, frozen=True):
             # Its place is set aside first, and only what must be in may take it: a little more budget never keeps less.
             room = max(0, self._room(summary, self._longest_note()))
         state = self._ask(summary, room)
-        state.room = max(0, state.room - self.aside)
+        held = min(state.room, self.aside)
+        state.room -= held
         cut = self._cut(room + sum(self.always.values()) - self.aside)
         if isinstance(cut, NeedOlder):
             return cut
-        since = cut.since_seq if cut else None
         # A stable window clears results when its cut moves and not before, so that its beginning stays.
-        newest = self.view.history.length if since is None else since
+        newest = self.view.history.length if cut is None else cut.since_seq
         view = self.trimming.cleared(self.view, newest)
         taken = walk(state, view, self._bounds(summary, cut), model=self.model, documents=self.documents)
         if taken.stop == "older":
             return _older(view.history, taken.room)
         opening = self._open(taken, view)
-        if opening > taken.room:
+        if opening > taken.room + held:
             raise does_not_fit(self.budget, self._fixed_costs(view, _measures((summary,)), opening), self.always)
-        taken.room -= opening
-        return _Selected(taken, view, since, opening)
+        taken.room = max(0, taken.room - opening)
+        return _Selected(taken, view, cut, opening)
 
     def _open(self, taken: Walk, view: View) -> int:
         """What the request costs more because of the message that leads it; few-shots that lead are fixed costs."""
@@ -368,7 +368,7 @@ class _Frame(msgspec.Struct, frozen=True):
 
     def window(self, selected: _Selected, seqs: list[int], summary: Summary | None, left_out: int) -> Window:
         """The window of what was taken; the note is in it if it fits beside what must be in."""
-        taken, since = selected.taken, selected.since_seq
+        taken = selected.taken
         noted = left_out if left_out and self._room(summary, self._longest_note()) >= 0 else 0
         lines = _measures((summary, note_measure(noted) if noted else None))
         # What is left of the room goes back to the newest results, if they were cut to let the rest in.
@@ -377,14 +377,21 @@ class _Frame(msgspec.Struct, frozen=True):
         costs = self.documents.cost
         reasoning = {seq: view.reasoning[seq] for seq in seqs if seq in view.reasoning} if view.reasoning else {}
         is_whole = taken.stop == "complete" and not lines and not any(each.limit == 0 for each in view.edits.values())
-        # What is recalled changes from turn to turn, and so what stands before a block of reasoning.
-        since = None if self.aside else since
+        fixed = self._fixed_costs(view, lines, selected.opening)
         accepted = keeps_reasoning_from(
-            view, model=self.model, options=self.options, is_whole=is_whole and seqs[:1] == [1], since_seq=since
+            view,
+            model=self.model,
+            options=self.options,
+            documents=self.documents,
+            room=self.budget - sum(fixed.values()),
+            kept=(*view.always, *taken.kept),
+            is_whole=is_whole and seqs[:1] == [1],
+            # What is recalled changes from turn to turn, a summary may be new: so what stands before reasoning may be.
+            cut=None if self.aside or summary is not None else selected.cut,
         )
         sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
         tokens = {
-            **self._fixed_costs(view, lines, selected.opening),
+            **fixed,
             "tools": self.fixed.tools_tokens(self.model, (*lines, *self._leading(seqs))),
             "messages": taken.taken + sum(view.always_costs().values()) - sum(reasoning.values()),
             "grounding": sum(costs(view.record(seq), sent, self.model) for seq, sent in grounding.items()),

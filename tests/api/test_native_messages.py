@@ -103,6 +103,55 @@ async def test_items_of_a_reply_join(client: httpx.AsyncClient, conversation: st
     assert made["request"]["input"] == [entries[0], *REPLY, *OUTPUTS]
 
 
+@pytest.mark.parametrize("form", ["responses", "gemini"])
+async def test_results_of_parallel_calls_come_one_by_one(
+    client: httpx.AsyncClient, conversation: str, form: str
+) -> None:
+    """Each result in a request of its own, the last call's first; Gemini is sent them as one content, as it wants."""
+    question: Any = {"role": "user", "content": "Weather?"}
+    calls, results = REPLY, OUTPUTS[::-1]
+    if form == "gemini":
+        names = {"name": "weather", "id": "c1"}, {"name": "weather", "id": "c2"}
+        question = {"role": "user", "parts": [{"text": "Weather?"}]}
+        calls = [{"role": "model", "parts": [{"functionCall": each} for each in names]}]
+        results = [{"role": "user", "parts": [{"functionResponse": {**each, "response": {}}}]} for each in names[::-1]]
+    await append(client, conversation, question, *calls, format=form)
+    for each in results:
+        await append(client, conversation, each, format=form)
+
+    made = await window(client, conversation, model="gpt-5", format=form)
+
+    if form == "gemini":
+        results = [{"role": "user", "parts": [each["parts"][0] for each in results]}]
+    assert made["request"][MESSAGES[form]] == [question, *calls, *results]
+
+
+async def test_a_reply_comes_item_by_item(client: httpx.AsyncClient, conversation: str) -> None:
+    """A reply in progress is sent again with one item more; its calls are answered when it is whole."""
+    question = {"role": "user", "content": "Weather?"}
+    await append(client, conversation, question, format="responses")
+    for count, status in ((1, "in_progress"), (2, "in_progress"), (3, "completed")):
+        entry = {"id": "r-1", "status": status, "message": REPLY[:count]}
+        await append(client, conversation, entry, format="responses")
+    await append(client, conversation, *OUTPUTS, format="responses")
+
+    made = await window(client, conversation, model="gpt-5", format="responses")
+
+    assert made["request"]["input"] == [question, *REPLY, *OUTPUTS]
+
+
+async def test_calls_of_a_reply_that_come_apart_are_not_joined(client: httpx.AsyncClient, conversation: str) -> None:
+    """A second message with calls overtakes the first, whose result is refused with advice."""
+    await append(client, conversation, {"role": "user", "content": "Weather?"}, *REPLY[:2], format="responses")
+    await append(client, conversation, REPLY[2], format="responses")
+
+    answer = await client.post(f"/conversations/{conversation}/messages?format=responses", json={"messages": OUTPUTS})
+
+    assert "overtaken by other messages or calls" in problem(answer, 422, "orphan-tool-result")["detail"]
+    advice = (await client.get("/problems/orphan-tool-result", headers={"accept": "application/json"})).text
+    assert "in_progress" in advice
+
+
 async def test_a_wrong_block_is_named(client: httpx.AsyncClient, conversation: str) -> None:
     """What a provider would refuse is 400, points to the block, and stores nothing."""
     wrong = {"role": "user", "content": [{"type": "tool_result", "content": "sun"}]}
@@ -192,6 +241,19 @@ async def test_a_redacted_message_keeps_nothing(client: httpx.AsyncClient, conve
     assert not any(word in text for word in ("Two calls", "c2ln", "rain", "tomorrow"))
     made = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
     assert [message["role"] for message in made["request"]["messages"]][:3] == ["user", "assistant", "user"]
+
+
+async def test_bound_thoughts_are_left_out_behind_a_redacted_message(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """A model that checks what stands before a thought would refuse it for good."""
+    await append(client, conversation, *CLAUDE, format="anthropic")
+    asked = {"model": "claude-opus-5-5", "format": "anthropic", "reasoning": "all"}
+    assert (await window(client, conversation, **asked))["tokens"]["reasoning"] > 0
+
+    await client.delete(f"/conversations/{conversation}/messages/1")
+
+    assert (await window(client, conversation, **asked))["tokens"]["reasoning"] == 0
 
 
 async def test_a_client_that_makes_up_a_native_member(client: httpx.AsyncClient, conversation: str) -> None:

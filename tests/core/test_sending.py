@@ -178,6 +178,13 @@ def test_a_result_cut_to_one_line_fits(name: str) -> None:
     assert [budget for budget, total in totals.items() if total > budget] == []
 
 
+def test_a_huge_result_of_digits_is_cut_for_a_model_that_counts_each() -> None:
+    """What is left of the result is measured by its own digits, not by those of the whole."""
+    found = talk(said("user", "read it"), calling("a"), result("a", "20260112 " * 20_000))
+    window = found.window(Ask("gemini-3.8-flash", 1000, WindowQuery(format="gemini")))
+    assert 900 < window.tokens["total"] <= 1000
+
+
 def test_error_refuses_a_huge_result() -> None:
     """Who asks for an error gets one."""
     with pytest.raises(WindowDoesNotFit):

@@ -2,7 +2,8 @@
 
 * What has a title has its name from it, wherever it stands: a choice of words, a union, an object of somebody else's.
 * A union of objects has a discriminator. ``T or null`` of a simple type is ``type: [T, null]``.
-* A member's default is said in words: generators take ``default`` for a promise that the member is always there.
+* A member's default is said in words: generators take ``default`` for a promise that the member is always there. A union's
+  default is, too: Go and Java clients write it as a value of one type, which the compiler refuses.
 * A whole number is an integer, and one that may outgrow 32 bits is an int64; a pair of equals is an array of two.
 * What the service refuses is ``additionalProperties: false``; what it keeps and sends on is ``true``. Answers say neither:
   they may gain a member in a minor version.
@@ -143,6 +144,7 @@ def _either(schema: Json, named: dict[str, Json]) -> Json:
 def _named(title: str, schema: Json, named: dict[str, Json]) -> Json:
     """A reference to the component ``title``, which is made unless a fuller declaration made it."""
     if title not in named:
+        schema = _without_default(schema) if "oneOf" in schema else schema
         is_any_object = schema.keys() - {"description"} <= {"type"} and schema.get("type", "object") == "object"
         named[title] = {"type": "object", **schema, "additionalProperties": True} if is_any_object else schema
     return ref(title)

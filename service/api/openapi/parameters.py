@@ -84,7 +84,10 @@ def _parameters(
         is_required = place == "path" or (place == "query" and name in whole.get("required", ()))
         parameter: Json = {"name": name, "in": place} | ({"required": True} if is_required else {})
         if "$ref" in schema:
-            schema["description"] = named[schema["$ref"].rpartition("/")[2]]["description"]
+            component = named[schema["$ref"].rpartition("/")[2]]
+            schema["description"] = component["description"]
+            if "oneOf" in component:
+                parameter["explode"] = False  # one value: Java clients take it for an object with members otherwise
         if isinstance(schema.get("type"), list):
             schema["type"] = schema["type"][0]  # a parameter that is not there is left out
         yield template.format(name.replace("-", "")), parameter | _described(schema)

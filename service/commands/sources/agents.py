@@ -14,9 +14,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from service.clients import items
-from service.clients.items import Step
+from service.commands.sources import items
 from service.commands.sources.conversation import SourceError
+from service.commands.sources.items import Step
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 _PART_TYPES = ("input_text", "output_text", "input_image", "input_file")  # not a set: a file may hold a list there

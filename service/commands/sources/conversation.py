@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from service.clients.ids import safe_id
-from service.clients.items import Step
+from service.commands.sources.items import Step
 
 _ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes", "status")
 _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}

@@ -28,6 +28,7 @@ from service.core.formats.history import (
 from service.core.formats.media import Media, guess_type, is_web, read_data_url, read_file
 from service.core.formats.tools import Choice, Function, read_choice, read_functions
 from service.core.formats.whole import Whole, in_turns
+from service.core.native.gemini import member
 
 _MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 
@@ -47,7 +48,26 @@ def render(
         config["tools"] = [{"function_declarations": [_declaration(function) for function in functions]}]
     if choice := read_choice(tool_choice, refusals):
         config["tool_config"] = {"function_calling_config": _calling(choice)}
-    return {"contents": in_turns(turns, {"text": NOTHING_SAID}, "parts"), "config": config}
+    return {"contents": list(_with_joined_results(in_turns(turns, {"text": NOTHING_SAID}, "parts"))), "config": config}
+
+
+def _with_joined_results(contents: Iterable[Block]) -> Iterator[Block]:
+    """Results that came one by one as one content: Gemini refuses fewer results than the turn before has calls."""
+    before: Block | None = None
+    for content in contents:
+        if before is not None and _has_results(before) and _has_results(content):
+            before = {**before, "parts": [*before["parts"], *content["parts"]]}
+            continue
+        if before is not None:
+            yield before
+        before = content
+    if before is not None:
+        yield before
+
+
+def _has_results(content: Block) -> bool:
+    parts = content.get("parts")
+    return isinstance(parts, list) and any(member(part, "function_response") is not None for part in parts)
 
 
 def _turn(step: Said | Result | Whole, refusals: Refusals) -> tuple[str, list[Block]] | Whole:
@@ -118,7 +138,7 @@ def _inline(media: Media | None) -> Iterator[Block]:
 
 def _declaration(function: Function) -> Block:
     declaration: Block = {"name": function.name, "parameters_json_schema": function.schema}
-    return declaration | ({"description": function.description} if function.description else {})
+    return declaration | ({"description": function.description} if function.description is not None else {})
 
 
 def _calling(choice: Choice) -> Block:

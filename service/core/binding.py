@@ -1,0 +1,102 @@
+"""Which blocks of reasoning a model still accepts that binds each to all that stood before it when it was made.
+
+A block stands while the window that it was made from is the beginning of this one. Windows begin alike while nothing was
+left out, or while a stable cut stands; what stood in one only because it was the newest is gone from the next. Blocks may be
+left out from the oldest on, so one seq decides: reasoning from there on is sent.
+"""
+
+from typing import Final
+
+from service.core.costs import record_cost
+from service.core.documents import Documents
+from service.core.models import Model
+from service.core.parameters import WindowQuery
+from service.core.records import Flags
+from service.core.results import RESULTS
+from service.core.stable import Cut
+from service.core.units import ASSISTANT, USER
+from service.core.view import View, unit_at
+
+_NEWEST: Final = ("newest", "question")
+
+
+def standing_from(
+    view: View,
+    *,
+    model: Model,
+    options: WindowQuery,
+    documents: Documents,
+    room: int,
+    kept: frozenset[int],
+    cut: Cut | None,
+) -> int:
+    """Return the first seq whose reasoning stands; one behind the history where none does.
+
+    ``room`` is the budget less the fixed parts, ``kept`` the units of the window, ``cut`` where a stable cut lets history
+    begin: None where nothing was left out.
+    """
+    history = view.history
+    behind = history.length + 1
+    if options.dedupe == "messages":  # an equal message takes the one before it away
+        return behind
+    # Nobody knows what was made after a message was redacted; under `turn` it most likely was before the question.
+    since = history.question if options.reasoning == "turn" else 0
+    if any(flags & Flags.REDACTED for flags in history.records.flags[max(0, since - history.first_seq) :]):
+        return behind
+    stands, asked = 0, 0
+    if history.grounding_messages and options.grounding != "none":
+        if options.grounding == "all":  # a document moves to its newest place
+            return behind
+        stands = history.question + 1  # documents of earlier questions are not sent again
+        whole = documents.choose(history.question, model, room) if history.question else None
+        asked = documents.cost(view.record(history.question), whole, model) if whole else 0
+    stands = max(stands, _behind_pressed(view, model, options, room, asked))
+    return stands if cut is None else max(stands, _behind_cut(view, kept, cut))
+
+
+def _behind_cut(view: View, kept: frozenset[int], cut: Cut) -> int:
+    """The first seq that was made from a window which began at the cut, and held nothing before it that is gone now."""
+    history, units = view.history, view.units
+    first = history.first_seq
+    if not first <= cut.seq <= history.length:
+        return history.length + 1
+    if any(
+        index not in kept and index not in units.broken for index in range(unit_at(units, cut.seq - first), len(units))
+    ):
+        return history.length + 1
+    question = history.records.roles.find(USER, cut.seq - first)
+    return max(cut.since_seq, cut.seq, first + question if question >= 0 else 0) + 1
+
+
+def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, asked: int) -> int:
+    """The first seq behind tool groups that left no room for all that must be in while they were the newest.
+
+    Their results, or the newest question's documents, which cost ``asked``, were sent shorter then than they are now.
+    """
+    history, units = view.history, view.units
+    first, roles = history.first_seq, history.records.roles
+    free = room - sum(cost for why, cost in view.always_costs().items() if why not in _NEWEST)
+    question = view.cost_of(history.question) + asked if 0 < history.question < first else 0
+    stands = 0
+    for index, start in enumerate(units.starts[:-1]):
+        end = units.starts[index + 1]
+        cost = 0
+        if roles[start] == USER:
+            question = view.unit_costs[index] + (asked if first + start == history.question else 0)
+        elif roles[start] == ASSISTANT and roles[end - 1] in RESULTS:
+            places = range(start, end)
+            cost = sum(max(view.cost_of(first + place), _whole(view, place, model, options)) for place in places)
+            if options.stable and cost > room:  # cut alike wherever it stands
+                cost = max(room // 2, view.unit_costs[index])
+        else:
+            continue
+        if cost + question > free:
+            stands = first + end + 1
+    return stands
+
+
+def _whole(view: View, place: int, model: Model, options: WindowQuery) -> int:
+    """What a message costs that is no longer than the parameters say."""
+    cost = record_cost(view.history.records[place], model)
+    limit = options.tool_result_max_tokens
+    return cost if limit is None else min(cost, limit)

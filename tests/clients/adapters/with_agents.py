@@ -1,0 +1,79 @@
+"""Run by test_readme where the Agents SDK is installed, against a stand-in that refuses what OpenAI refuses."""
+
+import asyncio
+from itertools import count
+from typing import Any
+
+from agents import Agent, ModelSettings, Runner, function_tool
+from openai.types.shared import Reasoning
+
+from service.clients.agents import SashSession
+from service.clients.client import SashError
+
+URL = "http://127.0.0.1:8000"
+TURNS = 20
+STEPS = ("", " 1", " 2", " 1 1", " 3 1")
+SEALED = ["reasoning.encrypted_content"]
+
+
+@function_tool
+def find_talk(topic: int) -> str:
+    """Talks on a topic."""
+    return f"Talk {topic}. " * 30
+
+
+def agent_of(*, store: bool) -> Agent:
+    """An agent whose replies come with sealed reasoning."""
+    settings = ModelSettings(store=store, response_include=SEALED, reasoning=Reasoning(effort="low"))
+    return Agent(name="programme", model="gpt-5", tools=[find_talk], model_settings=settings)
+
+
+async def main() -> None:
+    numbers = count()
+    for store in (True, False):
+        for window in ({"reasoning": "turn"}, {"reasoning": "all", "stable": True}):
+            name = f"agents-{store}-{window['reasoning']}"
+            session = SashSession(name, url=URL, model="gpt-5", max_tokens=3000, **window)
+            for number in range(TURNS):
+                question = f"Question {next(numbers)}: of a visitor, calls:{STEPS[number % len(STEPS)]}"
+                await Runner.run(agent_of(store=store), question, session=session)
+            await forgets(session, name)
+            await session.close()
+    print("no request was refused")
+    await pops()
+    print("items come back")
+
+
+async def forgets(session: SashSession, name: str) -> None:
+    """The window is a part of what the session holds, which is all that was added."""
+    whole = SashSession(name, url=URL)
+    items, kept = await whole.get_items(), await session.get_items()
+    kinds = [item.get("type", "message") for item in items]
+    calls, results = kinds.count("function_call"), kinds.count("function_call_output")
+    assert calls == results == TURNS // len(STEPS) * 9
+    assert kinds.count("reasoning") == TURNS + TURNS // len(STEPS) * 6
+    assert all(item.get("encrypted_content") for item in items if item.get("type") == "reasoning")
+    assert items[-1] == kept[-1]
+    assert 10 < len(kept) < len(items) / 2
+    await whole.close()
+
+
+async def pops() -> None:
+    """The last items go one by one, and the run is told what is refused."""
+    session = SashSession("agents-popped", url=URL)
+    search: dict[str, Any] = {"id": "ws_1", "type": "web_search_call", "status": "completed"}
+    search["action"] = {"type": "search", "query": "gradle"}
+    said = {"type": "output_text", "text": "Yes.", "annotations": []}
+    reply = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [said]}
+    items = [{"role": "user", "content": "A talk?"}, search, reply]
+    await session.add_items(items)
+    assert await session.get_items() == items
+    assert [await session.pop_item() for _ in range(4)] == [*reversed(items), None]
+    try:
+        await session.add_items([{"type": "function_call_output", "call_id": "c", "output": "x"}])
+    except SashError as refused:
+        print("refused", refused.status)
+    await session.close()
+
+
+asyncio.run(main())

@@ -1,0 +1,276 @@
+"""Agents of each provider's SDK run on windows, 200 turns of them at night, and no request of theirs is refused.
+
+The providers are stand-ins on loopback, which check seals, calls and turns as the real ones do (``standins/``).
+Their replies are appended as they came. A turn has up to three replies with calls, some in parallel, some of them with huge
+results; some questions have documents, some replies are stored while they are written. Budgets are small, so that the cut
+moves.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple, Protocol
+
+import anthropic
+import httpx
+import openai
+import pytest
+from clients.standins.claude import Claude
+from clients.standins.gemini import Gemini
+from clients.standins.openai_responses import OpenAI
+from clients.standins.serving import Provider, serving, words
+from google import genai
+
+TURNS = 16
+MANY_TURNS = 200
+BUDGET_TOKENS = 4000
+STEPS = ("", " 1", " 2", " 1 1", " 3 1", " 1 2 1")
+SYSTEM = "You know the programme."
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": name, "parameters": {"type": "object", "properties": {"topic": {"type": "string"}}}},
+    }
+    for name in ("find_talk", "find_talk_0", "find_talk_1")
+]
+Object = dict[str, Any]
+
+
+class Reply(NamedTuple):
+    """What a provider answered, as it is appended; and the calls that wait for results, as the SDK has them."""
+
+    messages: list[Object]
+    calls: list[Any]
+
+
+class Agent(Protocol):
+    """One SDK, as a program uses it."""
+
+    form: str
+    model: str
+    has_ids: bool
+    """Whether calls have ids: those without are paired with results by their order, so these come together."""
+
+    async def ask(self, request: Object) -> Reply: ...
+
+    def question(self, text: str) -> Object: ...
+
+    def results(self, calls: list[Any], texts: list[str]) -> list[Object]: ...
+
+    def begun(self, reply: Reply) -> Object: ...
+
+    async def close(self) -> None: ...
+
+
+class OpenAIAgent:
+    form = "responses"
+    has_ids = True
+
+    def __init__(self, url: str, model: str, *, store: bool) -> None:
+        self.model = model
+        self.store = store
+        self.client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+
+    async def ask(self, request: Object) -> Reply:
+        asked = {"store": self.store, "include": ["reasoning.encrypted_content"], **request}
+        reply = await self.client.responses.create(model=self.model, **asked)
+        items = [item.model_dump(mode="json", exclude_unset=True) for item in reply.output]
+        return Reply(items, [item for item in reply.output if item.type == "function_call"])
+
+    def question(self, text: str) -> Object:
+        return {"role": "user", "content": text}
+
+    def results(self, calls: list[Any], texts: list[str]) -> list[Object]:
+        return [
+            {"type": "function_call_output", "call_id": call.call_id, "output": text}
+            for call, text in zip(calls, texts, strict=True)
+        ]
+
+    def begun(self, reply: Reply) -> Object:
+        return {"role": "assistant", "content": reply.messages[-1]["content"][0]["text"][:20]}
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+class ClaudeAgent:
+    form = "anthropic"
+    has_ids = True
+
+    def __init__(self, url: str, model: str, thinking: Object) -> None:
+        self.model = model
+        self.thinking = thinking
+        self.client = anthropic.AsyncAnthropic(base_url=url, api_key="none", max_retries=0)
+
+    async def ask(self, request: Object) -> Reply:
+        asked: Any = {"max_tokens": 2048, "thinking": self.thinking, **request}
+        reply = await self.client.messages.create(model=self.model, **asked)
+        content = [block.model_dump(mode="json", exclude_none=True) for block in reply.content]
+        uses = [block for block in reply.content if block.type == "tool_use"]
+        return Reply([{"role": "assistant", "content": content}], uses)
+
+    def question(self, text: str) -> Object:
+        return {"role": "user", "content": text}
+
+    def results(self, calls: list[Any], texts: list[str]) -> list[Object]:
+        pairs = zip(calls, texts, strict=True)
+        blocks = [{"type": "tool_result", "tool_use_id": call.id, "content": text} for call, text in pairs]
+        return [{"role": "user", "content": blocks}]
+
+    def begun(self, reply: Reply) -> Object:
+        *thoughts, last = reply.messages[0]["content"]
+        return {"role": "assistant", "content": [*thoughts, {**last, "text": last["text"][:20]}]}
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+class GeminiAgent:
+    form = "gemini"
+
+    def __init__(self, url: str, model: str, *, has_ids: bool) -> None:
+        self.model = model
+        self.has_ids = has_ids
+        self.client = genai.Client(api_key="none", http_options={"base_url": url})
+
+    async def ask(self, request: Object) -> Reply:
+        asked: Any = request
+        reply = await self.client.aio.models.generate_content(model=self.model, **asked)
+        content = reply.candidates[0].content  # type: ignore[index]
+        return Reply([content.model_dump(mode="json", exclude_none=True)], reply.function_calls or [])  # type: ignore[union-attr]
+
+    def question(self, text: str) -> Object:
+        return {"role": "user", "parts": [{"text": text}]}
+
+    def results(self, calls: list[Any], texts: list[str]) -> list[Object]:
+        parts = []
+        for call, text in zip(calls, texts, strict=True):
+            named = {"id": call.id, "name": call.name} if self.has_ids else {"name": call.name}
+            parts.append({"function_response": {**named, "response": {"output": text}}})
+        return [{"role": "user", "parts": parts}]
+
+    def begun(self, reply: Reply) -> Object:
+        return {"role": "model", "parts": [{"text": reply.messages[0]["parts"][-1].get("text", "")[:20]}]}
+
+    async def close(self) -> None:
+        await self.client.aio.aclose()
+        self.client.close()
+
+
+WINDOW = BUDGET_TOKENS
+ENABLED, ADAPTIVE = {"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}
+AGENTS: dict[str, tuple[Callable[[], Provider], Callable[[str], Agent]]] = {
+    "openai": (lambda: OpenAI(WINDOW), lambda url: OpenAIAgent(url, "gpt-5.6", store=False)),
+    "openai stored": (lambda: OpenAI(WINDOW), lambda url: OpenAIAgent(url, "gpt-5", store=True)),
+    "claude": (lambda: Claude(WINDOW, binds=False), lambda url: ClaudeAgent(url, "claude-opus-4-5", ENABLED)),
+    "claude bound": (lambda: Claude(WINDOW, binds=True), lambda url: ClaudeAgent(url, "claude-opus-5-5", ADAPTIVE)),
+    "gemini": (lambda: Gemini(WINDOW, strict=True), lambda url: GeminiAgent(url, "gemini-3.8-flash", has_ids=True)),
+    "gemini 2": (lambda: Gemini(WINDOW, strict=False), lambda url: GeminiAgent(url, "gemini-2.5-flash", has_ids=False)),
+}
+"""A stand-in, and the agent that speaks to it, by what the tests call them."""
+
+
+@asynccontextmanager
+async def agent_of(name: str) -> AsyncIterator[Agent]:
+    """The agent of that name, beside its provider."""
+    provider, agent_at = AGENTS[name]
+    with serving(provider()) as url:
+        agent = agent_at(url)
+        try:
+            yield agent
+        finally:
+            await agent.close()
+
+
+class Loop:
+    """A conversation of an agent over Sash, one turn after the other."""
+
+    def __init__(self, sash: httpx.AsyncClient, conversation: str, agent: Agent, **window: Any) -> None:
+        self.sash = sash
+        self.path = f"/conversations/{conversation}"
+        self.agent = agent
+        self.window = {"model": agent.model, "max_tokens": BUDGET_TOKENS, "cache": "auto", **window}
+        self.made: list[Object] = []
+
+    async def begin(self) -> None:
+        settings = {"id": self.path.rpartition("/")[2], "system": SYSTEM, "tools": TOOLS}
+        (await self.sash.post("/conversations", json=settings)).raise_for_status()
+
+    async def turn(self, number: int) -> None:
+        """A question, replies with calls and their results, and the words at last."""
+        steps = STEPS[number % len(STEPS)]
+        question: Object = {"message": self.agent.question(f"Question {number}: {words(24, number)} calls:{steps}")}
+        if number % 5 == 4:
+            question["grounding"] = {"documents": [{"id": f"d-{number}", "text": words(160, number)}]}
+        reply = await self.agent.ask(await self.append([question], wants_window=True))
+        while reply.calls:
+            await self.append(reply.messages)
+            sizes = [8_000 if number % 11 == 0 and not index else 40 for index in range(len(reply.calls))]
+            texts = [words(size, number) for size in sizes]
+            results = self.agent.results(reply.calls, texts)
+            if number % 3 == 2 and self.agent.has_ids:  # as they come in, each in a request of its own
+                pairs = zip(reply.calls, texts, strict=True)
+                *first, results = [self.agent.results([call], [text]) for call, text in pairs]
+                for each in first:
+                    await self.append(each)
+            reply = await self.agent.ask(await self.append(results, wants_window=True))
+        if number % 7 == 6:
+            entry = {"id": f"reply-{number}"}
+            await self.append([{**entry, "message": self.agent.begun(reply), "status": "in_progress"}])
+            message: Any = reply.messages if len(reply.messages) > 1 else reply.messages[0]
+            await self.append([{**entry, "message": message, "status": "completed"}])
+        else:
+            await self.append(reply.messages)
+
+    async def append(self, entries: list[Object], *, wants_window: bool = False) -> Object:
+        """Append; the request to send, where it is wanted."""
+        query = {"format": self.agent.form, **(self.window if wants_window else {})}
+        answer = await self.sash.post(f"{self.path}/messages", params=query, json={"messages": entries})
+        assert answer.status_code == 201, answer.text
+        if not wants_window:
+            return {}
+        window = answer.json()["window"]
+        assert window is not None, answer.text
+        self.made.append(window)
+        request: Object = window["request"]
+        return request
+
+
+async def run(client: httpx.AsyncClient, conversation: str, name: str, turns: int, **window: str) -> None:
+    """So many turns: the cut moves, and thoughts go back where they are wanted."""
+    async with agent_of(name) as agent:
+        loop = Loop(client, conversation, agent, **window)
+        await loop.begin()
+        for number in range(turns):
+            await loop.turn(number)
+    assert len(loop.made) > 2 * turns
+    assert loop.made[-1]["kept"]["first_seq"] > 2 * turns
+    assert max(made["tokens"]["total"] for made in loop.made) <= BUDGET_TOKENS
+    thoughtful = sum(made["tokens"]["reasoning"] > 0 for made in loop.made)
+    slides = name == "claude bound" and window["stable"] == "false"
+    assert thoughtful > (0 if slides else turns)  # bound thoughts are left out once a cut slides
+
+
+each_agent = pytest.mark.parametrize("name", AGENTS)
+each_reasoning = pytest.mark.parametrize("reasoning", ["turn", "all"])
+each_cut = pytest.mark.parametrize("stable", ["false", "true"])
+
+
+@each_agent
+@each_reasoning
+@each_cut
+async def test_no_request_of_a_loop_is_refused(
+    client: httpx.AsyncClient, conversation: str, name: str, reasoning: str, stable: str
+) -> None:
+    """Some turns with tools, thoughts and cache hints."""
+    await run(client, conversation, name, TURNS, reasoning=reasoning, stable=stable)
+
+
+@pytest.mark.nightly
+@each_agent
+@each_reasoning
+@each_cut
+async def test_no_request_of_a_long_loop_is_refused(
+    client: httpx.AsyncClient, conversation: str, name: str, reasoning: str, stable: str
+) -> None:
+    """Two hundred turns."""
+    await run(client, conversation, name, MANY_TURNS, reasoning=reasoning, stable=stable)

@@ -1,0 +1,164 @@
+"""The stand-ins refuse what the providers refuse: a history that they made, and one change of it."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from clients.standins.claude import Claude
+from clients.standins.gemini import Gemini
+from clients.standins.openai_responses import OpenAI
+from clients.standins.serving import Provider, RefusedError
+
+Object = dict[str, Any]
+Change = Callable[[list[Any]], Any]
+ASKED = ("Question 1: two? calls: 2", "Question 2: and one? calls: 1")
+
+
+def claude(provider: Provider, **settings: Any) -> Object:
+    body: Object = {"model": "claude", "system": "Be brief.", "messages": [], **settings}
+    for question in ASKED:
+        body["messages"].append({"role": "user", "content": question})
+        while True:
+            content = provider.reply("/v1/messages", body)["content"]
+            body["messages"].append({"role": "assistant", "content": content})
+            uses = [block["id"] for block in content if block["type"] == "tool_use"]
+            if question == ASKED[1] or not uses:
+                break
+            blocks = [{"type": "tool_result", "tool_use_id": use, "content": "x"} for use in uses]
+            body["messages"].append({"role": "user", "content": blocks})
+    last = body["messages"][-1]["content"][-1]["id"]
+    body["messages"].append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": last, "content": "x"}]})
+    return body
+
+
+def responses(provider: Provider, **settings: Any) -> Object:
+    body: Object = {"model": "gpt", "input": [], **settings}
+    for question in ASKED:
+        body["input"].append({"role": "user", "content": question})
+        while True:
+            output = provider.reply("/v1/responses", body)["output"]
+            calls = [item["call_id"] for item in output if item["type"] == "function_call"]
+            body["input"] += output
+            body["input"] += [{"type": "function_call_output", "call_id": call, "output": "x"} for call in calls]
+            if question == ASKED[1] or not calls:
+                break
+    return body
+
+
+def gemini(provider: Provider, **settings: Any) -> Object:
+    body: Object = {"contents": [], **settings}
+    for question in ASKED:
+        body["contents"].append({"role": "user", "parts": [{"text": question}]})
+        while True:
+            content = provider.reply("/v1beta/models/m:generateContent", body)["candidates"][0]["content"]
+            body["contents"].append(content)
+            calls = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
+            if not calls:
+                break
+            results = [{"id": call["id"], "name": call["name"], "response": {"output": "x"}} for call in calls]
+            body["contents"].append({"role": "user", "parts": [{"functionResponse": result} for result in results]})
+            if question == ASKED[1]:
+                break
+    return body
+
+
+def refused(provider: Provider, path: str, body: Object, change: Callable[[Object], Any]) -> None:
+    """The body is taken as it is, and refused when it is changed."""
+    provider.reply(path, deepcopy(body))
+    changed = deepcopy(body)
+    change(changed)
+    with pytest.raises(RefusedError):
+        provider.reply(path, changed)
+
+
+THOUGHT_CHANGED: Change = lambda said: said[1]["content"][0].update(thinking="other")  # noqa: E731
+CLAUDE: dict[str, Change] = {
+    "a thought is changed": THOUGHT_CHANGED,
+    "the loop begins without a thought": lambda said: said[-2]["content"].pop(0),
+    "a result is missing": lambda said: said[2]["content"].pop(),
+    "a call is missing": lambda said: said[1]["content"].pop(),
+    "the first message is the assistant's": lambda said: said.pop(0),
+    "the last message is the assistant's": lambda said: said.pop(),
+    "a text is empty": lambda said: said[0].update(content=" "),
+    "an id is used twice": lambda said: said.extend(said[1:3]),
+    "five marks": lambda said: said[0].update(
+        content=[{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}] * 5
+    ),
+    "words before a result": lambda said: said[-1]["content"].insert(0, {"type": "text", "text": "x"}),
+}
+BOUND: dict[str, Change] = {
+    "an earlier message is changed": lambda said: said[0].update(content="Question 1: other? calls: 2"),
+    "an earlier message is left out": lambda said: said[3]["content"].append({"type": "text", "text": "more"}),
+    "a thought between others is left out": lambda said: said[3]["content"].pop(0),
+}
+RESPONSES: dict[str, Change] = {
+    "an output is missing": lambda items: items.pop(),
+    "a call is missing": lambda items: items.pop(2),
+    "an item is there twice": lambda items: items.append(items[1]),
+    "encrypted content is another's": lambda items: items[1].update(encrypted_content=items[-4]["encrypted_content"]),
+    "no parts": lambda items: items[0].update(content=[]),
+}
+STORED: dict[str, Change] = {
+    "reasoning is missing": lambda items: items.pop(1),
+    "what follows reasoning is missing": lambda items: [items.pop(2), items.pop(3)],
+}
+GEMINI: dict[str, Change] = {
+    "the newest call has no signature": lambda said: said[-2]["parts"][1].pop("thoughtSignature"),
+    "a signature is on another call": lambda said: said[1]["parts"][1].update(
+        thoughtSignature=said[-2]["parts"][1]["thoughtSignature"]
+    ),
+    "a result is missing": lambda said: said[2]["parts"].pop(),
+    "a result has another name": lambda said: said[2]["parts"][0]["functionResponse"].update(name="other"),
+    "results stand in two contents": lambda said: said.insert(3, {"role": "user", "parts": [said[2]["parts"].pop()]}),
+    "no parts": lambda said: said[0].update(parts=[]),
+    "the first content is the model's": lambda said: said.pop(0),
+}
+
+
+@pytest.mark.parametrize("change", CLAUDE)
+def test_claude_refuses(change: str) -> None:
+    """With thinking enabled."""
+    provider = Claude(10_000, binds=False)
+    body = claude(provider, thinking={"type": "enabled", "budget_tokens": 1024})
+    refused(provider, "/v1/messages", body, lambda changed: CLAUDE[change](changed["messages"]))
+
+
+@pytest.mark.parametrize("change", BOUND)
+def test_a_model_that_binds_thoughts_refuses(change: str) -> None:
+    """What stood before a thought is checked."""
+    provider = Claude(10_000, binds=True)
+    refused(provider, "/v1/messages", claude(provider), lambda changed: BOUND[change](changed["messages"]))
+
+
+def test_the_oldest_thoughts_may_be_left_out() -> None:
+    """All but the newest thought are left out, and the request is taken."""
+    provider = Claude(10_000, binds=True)
+    body = claude(provider)
+    for message in body["messages"][1:-2:2]:
+        message["content"] = [block for block in message["content"] if block["type"] != "thinking"]
+    body["messages"] = [message for message in body["messages"] if message["content"]]
+    provider.reply("/v1/messages", body)
+
+
+@pytest.mark.parametrize("change", RESPONSES)
+def test_openai_refuses(change: str) -> None:
+    """Nothing is stored."""
+    provider = OpenAI(10_000)
+    body = responses(provider, store=False)
+    refused(provider, "/v1/responses", body, lambda changed: RESPONSES[change](changed["input"]))
+
+
+@pytest.mark.parametrize("change", STORED)
+def test_openai_refuses_stored_items_apart(change: str) -> None:
+    """Items of a stored reply come with the reasoning that led to them."""
+    provider = OpenAI(10_000)
+    refused(provider, "/v1/responses", responses(provider), lambda changed: STORED[change](changed["input"]))
+
+
+@pytest.mark.parametrize("change", GEMINI)
+def test_gemini_refuses(change: str) -> None:
+    """As Gemini 3 does."""
+    provider = Gemini(10_000, strict=True)
+    path = "/v1beta/models/m:generateContent"
+    refused(provider, path, gemini(provider), lambda changed: GEMINI[change](changed["contents"]))

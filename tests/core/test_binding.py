@@ -1,0 +1,91 @@
+"""Reasoning that is bound to its prefix: what is sent of it stands behind the very request that it was made from."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from histories import Ask, Talk, calling, grounded, quick, result, said, talk, words
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.messages import Entry
+from service.core.parameters import WindowQuery
+from service.problems import WindowDoesNotFit
+
+Message = dict[str, Any] | Entry
+
+SIZES = st.one_of(st.integers(1, 60), st.integers(1, 900))
+TURN = st.tuples(st.integers(1, 120), st.integers(0, 1), st.lists(st.lists(SIZES, min_size=1, max_size=2), max_size=4))
+
+
+def messages_of(turns: list[tuple[int, int, list[list[int]]]]) -> Iterator[Message]:
+    """Questions, loops of calls with results of so many words, and replies; each of the model's messages has a thought."""
+    seq = 0
+    for question, documents, steps in turns:
+        text = words(question)
+        yield grounded(text, words(60)) if documents else said("user", text)
+        seq += 1
+        for step, sizes in enumerate(steps):
+            ids = [f"c{seq}_{step}_{index}" for index in range(len(sizes))]
+            yield {**calling(*ids), **thought(seq + 1)}
+            yield from (result(each, words(size)) for each, size in zip(ids, sizes, strict=True))
+            seq += 1 + len(sizes)
+        yield said("assistant", words(20), **thought(seq + 1))
+        seq += 1
+
+
+def thought(seq: int) -> dict[str, Any]:
+    return {"thinking_blocks": [{"type": "thinking", "thinking": words(12), "signature": str(seq)}]}
+
+
+def parts_of(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Messages and thoughts in the order in which Claude is sent them, thoughts first."""
+    parts = []
+    for message in request["messages"]:
+        parts += message.get("thinking_blocks", [])
+        parts.append({name: value for name, value in message.items() if name != "thinking_blocks"})
+    return parts
+
+
+def unthought(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [part for part in parts if "signature" not in part]
+
+
+def last_thought(parts: list[dict[str, Any]]) -> str | None:
+    return next((part["signature"] for part in reversed(parts) if "signature" in part), None)
+
+
+@quick
+@given(
+    st.lists(TURN, min_size=2, max_size=8),
+    st.integers(400, 2000),
+    st.sampled_from(["turn", "all"]),
+    st.sampled_from([False, True]),
+    st.sampled_from([None, 200]),
+)
+def test_what_is_sent_of_bound_reasoning_stands(
+    turns: list[tuple[int, int, list[list[int]]]], budget: int, reasoning: Any, stable: Any, limit: int | None
+) -> None:
+    """Before each thought is what its request held, and the thought before it is the one that was sent before it then."""
+    found = talk(*messages_of(turns))
+    options = WindowQuery(format="anthropic", reasoning=reasoning, stable=stable, tool_result_max_tokens=limit)
+    ask = Ask("claude-opus-5-5", budget, options)
+    made: dict[str, list[dict[str, Any]]] = {}
+    for length in lengths_of(found):
+        past = found.upto(length)
+        try:
+            sent = parts_of(msgspec.json.decode(past.request(past.window(ask), ask)))
+        except WindowDoesNotFit:
+            return  # the agent gets no further
+        for place, part in enumerate(sent):
+            if signature := part.get("signature"):
+                before, then = sent[:place], made[signature]
+                assert unthought(before) == unthought(then)
+                assert last_thought(before) in (None, last_thought(then))
+        made[str(length + 1)] = sent
+
+
+def lengths_of(found: Talk) -> Iterator[int]:
+    """How long the conversation was each time the model was asked: its next message is the model's."""
+    roles = [message["role"] for message in found.messages]
+    yield from (length for length, role in enumerate(roles) if role == "assistant")
