@@ -38,6 +38,12 @@ class Endpoint:
         self.at_once = 0
         self.most_at_once = 0
 
+    async def is_asked(self, times: int) -> None:
+        """Return once it was asked so many times."""
+        async with asyncio.timeout(5):
+            while len(self.asked) < times:  # noqa: ASYNC110 - a server in this process tells nobody
+                await asyncio.sleep(0.005)
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
@@ -286,14 +292,13 @@ async def test_what_was_edited_meanwhile_wins(talk: Served, endpoint: Endpoint, 
     endpoint.answers = [0.3]
     for n in range(12):
         await talk.turn(conversation, f"line {n}")
-    await asyncio.sleep(0.1)
-    assert endpoint.asked
+    await endpoint.is_asked(1)
     await talk.client.delete(f"/conversations/{conversation}/messages/1")
     await talk.summarizer.idle()
     assert await talk.summary(conversation) is None
 
     await talk.turn(conversation, "again")
-    await asyncio.sleep(0.1)
+    await endpoint.is_asked(2)
     await talk.client.put(f"/conversations/{conversation}/summary", json={"text": "Mine.", "through_seq": 3})
     await talk.summarizer.idle()
     summary = await talk.summary(conversation)
