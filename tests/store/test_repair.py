@@ -16,7 +16,7 @@ from store.aged import age, old_messages
 from store.entries import said
 
 from service.app import create_app
-from service.core.records import Flags
+from service.core.records import Flags, Records
 from service.problems import StoreUnavailable
 from service.settings import Settings
 from service.store.client import Client
@@ -24,7 +24,7 @@ from service.store.conversations import Conversations
 from service.store.datakeys import DataKeys
 from service.store.embedded import EmbeddedStore
 from service.store.layout import keys_of, life_of
-from service.store.repair import Repair, Repaired
+from service.store.repair import Repair, Repaired, _step_messages
 from service.store.replies import HistoryEdited
 
 KEY = b"master".ljust(32)
@@ -353,6 +353,14 @@ async def test_a_sample_finds_older_messages(there: Bench) -> None:
     await there.aged("c2")
     assert (await there.repair.sample(200), (await there.repair.sample(3))[0]) == ((5, 1), 3)
     assert await there.repair.count() == 5
+
+
+def test_steps_are_shorter_where_a_message_is_far_in_its_list() -> None:
+    """The store walks to each: what a script takes does not grow with the conversation."""
+    records = Records.of([entry.record for entry in said(*["of many words " * 20] * 100)])
+    steps = [_step_messages(records, distance) for distance in (50, 100_000, 1_000_000, 10**9)]
+    assert steps == sorted(steps, reverse=True)
+    assert (steps[0], steps[-1], len({*steps})) == (100, 5, 3)
 
 
 @pytest.mark.nightly
