@@ -97,12 +97,18 @@ def _without_seals(message: Mapping[str, Any]) -> Mapping[str, Any]:
     native = message.get("native")
     if native is None or native["format"] != "gemini":
         return message
-    kept = [{**own, "parts": list(map(_unsealed, own.get("parts") or ()))} for own in native["messages"]]
+    kept = [{**own, "parts": _unsealed(own.get("parts"))} for own in native["messages"]]
     return {**message, "native": {**native, "messages": kept}}
 
 
-def _unsealed(part: Any) -> Any:
-    return {name: value for name, value in part.items() if name not in SIGNATURES} if isinstance(part, dict) else part
+def _unsealed(parts: Any) -> Any:
+    match parts:
+        case dict():
+            return {name: value for name, value in parts.items() if name not in SIGNATURES}
+        case list():
+            return [_unsealed(part) for part in parts]
+        case _:
+            return parts
 
 
 def _has_messages(form: str, request: Mapping[str, Any]) -> bool:

@@ -33,7 +33,8 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
     cost += names + extra.call_arguments[0] + extra.unpriced[0]
     cost += extra.calls * (rules.call + (rules.together if extra.calls > 1 else 0))
     cost += min(extra.call_arguments[0] * rules.tagged, extra.calls * rules.most_tags)
-    cost += extra.estimated - extra.paged + extra.pages * rules.page + min(extra.paged, extra.pages * rules.page_words)
+    cost += (extra.estimated - extra.paged) * model.scale / model.margin
+    cost += extra.pages * rules.page + min(extra.paged, extra.pages * rules.page_words)
     if extra.beside is not None and extra.beside.format == model.format:
         cost += _beside_cost(extra.beside, model, rules)
     return cost + sum(image_tokens(image, rules.images) for image in extra.images)

@@ -1,5 +1,6 @@
 """What Claude and Gemini bill around text: arithmetic on a message's measure, alike for windows, appends and counts."""
 
+import base64
 from typing import Any
 
 import msgspec
@@ -144,6 +145,16 @@ def test_a_result_costs_its_text() -> None:
     result = measure({"role": "tool", "tool_call_id": "c1", "content": TEXT})
     costs = {message_tokens(result, CLAUDE, parallel=parallel) for parallel in (True, False)}
     assert costs == {estimate_text(TEXT, "claude")}
+
+
+@pytest.mark.parametrize("name", ["claude-sonnet-4-5", "claude-opus-4-8", "gemini-2.5-flash"])
+def test_a_text_file_costs_at_least_its_text(name: str) -> None:
+    """A file of plain English is counted in the model's tokens, not in those of OpenAI."""
+    model, text = find_model(name), "The wind was fair on the day of the race. " * 100
+    url = f"data:text/plain;base64,{base64.b64encode(text.encode()).decode()}"
+    parts = {"file": [{"type": "file", "file": {"file_data": url}}], "text": [{"type": "text", "text": text}]}
+    costs = {kind: message_tokens(measure({"role": "user", "content": part}), model) for kind, part in parts.items()}
+    assert costs["text"] <= costs["file"] <= costs["text"] * 1.25
 
 
 def test_a_response_format_is_free_with_gemini() -> None:
