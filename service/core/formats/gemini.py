@@ -48,14 +48,14 @@ def render(
         config["tools"] = [{"function_declarations": [_declaration(function) for function in functions]}]
     if choice := read_choice(tool_choice, refusals):
         config["tool_config"] = {"function_calling_config": _calling(choice)}
-    return {"contents": list(_with_joined_results(in_turns(turns, {"text": NOTHING_SAID}, "parts"))), "config": config}
+    return {"contents": list(_joined(in_turns(turns, {"text": NOTHING_SAID}, "parts"))), "config": config}
 
 
-def _with_joined_results(contents: Iterable[Block]) -> Iterator[Block]:
-    """Results that came one by one as one content: Gemini refuses fewer results than the turn before has calls."""
+def _joined(contents: Iterable[Block]) -> Iterator[Block]:
+    """Contents that Gemini takes as one alone, as one."""
     before: Block | None = None
     for content in contents:
-        if before is not None and _has_results(before) and _has_results(content):
+        if before is not None and _goes_on(before, content):
             before = {**before, "parts": [*before["parts"], *content["parts"]]}
             continue
         if before is not None:
@@ -65,9 +65,21 @@ def _with_joined_results(contents: Iterable[Block]) -> Iterator[Block]:
         yield before
 
 
-def _has_results(content: Block) -> bool:
+def _goes_on(before: Block, content: Block) -> bool:
+    """Whether results came one by one, or calls follow what the model said in a turn whose question was left out.
+
+    Gemini answers 400 to fewer results than the turn before has calls, and to calls that follow the model's words.
+    """
+    if {**before, "parts": 0} != {**content, "parts": 0}:  # another role, or members besides
+        return False
+    if _has(before, "function_response") and _has(content, "function_response"):
+        return True
+    return content.get("role") == "model" and _has(before, "text") and _has(content, "function_call")
+
+
+def _has(content: Block, kind: str) -> bool:
     parts = content.get("parts")
-    return isinstance(parts, list) and any(member(part, "function_response") is not None for part in parts)
+    return isinstance(parts, list) and any(member(part, kind) is not None for part in parts)
 
 
 def _turn(step: Said | Result | Whole, refusals: Refusals) -> tuple[str, list[Block]] | Whole:

@@ -65,7 +65,7 @@ assert model.sent[1][1].content[0] == THINKING
 assert model.sent[1][2].artifact == {"table": 7}
 print("a tool loop")
 
-other = SashMiddleware(url=URL, model="gpt-4o-mini", conversation="langchain-1")
+other = SashMiddleware(url=URL, model="gpt-4o-mini", conversation="langchain-1", reasoning="all")
 agent = create_agent(model, [find_table], middleware=[other])
 asyncio.run(agent.ainvoke({"messages": [HumanMessage("sure?")]}))
 assert model.sent[2][:5] == done, model.sent[2]

@@ -88,7 +88,8 @@ async def main() -> None:
     ]
     print("a tool loop")
 
-    await agent_of(SashHistory(url=URL, model="gpt-4o-mini")).run("sure?", conversation_id="pydantic-1")
+    whole = agent_of(SashHistory(url=URL, model="gpt-4o-mini", reasoning="all"))
+    await whole.run("sure?", conversation_id="pydantic-1")
     assert parts(sent[2])[:-1] == [question, *replied, first, second, TextPart("At seven.")]
     assert len(await stored("pydantic-1")) == 7
     async with agent.run_stream("bye", conversation_id="pydantic-1") as streamed:
