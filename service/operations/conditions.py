@@ -1,4 +1,4 @@
-"""What the store's servers say of themselves, as one sentence for whoever is called at night: a pure function."""
+"""The store's condition, from its servers' INFO: a name, a title, and a sentence that tells an operator what to do."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -17,7 +17,7 @@ Name = Literal[
     "full",
     "down",
 ]
-"""From good to bad: a later one hides an earlier."""
+"""From best to worst. If several apply, the worst is reported."""
 NAMES: tuple[Name, ...] = Name.__args__  # type: ignore[attr-defined]
 
 _HANGS_SECONDS = 0.7
@@ -28,14 +28,14 @@ _LITTLE_FREE_SHARE, _LITTLE_FREE_BYTES = 0.1, 5 << 30
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """Memory of all servers in bytes, ``max`` 0 without a limit, and their keys."""
+    """Memory of all servers in bytes (``max`` is 0 without a limit), and the number of their keys."""
 
     used: int = 0
     max: int = 0
     keys: int = 0
     evicted_keys: int = 0
     replication_lag_bytes: int | None = None
-    """How far the slowest replica is behind its primary; None without replicas."""
+    """The slowest replica's distance behind its primary; None without replicas."""
 
 
 class Disk(msgspec.Struct, frozen=True):
@@ -46,31 +46,31 @@ class Disk(msgspec.Struct, frozen=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """How the store is: a name for machines, what is wrong, and a sentence that says where to look or what to do."""
+    """The store's condition: a name for programs, a title, and a sentence that says where to look or what to do."""
 
     name: Name
     title: str
     look: str = ""
     alert: str = ""
-    """The alert, and the entry of the runbook."""
+    """The alert's name, which is also its heading in the runbook."""
 
     @property
     def rank(self) -> int:
-        """How bad it is; 0 is well."""
+        """The severity: 0 is well, and the largest is down."""
         return NAMES.index(self.name)
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a condition is made of."""
+    """The observations that a condition follows from. Each server has its INFO, None if lost, and a delay in seconds."""
 
     kind: str
     servers: Sequence[tuple[Found | None, float]]
     lost_files: str = ""
     disk: Disk | None = None
     call_seconds: float = 0.0
-    """What calls took lately, on average."""
+    """The average duration of recent calls."""
     refused_as_full: bool = False
-    """Whether the store refused a write for want of memory in the last seconds."""
+    """Whether the store refused a write as out of memory in the last seconds."""
     not_ready: str = ""
 
 
@@ -79,7 +79,7 @@ STARTING = Condition("not-ready", "Sash is connecting to the store", "Wait two s
 
 
 def memory_of(servers: Sequence[tuple[Found | None, float]]) -> Memory:
-    """The sums of what the servers report."""
+    """The sums of the servers' INFO."""
     infos = [found.info for found, _ in servers if found is not None]
     lags = [lag for info in infos if (lag := _lag(info)) is not None]
     limits = [_number(info, "maxmemory") for info in infos]
@@ -93,7 +93,7 @@ def memory_of(servers: Sequence[tuple[Found | None, float]]) -> Memory:
 
 
 def condition(seen: Seen) -> Condition:
-    """The worst that is to be said of the store."""
+    """The worst condition that applies."""
     for each in (_lost, _hanging, _without_room, _read_only):
         found = each(seen)
         if found is not None:
@@ -108,17 +108,16 @@ def _lost(seen: Seen) -> Condition | None:
     if seen.servers and not lost:
         return None
     if seen.disk is not None and seen.disk.free < _LEAST_FREE_BYTES:
-        look = (
-            f"{_megabytes(seen.disk.free)} are free in its data directory: make room there; it starts again by itself."
-        )
+        look = f"{_megabytes(seen.disk.free)} are free in its data directory: make room there. The store restarts by itself."
         return Condition("full", "The store's disk is full and the store has ended", look, "SashStoreFull")
     if seen.kind != "single" and (seen.kind == "sentinel" or lost < len(seen.servers)):
         who = "The primary" if seen.kind == "sentinel" else f"{lost} of {len(seen.servers)} primaries"
         look = (
-            f"{who} cannot be reached: look at INFO replication of the others. After half a minute nobody was elected."
+            f"{who} cannot be reached: look at INFO replication of the others. If this lasts half a minute, no new "
+            "primary was elected."
         )
         return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
-    look = "Look at its process and log, the network between, and SASH_REDIS_URL; sash doctor asks it."
+    look = "Look at the store's process and log, at the network and at SASH_REDIS_URL; run sash doctor."
     return Condition("down", "The store is down", look, "SashStoreFailing")
 
 
@@ -129,9 +128,7 @@ def _hanging(seen: Seen) -> Condition | None:
     if hanging < len(seen.servers):
         look = f"{hanging} of {len(seen.servers)} primaries do not answer: look at their machines and disks."
         return Condition("failing-over", "A part of the store does not answer", look, "SashStoreFailedOver")
-    look = (
-        "It is connected and says nothing: look at its process (stopped, swapping, a long command), machine and disk."
-    )
+    look = "It is connected but does not answer: look at its process (stopped, swapping, a long command), machine and disk."
     return Condition("down", "The store does not answer", look, "SashStoreFailing")
 
 
@@ -140,7 +137,7 @@ def _without_room(seen: Seen) -> Condition | None:
     if seen.refused_as_full or (memory.max and memory.used >= memory.max):
         look = (
             f"{_megabytes(memory.used)} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten "
-            "SASH_RETENTION_SECONDS and erase. Writes get 507; reads and erasure go on."
+            "SASH_RETENTION_SECONDS and erase. Writes are answered 507; reads and erasure work."
         )
         return Condition("full", "The store is full", look, "SashStoreFull")
     return None
@@ -152,11 +149,11 @@ def _read_only(seen: Seen) -> Condition | None:
     why = ""
     if any(info.get("loading") == "1" for info in infos):
         return Condition(
-            "down", "The store is loading its data", "Wait: it loads some 100 MB a second.", "SashStoreFailing"
+            "down", "The store is loading its data", "Wait: it loads about 100 MB a second.", "SashStoreFailing"
         )
     if any(info.get("role") == "slave" for info in infos):
         if seen.kind != "single":
-            look = "A primary became a replica: look at INFO replication to see who is elected."
+            look = "A primary became a replica: look at INFO replication for the new primary."
             return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
         why = "SASH_REDIS_URL names a replica, which takes no writes: name its primary, or promote it."
     elif any(info.get("aof_last_write_status", "ok") != "ok" for info in infos):
@@ -174,7 +171,7 @@ def _slow(seen: Seen) -> Condition | None:
     seconds = max(seen.call_seconds, *(quiet for _, quiet in seen.servers))
     if seconds < _SLOW_SECONDS:
         return None
-    look = f"A call takes {seconds * 1000:.0f} ms: look at its disk, a rewrite of its file, its processor, the network."
+    look = f"A call takes {seconds * 1000:.0f} ms: look at the store's disk, AOF rewrites, processor and network."
     return Condition("slow", "The store is slow", look, "SashStoreSlow")
 
 
@@ -195,7 +192,7 @@ def _sentence(text: str) -> str:
 
 
 def _lag(info: dict[str, str]) -> int | None:
-    """How far the slowest replica of a primary is behind, in bytes: ``slave0:ip=…,offset=1234,lag=0``."""
+    """The slowest replica's distance behind its primary in bytes, from lines such as ``slave0:ip=…,offset=1234,lag=0``."""
     offsets = [
         int(value.partition("offset=")[2].partition(",")[0])
         for name, value in info.items()

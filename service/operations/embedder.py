@@ -1,10 +1,10 @@
-"""Embeddings of texts, from any endpoint that speaks OpenAI's ``/v1/embeddings``.
+"""Embeddings of texts, from any endpoint with OpenAI's ``/v1/embeddings``.
 
-A vector is cut to its first 256 numbers (models are trained so that the first say most; Kusupati et al. 2022), and kept as
-signed bytes: its largest number becomes 127. Only its direction is compared, so the scale is not kept.
+A vector is cut to its first 256 numbers, as models are trained to put most information first (Kusupati et al. 2022). The
+numbers are stored as signed bytes, scaled so that the largest becomes 127: only the vector's direction is compared.
 
-When the endpoint fails or dawdles, all embedding waits: one second after the first failure, twice as long after each more,
-five minutes at most. Nothing that people wrote is in a line of the log.
+After a failure or a timeout, all embedding pauses: for one second at first, then twice as long each time, up to five
+minutes. The log never contains the texts.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ DIMENSIONS: Final = 256
 BATCH: Final = 64
 """Texts of one request."""
 _CHARACTERS: Final = 8_000
-"""Of each text: endpoints refuse what is over their model's limit, usually 8,192 tokens."""
+"""The start of each text that is sent: endpoints refuse texts over their model's limit, usually 8,192 tokens."""
 _QUESTION_SECONDS: Final = 0.5
 _LARGEST_ANSWER: Final = 32 * 1024 * 1024
 _log = get_logger()
 
 
-class NotEmbedded(Exception):  # noqa: N818 - it reads as what happened
-    """The endpoint gave no embeddings, or is not asked for now; the message says why, and quotes nothing."""
+class NotEmbedded(Exception):  # noqa: N818 - named after the outcome
+    """The endpoint gave no embeddings, or is paused. The message gives the reason and quotes no text."""
 
 
 class _Embedding(msgspec.Struct):
@@ -46,7 +46,7 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 
 class Embedder:
-    """Asks the endpoint. ``first_pause_seconds`` is how long it waits after a first failure."""
+    """A client of the endpoint. ``first_pause_seconds`` is the pause after a first failure."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class Embedder:
 
     @property
     def rests_seconds(self) -> float:
-        """How long the endpoint is not asked."""
+        """Seconds until the pause ends; 0 if there is none."""
         return max(0.0, self._rests_until - time.monotonic())
 
     async def embed(self, texts: Sequence[str], *, timeout_seconds: float | None = None) -> list[bytes]:
-        """The vector of each text, nothing for one without a word. Raises NotEmbedded."""
+        """The vector of each text, empty for a blank text. Raises NotEmbedded."""
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         vectors = [b""] * len(texts)
         for start in range(0, len(wanted), BATCH):
@@ -85,7 +85,7 @@ class Embedder:
         return vectors
 
     async def vector_of(self, text: str) -> bytes:
-        """The vector of a question that somebody waits for; nothing when that fails or takes half a second."""
+        """The vector of a question, during a request; empty if the endpoint fails or takes over half a second."""
         try:
             return (await self.embed([text], timeout_seconds=_QUESTION_SECONDS))[0]
         except NotEmbedded:
@@ -108,7 +108,7 @@ class Embedder:
                 vectors = await asyncio.to_thread(_vectors_of, await self._post(self._http, body), len(texts))
         except (NotEmbedded, httpx2.HTTPError, TimeoutError) as error:
             self._metrics.embedded(0, time.perf_counter() - started)
-            # Who waits for an answer gives up sooner than the endpoint fails.
+            # A request's shorter timeout is no failure of the endpoint.
             if timeout_seconds is None or not isinstance(error, TimeoutError):
                 self._fail(error)
             raise NotEmbedded(str(error) or type(error).__name__) from None
@@ -148,7 +148,7 @@ def _vectors_of(body: bytes, count: int) -> list[bytes]:
 
 
 def quantized(vector: Sequence[float]) -> bytes:
-    """A vector's first 256 numbers as signed bytes; nothing of one without a direction."""
+    """A vector's first 256 numbers as signed bytes; empty if they are all 0."""
     cut = vector[:DIMENSIONS]
     largest = max(map(abs, cut), default=0.0)
     return array("b", [round(value * 127 / largest) for value in cut]).tobytes() if largest > 0 else b""
