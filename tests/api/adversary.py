@@ -22,7 +22,7 @@ _MODELS = {"appendMessages": "query", "getWindow": "query", "buildWindow": "body
 """Where an operation is told the model."""
 
 RULES = {
-    re.compile(r"The cursor is not one that this listing"): "a cursor is opaque: an answer gives it, no schema",
+    re.compile(r"The cursor is not from this listing"): "a cursor is opaque: an answer gives it, no schema",
     re.compile(r"Send back one ETag as it was given"): "an ETag is opaque: an answer gives it, no schema",
     re.compile(r"Give prompt_tokens or input_tokens"): "generators make no types of a choice between members",
     re.compile(r"An unknown field .* did you mean"): "no keyword tells another spelling from a provider's new member",
