@@ -74,7 +74,7 @@ class ImportEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """What the first line says."""
+    """The first line, in the forms of the core and the store; times are in milliseconds since 1970."""
 
     id: str | None
     settings: ConversationSettings

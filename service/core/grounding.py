@@ -145,7 +145,7 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
 
 
 def _whole_documents(template: Template, documents: Sequence[str], length: int) -> int:
-    """How many documents lie wholly within the first ``length`` characters of the joined text."""
+    """The number of documents that are completely within the first ``length`` characters of the joined text."""
     end = 0
     for index, document in enumerate(documents):
         end += len(document)
@@ -156,7 +156,7 @@ def _whole_documents(template: Template, documents: Sequence[str], length: int) 
 
 
 def _started_documents(template: Template, documents: Sequence[str], length: int) -> int:
-    """How many documents have a character, or their place when they are empty, within the first ``length`` ones."""
+    """The number of documents that begin within the first ``length`` characters of the joined text."""
     start = 0
     for index, document in enumerate(documents):
         if start >= length:
