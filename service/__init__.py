@@ -1,13 +1,15 @@
-"""Sash holds chat conversations and hands back the messages to send.
+"""Sash stores chat conversations and returns the messages to send to a model.
 
-A functional core and an imperative shell; arrows go one way::
+A functional core and an imperative shell. Imports go in one direction::
 
-    cli -> app -> api -> { store, core }
+    cli -> app -> api -> windows -> { store, core }
 
-- ``core`` maps values to values: counts tokens, builds windows, renders requests. No I/O, no clock.
-- ``store`` keeps conversations in Redis or Valkey; ``store/layout.py`` describes the data.
-- ``api`` decodes a request, calls the two, encodes the answer; ``operations`` is what operators see.
-- ``app.create_app(settings)`` puts them together; ``cli`` is the command line.
+- ``core`` counts tokens, chooses the messages of windows and renders requests. It has no I/O and no clock.
+- ``store`` keeps conversations in Redis or Valkey. ``store/layout.py`` describes the data.
+- ``windows`` makes a window: reads the messages, calls the core, encodes the answer.
+- ``api`` decodes a request, calls the others and encodes the answer.
+- ``operations`` has logs, metrics, statistics and the dashboard, and background tasks.
+- ``app.create_app(settings)`` makes the application. ``cli`` is the command line.
 """
 
 __version__ = "0.1.0"

@@ -1,15 +1,15 @@
-"""sash, and python -m service"""
+"""The commands ``sash`` and ``python -m service``."""
 
 import sys
 
 
 def main() -> None:
-    """Run the command line; without the extra ``server``, say what to install."""
+    """Run the command line. Without the extra ``server``, print the command that installs it."""
     try:
-        from service.cli import main as run  # noqa: PLC0415 - a client that installs adapters alone has no click
+        from service.cli import main as run  # noqa: PLC0415 - an installation of the client adapters only has no click
     except ModuleNotFoundError as missing:
         sys.exit(
-            f"sash: {missing.name} is not installed: pip install 'sash[server]' brings the server and its commands"
+            f"sash: {missing.name} is not installed: pip install 'sash[server]' installs the server and its commands"
         )
     run()
 

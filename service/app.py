@@ -1,4 +1,4 @@
-"""The composition root: settings in, an application out.
+"""The composition root: makes the application from settings.
 
 ::
 
@@ -94,9 +94,9 @@ ROUTES = (
 
 
 def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends_on_sigterm: bool = False) -> App:
-    """An ASGI application. Its lifespan opens the store and closes it.
+    """An ASGI application. Its lifespan connects to the store, and disconnects at the end.
 
-    ``log`` writes the lines of requests; with ``ends_on_sigterm`` it ends its process as drain.py says.
+    ``log`` writes the lines of requests. With ``ends_on_sigterm`` the process drains and ends on SIGTERM (drain.py).
     """
     if settings.redis_url is None:
         raise ValueError("create_app needs redis_url: the command line starts the embedded store and sets it")
@@ -166,7 +166,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await statistics.flush_or_later()  # nothing that a drained worker counted is lost
+            await statistics.flush_or_later()  # so that a drained worker's figures are not lost
             metrics.registry.share()
             ended(os.getpid())
             if context.summarizer is not None:
@@ -215,7 +215,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
 
 
 def read_models(settings: Settings) -> Mapping[str, Model]:
-    """The deployment's own models, and its vocabularies. Raises SettingsError when a file is missing or broken."""
+    """The deployment's own models and vocabularies. Raises SettingsError if a file is missing or broken."""
     try:
         models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file is not None else {}
     except (OSError, ValueError) as error:
@@ -237,14 +237,14 @@ def _unusable(name: str, path: Path | None, error: Exception) -> SettingsError:
 
 
 def _hosts(settings: Settings) -> re.Pattern[bytes] | None:
-    """The hosts that are answered. A key, or an operator who lets everyone in, does what a host's name would."""
+    """The Host headers that are answered; None for all. Restricted only on loopback without keys."""
     if settings.loopback and settings.anonymous and not settings.allow_anonymous:
         return loopback_hosts(settings.host)
     return None
 
 
 def _summarizer(settings: Settings, conversations: Conversations, histories: Histories) -> Summarizer | None:
-    """The built-in summariser, where an endpoint is set for it."""
+    """The built-in summariser; None if its endpoint is not set."""
     if settings.summarizer_url is None or settings.summarizer_model is None:
         return None
     return Summarizer(
@@ -258,14 +258,14 @@ def _summarizer(settings: Settings, conversations: Conversations, histories: His
 
 
 def _embedder(settings: Settings, metrics: Metrics) -> Embedder | None:
-    """What makes vectors, where an endpoint is set for it."""
+    """The embedder; None if its endpoint is not set."""
     if settings.embeddings_url is None or settings.embeddings_model is None:
         return None
     return Embedder(metrics, url=settings.embeddings_url, model=settings.embeddings_model, key=settings.embeddings_key)
 
 
 def _spans(metrics: Metrics) -> OpenTelemetry | None:
-    """Spans where OpenTelemetry's variables ask for them and the extra is there."""
+    """OpenTelemetry spans; None if its variables name no endpoint or the extra ``otel`` is not installed."""
     if not wants_spans(os.environ):
         return None
     try:
@@ -278,7 +278,7 @@ def _spans(metrics: Metrics) -> OpenTelemetry | None:
 
 
 def _prices(name: str, models: Mapping[str, Model]) -> Prices:
-    """A model's list prices, where they are known."""
+    """A model's list prices; all None for an unknown model."""
     try:
         model = find_model(name, models)
     except UnknownModel:

@@ -1,4 +1,4 @@
-"""The command line: sash serve, and what needs no server."""
+"""The command line: ``sash serve``, and the commands that need no server."""
 
 import os
 import sys
@@ -21,11 +21,11 @@ from service.settings import Settings, SettingsError
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="sash")
 def main() -> None:
-    """Sash holds chat conversations and hands back the window of messages that fits the model."""
+    """Sash stores chat conversations and returns the window of messages that fits the model."""
 
 
 def settings_from(options: Mapping[str, Any]) -> Settings:
-    """Settings from the environment, options winning; a line for each that is wrong, and the end."""
+    """Settings from the environment and the options, which override it. Exits with a line for each wrong setting."""
     given = {f"SASH_{name.upper()}": str(value) for name, value in options.items() if value is not None}
     try:
         return Settings.read({**os.environ, **given})
@@ -38,26 +38,26 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
 @main.command()
 @click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
 @click.option("--port", help="Port to listen on; 0 for a free one. [default: 8000]")
-@click.option("--data-dir", help="Where the embedded store keeps its data. [default: ./sash-data]")
+@click.option("--data-dir", help="Folder of the embedded store's data. [default: ./sash-data]")
 @click.option("--workers", help="Worker processes. [default: 1]")
 def serve(**options: str | None) -> None:
-    """Run the service; with no SASH_REDIS_URL also the store, in the data directory.
+    """Run the service. Without SASH_REDIS_URL, also run the embedded store.
 
     \b
     Exit statuses:
-      0  stopped as it was told to
-      1  the embedded store could not be started
-      2  a setting cannot be used, such as a port that is taken
+      0  stopped on request
+      1  the embedded store could not start
+      2  a setting cannot be used, such as a port that is in use
       3  a worker ended again within seconds of its start
     """
-    from service.serve import run  # noqa: PLC0415 - the other commands start faster without a server
+    from service.serve import run  # noqa: PLC0415 - the other commands start faster without this import
 
     sys.exit(run(settings_from(options)))
 
 
 @main.command()
 def openapi() -> None:
-    """Print the contract: the OpenAPI document of this version."""
+    """Print the OpenAPI document of this version."""
     from service.api.openapi import document  # noqa: PLC0415
     from service.app import ROUTES  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""The port: taken first, by the parent alone, before a store or a worker starts.
+"""Binding the port. The parent process does this first, before a store or a worker starts.
 
-Each worker could bind a socket of its own with SO_REUSEPORT, as granian does; a second service would then share the
-port unseen, and one conversation would live in two stores.
+If each worker bound its own socket with SO_REUSEPORT, as granian does, a second service could share the port unnoticed,
+and one conversation would be in two stores.
 """
 
 import errno
@@ -12,25 +12,25 @@ import time
 from service.settings import Settings, SettingsError
 
 BACKLOG = 4096
-"""Connections that wait to be accepted; the kernel's own limit, net.core.somaxconn, may be lower."""
+"""The largest number of connections that wait to be accepted; the kernel's net.core.somaxconn may be lower."""
 
-_BIND_SECONDS = 2.0  # how long a port may still be held by the workers of a service that was killed
+_BIND_SECONDS = 2.0  # time for the workers of a killed service to release the port
 _LOOK_SECONDS = 0.02
-_SENDING_BYTES = 256 * 1024  # of each connection, in the kernel, where it would hold megabytes
+_SENDING_BYTES = 256 * 1024  # the kernel's send buffer for each connection; the default is megabytes
 
 
 def listen(settings: Settings) -> list[socket.socket]:
-    """A socket for each worker to accept from. Raises SettingsError when this machine does not give the port.
+    """A listening socket for each worker. Raises SettingsError if the port cannot be bound.
 
-    The first is bound without SO_REUSEPORT, which fails where any other socket has the port. The workers share it then:
-    with one socket for all of them, one worker was given all the connections.
+    The first socket is bound without SO_REUSEPORT, so that binding fails if any other socket has the port. The others
+    then share the port with it. If all workers shared one socket, one worker would receive all connections.
     """
     host, port = settings.host, settings.port
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
         raise SettingsError((f"SASH_HOST is {host!r}, which is no address: {error.strerror}",)) from None
-    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)  # localhost is 127.0.0.1 first
+    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)  # IPv4 first: 127.0.0.1
     give_up = time.monotonic() + _BIND_SECONDS
     while True:
         first = _client_socket(family, settings.request_timeout_seconds)
@@ -43,8 +43,8 @@ def listen(settings: Settings) -> list[socket.socket]:
                 first.close()
                 raise SettingsError((_not_bound(error, host, port),)) from None
         time.sleep(_LOOK_SECONDS)
-        first.close()  # one that is bound and cannot listen is of no further use
-    if sys.platform != "linux":  # elsewhere connections are not spread over sockets that share a port
+        first.close()  # a socket that is bound but cannot listen cannot be used again
+    if sys.platform != "linux":  # other systems do not distribute connections over sockets that share a port
         return [first] * settings.workers
     listeners = [first]
     for _ in range(1, settings.workers):
@@ -73,12 +73,12 @@ def _not_bound(error: OSError, host: str, port: int) -> str:
 
 
 def _client_socket(family: int, patience_seconds: float) -> socket.socket:
-    """A socket whose clients' connections inherit bounds on what the kernel does for them.
+    """A socket whose accepted connections inherit limits of the kernel.
 
-    How much it holds of an answer that is not read, and how long it waits for a client that takes nothing or is gone.
+    The limits are the bytes buffered for a client that does not read, and the time waited for it.
     """
     listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that ended lately do not count
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # recently closed connections do not block the port
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENDING_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):

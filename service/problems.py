@@ -1,4 +1,4 @@
-"""Everything that can go wrong for a caller; each class is one problem type of RFC 9457.
+"""The errors that clients receive; each class is one problem type of RFC 9457.
 
 ::
 
@@ -7,37 +7,37 @@
     │   ├── InvalidCursor       400
     │   └── InvalidEntry        400  an entry is not a chat message
     ├── Unauthorized            401
-    ├── NotFound                404  absent and foreign look the same
+    ├── NotFound                404  absent, or another tenant's
     ├── MethodNotAllowed        405
     ├── RequestTimeout          408  the body took too long
     ├── Conflict                409
     │   ├── ConversationExists  409
-    │   ├── EntryConflict       409  an entry id came back with other content
+    │   ├── EntryConflict       409  an entry id was sent again with other content
     │   └── KeyInProgress       409  a request under this Idempotency-Key is still running
-    ├── PreconditionFailed      412  If-Match names another version
+    ├── PreconditionFailed      412  If-Match names another state
     ├── TooLarge                413
     ├── UnsupportedMediaType    415
     ├── MisdirectedRequest      421  Host is not a name of this service
-    ├── Unprocessable           422  readable, but wrong
+    ├── Unprocessable           422  readable, but cannot be done
     │   ├── OrphanToolResult    422
     │   ├── UnknownModel        422
     │   ├── WindowDoesNotFit    422
     │   ├── FormatCannotCarry   422
     │   ├── TooManyPinned       422
     │   ├── RecallIsOff         422
-    │   └── KeyReused           422  an Idempotency-Key came back with another body
+    │   └── KeyReused           422  an Idempotency-Key was sent again with another request
     ├── TooManyRequests         429
     ├── Internal                500
-    │   └── CannotOpen          500  what is stored is encrypted, and does not open
+    │   └── CannotOpen          500  stored data cannot be decrypted
     ├── ConversationDamaged     500  the store lost one of a conversation's keys
     ├── DeadlineExceeded        503  the answer took too long
     ├── StoreUnavailable        503
     │   └── StorePermissionDenied  503  the store's user may not run a command
     └── StoreFull               507
 
-A problem is raised where it is found and rendered once, on its way out. ``detail`` is a sentence for people and never
-holds message text; ``errors`` point into the request (RFC 6901 in a URI fragment); ``members`` are figures for programs,
-which a class declares as ``Figures``. A class's docstring is the page behind its ``type``: what it means, then what to do.
+A problem is raised where it is found, and ``api/errors.py`` renders it. ``detail`` is a sentence for people and never
+contains message text. ``errors`` point into the request (RFC 6901 in a URI fragment). ``members`` are figures for programs;
+a class declares its own as ``Figures``. A class's docstring is the page at its ``type``: the meaning, then what to do.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,21 +54,21 @@ Line = Annotated[Count, Meta(description="The line of an import, from 1.")]
 
 
 class Pointer(msgspec.Struct, frozen=True):
-    """One wrong place of a request: an RFC 6901 pointer as a URI fragment, and what is wrong there."""
+    """A wrong place in the request: an RFC 6901 pointer as a URI fragment, and the mistake."""
 
     pointer: str
     detail: str
 
 
 class ProblemDocument(msgspec.Struct):
-    """What every problem says (RFC 9457)."""
+    """The members of every problem (RFC 9457)."""
 
     type: str
     title: str
     status: int
-    detail: Annotated[str, Meta(description="A sentence for people, without anybody's messages.")]
+    detail: Annotated[str, Meta(description="A sentence for people. It never contains message text.")]
     instance: Annotated[str, Meta(description="The path of the request.")]
-    errors: Annotated[list[Pointer], Meta(description="The places that are wrong.")] = []
+    errors: Annotated[list[Pointer], Meta(description="The wrong places in the request.")] = []
 
 
 class OfLine(msgspec.Struct):
@@ -76,16 +76,16 @@ class OfLine(msgspec.Struct):
 
 
 class Problem(Exception):  # noqa: N818 - RFC 9457's word
-    """The root. ``slug`` ends the stable ``type`` URI reference ``/problems/{slug}``."""
+    """The root of the hierarchy. The ``type`` is the stable URI reference ``/problems/{slug}``."""
 
     slug: ClassVar[str] = "problem"
     title: ClassVar[str] = "Something went wrong"
     status: ClassVar[int] = 500
     retry_after_seconds: ClassVar[int | None] = None
     example: ClassVar[str] = ""
-    """A ``detail``, for the OpenAPI document."""
+    """An example of ``detail`` for the OpenAPI document; by default the title."""
     Figures: ClassVar[Any] = None
-    """The members that are the class's own."""
+    """A Struct of the class's own members."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         self.headers = dict(headers or {})
 
     def document(self, instance: str) -> dict[str, Any]:
-        """The problem as the object that ``application/problem+json`` carries."""
+        """The body of ``application/problem+json``; ``instance`` is the request's path."""
         body: dict[str, Any] = {
             "type": f"/problems/{self.slug}",
             "title": self.title,
@@ -117,10 +117,10 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
 
 
 class BadRequest(Problem):
-    """The request is not in the form that the operation takes: not JSON in UTF-8, a field that is unknown, missing or of
-    the wrong type, a parameter out of its bounds.
+    """The request is not valid: the body is not JSON in UTF-8, a field is unknown, missing or of the wrong type, or a
+    parameter is out of its bounds.
 
-    Correct the places that ``errors`` points to. Sending the same request again gets the same answer.
+    Correct the places that ``errors`` names. The same request will fail again.
     """
 
     slug, title, status = "bad-request", "The request cannot be read", 400
@@ -128,19 +128,19 @@ class BadRequest(Problem):
 
 
 class InvalidCursor(BadRequest):
-    """The cursor was not given by this listing, or the conversation has ended and begun anew since.
+    """The cursor is not from this listing, or the conversation was erased and created again since.
 
-    List again without ``cursor``, and send each ``next_cursor`` back as it came.
+    List again without ``cursor``, and send each ``next_cursor`` unchanged.
     """
 
-    slug, title = "invalid-cursor", "The cursor is not one of ours"
+    slug, title = "invalid-cursor", "The cursor is not valid"
 
 
 class InvalidEntry(BadRequest):
     """A message is not an OpenAI chat message: its role is unknown, a field is missing or of the wrong type, or a part
-    is of an unknown kind.
+    has an unknown type.
 
-    Correct the places that ``errors`` points to. Nothing of the request was stored.
+    Correct the places that ``errors`` names. Nothing was stored.
     """
 
     slug, title = "invalid-entry", "An entry is not a chat message"
@@ -148,7 +148,7 @@ class InvalidEntry(BadRequest):
 
 
 class Unauthorized(Problem):
-    """The request has no API key, or one that is not known here.
+    """The request has no API key, or an unknown one.
 
     Send ``Authorization: Bearer <key>``. ``sash keys create --tenant NAME`` makes a key.
     """
@@ -157,10 +157,10 @@ class Unauthorized(Problem):
 
 
 class NotFound(Problem):
-    """There is no such path, conversation, message or model. A conversation of another tenant looks as if it were
-    absent, and so does one that has expired.
+    """There is no such path, conversation, message or model. The answer is the same for an expired conversation, and for
+    one of another tenant.
 
-    Check the id, and whether the key is of the tenant that made the conversation.
+    Check the id, and whether the key belongs to the tenant that created the conversation.
     """
 
     slug, title, status = "not-found", "There is nothing here", 404
@@ -170,45 +170,45 @@ class NotFound(Problem):
 
 
 class MethodNotAllowed(Problem):
-    """The path exists and does not take this method.
+    """The path exists, but does not take this method.
 
-    Use one that the header ``Allow`` names.
+    Use a method that the header ``Allow`` names.
     """
 
     slug, title, status = "method-not-allowed", "This resource has no such method", 405
 
 
 class RequestTimeout(Problem):
-    """The body did not arrive in time.
+    """The request's body did not arrive in time.
 
-    Send it again, over a better connection or in smaller requests. Nothing of it was stored.
+    Send the request again, over a faster connection or in smaller parts. Nothing was stored.
     """
 
     slug, title, status = "request-timeout", "The request took too long", 408
 
 
 class Conflict(Problem):
-    """What is stored changed while the request was at work, or no longer allows it.
+    """The stored data changed while the request ran, or no longer allows the request.
 
-    Read the conversation again and decide anew; with ``Retry-After``, the same request may be sent again.
+    Read the conversation and decide again. If the answer has ``Retry-After``, the same request may be sent again.
     """
 
     slug, title, status = "conflict", "The request does not agree with what is stored", 409
 
 
 class ConversationExists(Conflict):
-    """A conversation with this id exists, so none can be created, imported or forked under it.
+    """A conversation with this id exists, so no other can be created, imported or forked with the same id.
 
-    Choose another id, leave the id out, or append to the conversation that exists.
+    Choose another id, leave the id out, or append to the existing conversation.
     """
 
     slug, title = "conversation-exists", "A conversation with this id exists"
 
 
 class EntryConflict(Conflict):
-    """An entry with this id is stored with other content. The same id with the same content would have been a retry.
+    """An entry with this id is stored with other content. The same id with the same content would be a retry.
 
-    Give each message an id of its own, and do not change a message that is stored.
+    Give each message its own id, and do not change a stored message.
     """
 
     slug, title = "entry-conflict", "This entry id is stored with other content"
@@ -217,7 +217,7 @@ class EntryConflict(Conflict):
 class KeyInProgress(Conflict):
     """The first request under this Idempotency-Key is still running.
 
-    Wait as long as ``Retry-After`` says, and send the request again to get its answer.
+    Wait for the seconds of ``Retry-After``, and send the request again to get its answer.
     """
 
     slug, title = "idempotency-key-in-progress", "A request under this key is still running"
@@ -225,12 +225,12 @@ class KeyInProgress(Conflict):
 
 
 class PreconditionFailed(Problem):
-    """The conversation is no longer in the state that ``If-Match`` names: somebody else changed it. Nothing was done.
+    """The conversation has changed since the state that ``If-Match`` names. Nothing was done.
 
-    Read it again, decide anew, and send the new ETag.
+    Read the conversation, decide again, and send the new ETag.
     """
 
-    slug, title, status = "precondition-failed", "The conversation has moved on", 412
+    slug, title, status = "precondition-failed", "The conversation has changed", 412
     example = "The conversation is at version 9 now: read it again and decide anew."
 
     class Figures(msgspec.Struct):
@@ -238,7 +238,7 @@ class PreconditionFailed(Problem):
 
 
 class TooLarge(Problem):
-    """The request is over the limit that ``limit`` and ``unit`` name. Nothing of it was stored.
+    """The request is over a limit, which ``limit`` and ``unit`` name. Nothing was stored.
 
     Send less at once: append in several requests, or import a long history. The operator sets the limits.
     """
@@ -247,15 +247,15 @@ class TooLarge(Problem):
     example = "A body may have 4194304 bytes."
 
     class Figures(msgspec.Struct):
-        limit: Annotated[Count, Meta(description="What is allowed.", examples=[4194304])]
-        unit: Annotated[str, Meta(description="What `limit` counts, such as `bytes` or `entries`.", examples=["bytes"])]
+        limit: Annotated[Count, Meta(description="The limit, in units of `unit`.", examples=[4194304])]
+        unit: Annotated[str, Meta(description="The unit of `limit`, such as `bytes` or `entries`.", examples=["bytes"])]
         line: Line | UnsetType = UNSET
 
 
 class UnsupportedMediaType(Problem):
-    """The body is not of a media type that the operation takes, or it is compressed.
+    """The body has a media type that the operation does not take, or is compressed.
 
-    Send plain JSON with ``Content-Type: application/json``, an import with ``application/x-ndjson``, and no
+    Send plain JSON with ``Content-Type: application/json``, or an import with ``application/x-ndjson``. Do not send
     ``Content-Encoding``.
     """
 
@@ -263,35 +263,35 @@ class UnsupportedMediaType(Problem):
 
 
 class MisdirectedRequest(Problem):
-    """A service without API keys answers on its own machine alone, and the header ``Host`` names another one.
+    """The header ``Host`` names another machine. A service without API keys answers only on its own machine.
 
-    Ask it at ``localhost`` or a loopback address, or set API keys and use them.
+    Use ``localhost`` or a loopback address, or set API keys and send one.
     """
 
     slug, title, status = "misdirected-request", "The service does not answer to this host", 421
 
 
 class Unprocessable(Problem):
-    """The request can be read, and asks for what cannot be: a message that is not there, documents on a message that is
-    not a user's, a reserve that leaves no room, a window without a model.
+    """The request can be read, but cannot be done: a message does not exist, a message that is not a user's has
+    documents, the reserve leaves no room, or a window has no model.
 
-    Correct what ``detail`` and ``errors`` name.
+    Correct the places that ``detail`` and ``errors`` name.
     """
 
-    slug, title, status = "unprocessable", "The request asks for what cannot be", 422
+    slug, title, status = "unprocessable", "The request cannot be done", 422
 
     class Figures(msgspec.Struct):
-        reserve: Annotated[Count, Meta(description="The reserve that leaves nothing, in tokens.")] | UnsetType = UNSET
+        reserve: Annotated[Count, Meta(description="The reserve, which leaves no tokens.")] | UnsetType = UNSET
         context_window: Annotated[Count, Meta(description="The model's context window, in tokens.")] | UnsetType = UNSET
 
 
 class OrphanToolResult(Unprocessable):
-    """A tool result has a ``tool_call_id`` for which no call is open: never made, answered already, or overtaken by
-    another message. Providers refuse such a history.
+    """A tool result's ``tool_call_id`` belongs to no open call. The call was never made, has a result already, or was
+    followed by another message. Providers refuse such a history.
 
-    Append the assistant message with its ``tool_calls`` first, then one result for each call right behind it. Results may
-    come in requests of their own. Calls of one reply come together: a second message with calls overtakes the first. To
-    store a reply item by item, send its entry again under its ``id``, with ``"status": "in_progress"`` until it is whole.
+    Append the assistant message with its ``tool_calls`` first, then directly after it one result for each call. Results may
+    come in later requests. Append all calls of one reply together: a second message with calls ends the first one's. To
+    store a reply item by item, send its entry again under its ``id``, with ``"status": "in_progress"`` until it is complete.
     """
 
     slug, title = "orphan-tool-result", "A tool result has no open call"
@@ -303,8 +303,8 @@ class OrphanToolResult(Unprocessable):
 class UnknownModel(Unprocessable):
     """No model has this name, so its context window and its way of counting are unknown.
 
-    Correct the name: ``near`` lists similar ones, and ``GET /models`` all. For a model that is not listed give
-    ``max_tokens``, and its tokens are estimated.
+    Correct the name: ``near`` has similar names, and ``GET /models`` lists all. For another model give ``max_tokens``; its
+    tokens are then estimated.
     """
 
     slug, title = "unknown-model", "The model is not known"
@@ -317,77 +317,79 @@ class UnknownModel(Unprocessable):
 class RecallIsOff(Unprocessable):
     """The conversation's messages are not indexed, so they cannot be searched.
 
-    Set ``recall`` to ``lexical`` by ``PATCH /conversations/{id}``, or ``SASH_RECALL`` for all conversations that do not say.
-    What is there is indexed in the background.
+    Set ``recall`` to ``lexical`` with ``PATCH /conversations/{id}``, or set ``SASH_RECALL``, the default of all
+    conversations. Stored messages are then indexed in the background.
     """
 
     slug, title = "recall-is-off", "The conversation is not indexed"
 
 
 class WindowDoesNotFit(Unprocessable):
-    """The parts that every window must have cost more than its budget: system and developer messages, few-shots, tools,
-    pinned messages, and the newest question with its tool calls. ``costs`` says what each takes.
+    """The parts that every window must contain cost more than its budget: system and developer messages, few-shots, tools,
+    pinned messages, and the newest question with its tool calls. ``costs`` has the tokens of each.
 
-    Ask for a smaller ``reserve`` or another model, or shorten what costs most. Older history is not the cause: it is
-    left out by itself.
+    Request a smaller ``reserve`` or another model, or shorten the most expensive part. Older history is not the cause:
+    the window leaves it out.
     """
 
     slug, title = "window-does-not-fit", "What must be in the window does not fit"
     example = "What is always in the window costs 1210 tokens and the budget is 976: 234 over."
     model = ""
-    """The id of the model that it does not fit."""
+    """The id of the window's model."""
 
     class Figures(msgspec.Struct):
-        budget: Annotated[Count, Meta(description="The tokens that the window may have.", examples=[976])]
-        needed: Annotated[Count, Meta(description="The tokens that it cannot do without.", examples=[1210])]
-        shortfall: Annotated[Count, Meta(description="The tokens by which it is over.", examples=[234])]
+        budget: Annotated[Count, Meta(description="The largest number of tokens for the window.", examples=[976])]
+        needed: Annotated[Count, Meta(description="The tokens of the required parts.", examples=[1210])]
+        shortfall: Annotated[Count, Meta(description="`needed` minus `budget`, in tokens.", examples=[234])]
         costs: Annotated[
             dict[str, Count],
             Meta(
                 title="Costs",
-                description="The tokens of what must be in the window, by what it is.",
+                description="The tokens of the required parts, by kind of part.",
                 examples=[{"priming": 3, "system": 21, "question": 1186}],
             ),
         ]
 
 
 class FormatCannotCarry(Unprocessable):
-    """A message of the window has a part, such as audio, for which the provider's format has no place.
+    """A message of the window has a part, such as audio, that does not exist in the provider's format.
 
-    Ask for another ``format``, or for a window without the message that ``errors`` points to.
+    Request another ``format``, or a window without the message that ``errors`` names.
     """
 
-    slug, title = "format-cannot-carry", "The format has no place for a message"
+    slug, title = "format-cannot-carry", "The format cannot express a message"
     example = "The anthropic format cannot carry #/messages/3/content/1."
 
 
 class TooManyPinned(Unprocessable):
-    """Pinned messages are in every window, so a conversation may have only so many; its system and developer messages
-    count as pinned.
+    """The conversation has as many pinned messages as ``limit`` allows. They are limited because every window contains
+    them. System and developer messages count as pinned.
 
-    Append without ``pinned``, or put what must always be there into the conversation's ``system``.
+    Append without ``pinned``, or put permanent instructions into the conversation's ``system``.
     """
 
-    slug, title = "too-many-pinned", "The conversation has as many pinned messages as it may have"
+    slug, title = "too-many-pinned", "The conversation has too many pinned messages"
     example = "A conversation may have 1000 pinned messages."
 
     class Figures(msgspec.Struct):
-        limit: Annotated[Count, Meta(description="How many a conversation may have.", examples=[1000])]
+        limit: Annotated[
+            Count, Meta(description="A conversation's largest number of pinned messages.", examples=[1000])
+        ]
 
 
 class KeyReused(Unprocessable):
-    """The Idempotency-Key came before with another request, so an answer to that one would be wrong for this one.
+    """The Idempotency-Key was used before with another request, whose answer would be wrong for this one.
 
-    Make a new key for each new request, and keep it for retries of the same request alone.
+    Make a new key for each new request, and send it again only to retry the same request.
     """
 
-    slug, title = "idempotency-key-reused", "This key came with another request"
+    slug, title = "idempotency-key-reused", "This key was used with another request"
 
 
 class TooManyRequests(Problem):
-    """The tenant, or its key, sent more requests than it may.
+    """The tenant or its key is over its rate limit.
 
-    Wait as long as ``Retry-After`` says, then send the request again.
+    Wait for the seconds of ``Retry-After``, then send the request again.
     """
 
     slug, title, status = "too-many-requests", "Too many requests", 429
@@ -395,14 +397,14 @@ class TooManyRequests(Problem):
     example = "A tenant may send 50 requests a second: try again in 1 s."
 
     class Figures(msgspec.Struct):
-        limit: Annotated[float, Meta(description="What a tenant may send.", examples=[50])]
-        unit: Annotated[str, Meta(description="What `limit` counts.", examples=["requests a second"])]
+        limit: Annotated[float, Meta(description="The tenant's limit.", examples=[50])]
+        unit: Annotated[str, Meta(description="The unit of `limit`.", examples=["requests a second"])]
 
 
 class Internal(Problem):
-    """The service met a defect of its own. The operator finds it in the log by the header ``X-Request-ID``.
+    """The service has a defect. The operator finds it in the log by the answer's header ``X-Request-ID``.
 
-    Try again after ``Retry-After``; an entry's ``id`` or an Idempotency-Key makes sure that nothing is stored twice.
+    Try again after ``Retry-After``. An entry's ``id`` or an Idempotency-Key ensures that nothing is stored twice.
     """
 
     slug, title, status = "internal", "The service failed", 500
@@ -410,16 +412,17 @@ class Internal(Problem):
 
     class Figures(msgspec.Struct):
         key: (
-            Annotated[str, Meta(description="The id of the data key that what is stored needs, and lacks.")] | UnsetType
+            Annotated[str, Meta(description="The id of a data key that the stored data needs and that is missing.")]
+            | UnsetType
         ) = UNSET
 
 
 class CannotOpen(Internal):
-    """To a client it is ``internal``, and the detail says more: no client can do anything about it."""
+    """Clients receive the type ``internal``, as they can do nothing about it; ``detail`` names the cause."""
 
 
 class ConversationDamaged(Problem):
-    """The store has lost a part of this conversation, so it cannot be read or changed.
+    """The store has lost a part of this conversation, so the conversation cannot be read or changed.
 
     Tell the operator, who may restore a backup. The conversation can be erased, and its id used again.
     """
@@ -429,13 +432,13 @@ class ConversationDamaged(Problem):
     example = "The store lost a part of this conversation (details)."
 
     class Figures(msgspec.Struct):
-        part: Annotated[str, Meta(description="The key that is missing or too short.", examples=["details"])]
+        part: Annotated[str, Meta(description="The store's key that is missing or too short.", examples=["details"])]
 
 
 class DeadlineExceeded(Problem):
-    """The service did not finish in the time that a request may take. A change may or may not have been stored.
+    """The service did not finish before the request's deadline. A change may or may not be stored.
 
-    Try again after ``Retry-After``; an entry's ``id`` or an Idempotency-Key makes sure that nothing is stored twice.
+    Try again after ``Retry-After``. An entry's ``id`` or an Idempotency-Key ensures that nothing is stored twice.
     """
 
     slug, title, status = "deadline-exceeded", "The answer took too long", 503
@@ -443,8 +446,7 @@ class DeadlineExceeded(Problem):
 
 
 class StoreUnavailable(Problem):
-    """The store (Redis or Valkey) does not answer, or is not fit to keep what it is given. A change may or may not have
-    been stored.
+    """The store (Redis or Valkey) does not answer, or cannot store safely. A change may or may not be stored.
 
     Try again after ``Retry-After``. The operator finds the reason in ``GET /readyz`` and in the log.
     """
@@ -454,9 +456,9 @@ class StoreUnavailable(Problem):
 
 
 class StorePermissionDenied(StoreUnavailable):
-    """The user that the service has at the store may not run a command that the service needs.
+    """The service's user in the store has no permission for a command that the service needs.
 
-    The operator grants the permission that ``detail`` names.
+    The operator must grant the permission that ``detail`` names.
     """
 
     slug, title = "store-permission-denied", "The store's user lacks a permission"
@@ -464,9 +466,9 @@ class StorePermissionDenied(StoreUnavailable):
 
 
 class StoreFull(Problem):
-    """The store has no memory left for more. What is stored can be read and erased.
+    """The store has no free memory. Stored conversations can still be read and erased.
 
-    Erase conversations that are no longer needed, or try again later. The operator adds memory or shortens retention.
+    Erase conversations that are no longer needed, or try again later. The operator can add memory or shorten retention.
     """
 
     slug, title, status = "store-full", "The store is out of memory", 507
@@ -474,10 +476,7 @@ class StoreFull(Problem):
 
 
 def problem_types(root: type[Problem] = Problem) -> Iterator[type[Problem]]:
-    """Every problem type, in the order in which they are declared, parents first.
-
-    A class without a slug of its own is of its parent's type.
-    """
+    """Every problem type in the order of declaration, parents first. A class without its own slug has its parent's type."""
     for kind in root.__subclasses__():
         if "slug" in vars(kind):
             yield kind

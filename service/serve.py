@@ -1,4 +1,4 @@
-"""sash serve: the embedded store when no other is named, and the workers."""
+"""``sash serve``: the workers, and the embedded store if SASH_REDIS_URL is not set."""
 
 import contextlib
 import gc
@@ -34,21 +34,21 @@ from service.store import datafiles
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 from service.store.sealing import Master
 
-_STORE_FAILED, _SETTING_WRONG, _WORKERS_FAILED = 1, 2, 3  # exit statuses, as sash serve --help tells them
+_STORE_FAILED, _SETTING_WRONG, _WORKERS_FAILED = 1, 2, 3  # exit statuses, listed in sash serve --help
 
 _DRAIN_SECONDS = 10
-_CONNECTIONS = 8_192  # of a worker; a silent one takes some 16 kB, one with half a request head up to 64
-_OTHER_FILES = 256  # of a worker: what is open beside its clients' connections
-_HEAD_SECONDS = 10  # in which a whole request head must come, from the connection's begin or the last answer's end
-_BUFFER_BYTES = 64 * 1024  # of each connection: request heads, and what is held for a client that does not read
+_CONNECTIONS = 8_192  # limit for a worker; an idle one takes about 16 kB, one with an incomplete request head up to 64
+_OTHER_FILES = 256  # files that a worker opens in addition to its clients' connections
+_HEAD_SECONDS = 10  # for a whole request head to arrive, from the connection's start or the last answer's end
+_BUFFER_BYTES = 64 * 1024  # for each connection: request heads, and the answer of a client that does not read
 _WATCH_SECONDS = 0.5
 _ORPHAN_SECONDS = 0.02
-_COLLECT_AFTER = (20_000, 20, 20)  # new objects, and rounds of the younger generation
-_SWITCH_SECONDS = 0.0005  # the HTTP loop is a thread beside Python's: for 5 ms, the default, one waited for the other
+_COLLECT_AFTER = (20_000, 20, 20)  # thresholds of the garbage collector's three generations
+_SWITCH_SECONDS = 0.0005  # granian's HTTP loop is another thread, and would wait 5 ms for Python's with the default
 
 
 def application() -> App:
-    """The application of a worker process; its settings come from the environment that ``run`` prepared."""
+    """The application of a worker process, with settings from the environment that ``run`` prepared."""
     from service.operations.logging import configure_logging  # noqa: PLC0415 - only workers log lines
 
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -61,20 +61,20 @@ def application() -> App:
 
 
 def _settle() -> None:
-    """Keep the collector of cycles off what lives as long as the worker, and let a request's own objects die by count."""
+    """Exclude the application's long-lived objects from garbage collection, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
 
 
 def _end_with_parent(parent: int) -> None:
-    """End when the parent is gone, however it died: a worker left behind would go on taking a share of the port.
+    """End this worker when its parent process has ended for any reason, or it would keep taking connections of the port.
 
-    At once and without a drain, as the parent ended: before a next service listens, so that it is never taken for it.
+    The worker ends at once, without a drain, so that it does not answer when the next service starts.
     """
-    with contextlib.suppress(AttributeError, OSError):  # only Linux tells; elsewhere, and at the end, it is looked for
+    with contextlib.suppress(AttributeError, OSError):  # pidfd exists on Linux only; elsewhere the loop below polls
         ended = os.pidfd_open(parent)
-        if os.getppid() == parent:  # or the id may be another's by now
+        if os.getppid() == parent:  # else the id may belong to another process by now
             select.select([ended], [], [])
     while os.getppid() == parent:
         time.sleep(_ORPHAN_SECONDS)
@@ -82,7 +82,7 @@ def _end_with_parent(parent: int) -> None:
 
 
 def run(settings: Settings) -> int:
-    """Serve until told to stop; gives the exit status."""
+    """Serve until stopped. Returns the exit status."""
     try:
         read_models(settings)
         listeners = listen(settings)
@@ -119,7 +119,7 @@ def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int
 
 
 def _watch(store: EmbeddedStore, stopping: threading.Event) -> None:
-    """Start the store again when it ended by itself, as it does when the disk fails; requests wait or get 503."""
+    """Restart the store when it has ended, for example after a disk failure. Meanwhile requests wait or get 503."""
     while not stopping.wait(_WATCH_SECONDS):
         if not store.running:
             click.echo("sash: the embedded store ended; starting it again", err=True)
@@ -137,7 +137,7 @@ def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -
     if metrics is not None:
         os.environ[FOLDER_VARIABLE] = metrics
     if multiprocessing.get_start_method() == "fork":
-        load_vocabularies()  # workers have them from here: each starts at once, and all share memory that nobody writes to
+        load_vocabularies()  # before forking: workers start faster and share the memory
     server = _Server(
         listeners,
         "service.serve:application",
@@ -170,7 +170,7 @@ def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -
 
 
 def _connections() -> int:
-    """How many connections a worker may hold: as many as it may open files for, at most _CONNECTIONS."""
+    """A worker's limit of connections: its limit of open files minus _OTHER_FILES, at most _CONNECTIONS."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = _CONNECTIONS + _OTHER_FILES
     if hard != resource.RLIM_INFINITY:
@@ -181,9 +181,9 @@ def _connections() -> int:
 
 
 class _Server(MPServer):
-    """Granian's parent of workers, on sockets that it is given, one for each, and not silent when a worker ends.
+    """Granian's server process with one given socket for each worker. It prints a line when a worker ends.
 
-    ``failed`` is set when it ended because a worker ended again within seconds of its start.
+    ``failed`` is set if the server stopped because a worker ended again within seconds of its start.
     """
 
     def __init__(self, listeners: list[socket.socket], target: str, **options: Any) -> None:
@@ -192,7 +192,7 @@ class _Server(MPServer):
         self._listeners = listeners
 
     def _init_shared_socket(self) -> None:
-        """Nothing: the sockets are there."""
+        """Nothing to do: the sockets were given."""
 
     def _drop_shared_socket(self) -> None:
         for listener in self._listeners:
@@ -217,16 +217,15 @@ class _Server(MPServer):
         for number in set(self.interrupt_children) if self.failed else ():
             click.echo(
                 f"sash: {_how_ended(self.wrks[number])}, {time.monotonic() - self.wrks[number].birth:.1f} seconds after "
-                "the one before it; stopping. The lines above may say why, and sash doctor looks at the settings and the "
-                "store",
+                "the one before it; stopping. The lines above may say why; sash doctor checks the settings and the store",
                 err=True,
             )
-        self.interrupt_children.clear()  # or it ends this process, before what comes after it
+        self.interrupt_children.clear()  # otherwise shutdown exits this process before the caller can clean up
         super().shutdown(exit_code)  # type: ignore[no-untyped-call]
 
 
 def _alone(number: int, others: list[socket.socket], load: Callable[[], App]) -> App:
-    """The application, in a worker that holds no socket of other workers: a client would wait at one for nobody."""
+    """The application of a worker, after closing other workers' sockets, which this worker would never accept from."""
     os.environ[WORKER_VARIABLE] = str(number)
     for other in others:
         other.close()
@@ -241,15 +240,15 @@ def _how_ended(worker: WorkerProcess) -> str:
 
 
 def _metrics_folder(workers: int) -> str | None:
-    """A folder in which workers share their metrics: in memory where there is such a place, none for a lone worker."""
+    """A folder in which workers share their metrics, in memory if possible; None for a single worker."""
     if workers == 1:
         return None
-    memory = "/dev/shm"  # noqa: S108 - mkdtemp makes a folder of a random name in it that only we can read
+    memory = "/dev/shm"  # noqa: S108 - mkdtemp makes a folder with a random name that only this user can read
     return tempfile.mkdtemp(prefix="sash-", dir=memory if os.access(memory, os.W_OK) else None)
 
 
 def _environment(settings: Settings, store_url: str) -> dict[str, str]:
-    """What a worker's settings differ in from the environment it inherits: options, and where the store is."""
+    """The environment variables to change for workers: command-line options, and the store's URL."""
     return {
         "SASH_REDIS_URL": store_url,
         "SASH_HOST": settings.host,

@@ -1,10 +1,10 @@
-"""What an operator may set: ``SASH_…`` variables, read once from a mapping that a test can pass in.
+"""The operator's settings: ``SASH_…`` variables, read once from a mapping, which tests pass in.
 
-A command-line option is the same variable: ``Settings.read({**os.environ, "SASH_PORT": "9000"})``. ``VARIABLES`` names
-each one, for help texts too. All that is wrong is reported together, a line each, so that a start fails once.
+A command-line option sets the same variable: ``Settings.read({**os.environ, "SASH_PORT": "9000"})``. ``VARIABLES`` lists
+all of them. All errors are reported together, one line each, so that they can be corrected at once.
 
-Two things are deliberately not errors: an empty value counts as absent (``SASH_REDIS_URL=`` in a compose file), and so
-do the variables that Kubernetes injects for a service called ``sash``, such as ``SASH_PORT=tcp://10.0.0.7:80``.
+Two cases are not errors. An empty value counts as not set (``SASH_REDIS_URL=`` in a compose file). Variables that
+Kubernetes injects for a service called ``sash`` are ignored, such as ``SASH_PORT=tcp://10.0.0.7:80``.
 """
 
 import base64
@@ -29,7 +29,7 @@ _REDIS_URLS = {
     "redis+sentinel": "redis+sentinel://host:26379/master",
     "unix": "unix:///path/to/socket",
 }
-_DATABASE = {  # what may follow the host
+_DATABASE = {  # the URL's path after the host
     "redis": re.compile(r"(?:\d{1,4})?"),
     "rediss": re.compile(r"(?:\d{1,4})?"),
     "redis+cluster": re.compile(r"0?"),  # a cluster has one database
@@ -39,7 +39,7 @@ _DATABASE = {  # what may follow the host
 _ENDPOINT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,253}")
 _ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?")  # as browsers write it
-_KEY = re.compile(r"[!-+\--~]{1,256}")  # what a header carries and a list can separate: visible ASCII but the comma
+_KEY = re.compile(r"[!-+\--~]{1,256}")  # visible ASCII except the comma, which separates keys in a list
 _KUBERNETES_NAME = re.compile(
     r"SASH_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
 )
@@ -55,7 +55,7 @@ def _read_text(path: Path) -> str:
 
 
 class SettingsError(Exception):
-    """Settings that cannot be used; ``lines`` says what is wrong and what to write instead, one line each."""
+    """Settings that cannot be used. ``lines`` has a line for each mistake, with the value to write instead."""
 
     def __init__(self, lines: tuple[str, ...]) -> None:
         super().__init__("\n".join(lines))
@@ -63,7 +63,7 @@ class SettingsError(Exception):
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """A key and the one tenant that it opens. A tenant may have several, so that keys can be changed without a gap."""
+    """A key and its tenant. A tenant may have several keys, so that a key can be replaced without an interruption."""
 
     tenant: str
     key: str
@@ -114,15 +114,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     embeddings_model: str | None = None
     embeddings_key: str | None = None
     encryption_key: tuple[bytes, ...] = ()
-    """The first wraps; all of them unwrap."""
+    """Master keys: the first encrypts data keys, all of them decrypt data keys."""
     rate_limit: float | None = None
 
     @classmethod
     def read(cls, environ: Mapping[str, str], *, read_text: Callable[[Path], str] = _read_text) -> Self:
-        """The settings that ``environ`` asks for. ``read_text`` gives a file's text, for values written ``@file``.
+        """The settings of ``environ``. ``read_text`` returns a file's text, for values of the form ``@file``.
 
         Raises:
-            SettingsError: with one line for each thing that is wrong.
+            SettingsError: with one line for each mistake.
         """
         given = {name: value.strip() for name, value in environ.items() if name.startswith("SASH_") and value.strip()}
         given = {name: value for name, value in given.items() if not _injected(name, value)}
@@ -170,8 +170,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mask_url(url: str) -> str:
-    """The URL without its user, its password, and the values of parameters whose names speak of secrets."""
-    url = re.sub(r"//.*@", "//***@", url)  # to the last @: a password may hold what a URL may not
+    """The URL without user and password, and without the values of parameters whose names suggest secrets."""
+    url = re.sub(r"//.*@", "//***@", url)  # up to the last @, because a wrongly written password may contain one
     return _PARAMETER.sub(lambda match: match[0] if not _SECRET.search(unquote(match[1])) else f"{match[1]}=***", url)
 
 
@@ -185,10 +185,10 @@ def mask_urls(text: str) -> str:
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """One variable: where its value goes, how it is read, and what it is for.
+    """One variable: its field of Settings, its parser and its meaning.
 
-    ``parse`` raises ValueError with what to write instead. The value of a ``secret`` is never shown, and may be
-    ``@file``, the path of a file that holds it.
+    ``parse`` raises ValueError with a description of valid values. The value of a ``secret`` is never shown, and may be
+    ``@file``, the path of a file that contains it.
     """
 
     field: str
@@ -202,7 +202,7 @@ class Variable(msgspec.Struct, frozen=True):
         return f"SASH_{self.field.upper()}"
 
     def value(self, given: str, read_text: Callable[[Path], str]) -> Any:
-        """What ``given`` means; ValueError with the whole line to show when it means nothing."""
+        """The parsed value. Raises ValueError with the whole line to show."""
         text = given
         if self.secret and given.startswith("@"):
             try:
@@ -299,7 +299,7 @@ def _is_redis_url(scheme: str, rest: str) -> bool:
 
 
 def _listed(value: str) -> list[str]:
-    """What stands between commas or line ends; in a file, lines that begin with # are remarks."""
+    """The values between commas or line ends. Lines that begin with # are comments."""
     lines = [line for line in value.splitlines() if not line.lstrip().startswith("#")]
     return [each.strip() for line in lines for each in line.split(",") if each.strip()]
 
@@ -341,7 +341,7 @@ def _encryption_keyring(value: str) -> tuple[bytes, ...]:
             which = f"; key {place} of {len(keys)} is not one" if len(keys) > 1 else ""
             raise ValueError(f"32 random bytes in base64 or hex, as `openssl rand -base64 32` prints them{which}")
         if key in keys[: place - 1]:
-            raise ValueError(f"each key once; key {place} is there before")
+            raise ValueError(f"each key once; key {place} repeats an earlier one")
     if not keys:
         raise ValueError("32 random bytes in base64 or hex; there is no key in it")
     return tuple(keys)
@@ -367,15 +367,15 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
-    """What is wrong between settings that are each right: a line, and the fields that it is about."""
+    """Conflicts between settings that are valid alone: a line for each, and the fields of the conflict."""
     if settings.anonymous and not (settings.loopback or settings.allow_anonymous):
         line = (
-            f"SASH_HOST is {settings.host!r}, which others can reach, and nobody needs a key: set SASH_API_KEYS, "
+            f"SASH_HOST is {settings.host!r}, which others can reach, and no key is required: set SASH_API_KEYS, "
             "or SASH_REQUIRE_KEYS=1 (sash keys create --tenant T makes a key), or SASH_ALLOW_ANONYMOUS=1 to serve everyone"
         )
         yield line, {"host", "api_keys", "require_keys", "allow_anonymous"}
     if settings.require_keys and settings.allow_anonymous:
-        line = "SASH_REQUIRE_KEYS and SASH_ALLOW_ANONYMOUS say the opposite of each other: set one of them"
+        line = "SASH_REQUIRE_KEYS and SASH_ALLOW_ANONYMOUS contradict each other: set only one of them"
         yield line, {"require_keys", "allow_anonymous"}
     if settings.durability == "replicated" and settings.redis_url is None:
         line = (
@@ -396,7 +396,7 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
             name = f"SASH_{part.upper()}_"
             yield f"{name}URL and {name}MODEL belong together: set both, or no {name} variable", {*fields}
     if settings.recall == "semantic" and settings.embeddings_url is None:
-        line = "SASH_RECALL is 'semantic', and nothing makes vectors: set SASH_EMBEDDINGS_URL, or write lexical"
+        line = "SASH_RECALL is 'semantic', which needs an endpoint: set SASH_EMBEDDINGS_URL, or write lexical"
         yield line, {"recall", "embeddings_url", "embeddings_model", "embeddings_key"}
 
 
@@ -405,58 +405,61 @@ VARIABLES = (
     Variable("host", _host, "address to listen on"),
     Variable("port", _integer(0, 65535), "port to listen on; 0 for a free one"),
     Variable("workers", _integer(1, 256), "server processes"),
-    Variable("http2", _flag, "1 to speak HTTP/2 too, behind a proxy that clients cannot go round"),
-    Variable("data_dir", Path, "where the embedded store keeps its data"),
+    Variable("http2", _flag, "1 to allow HTTP/2 too, behind a proxy that clients cannot bypass"),
+    Variable("data_dir", Path, "folder of the embedded store's data"),
     Variable("redis_url", _redis_url, "a Redis or Valkey to use in place of the embedded store"),
     Variable("api_keys", _api_keys, "tenant:key pairs with commas between, or @file", secret=True),
-    Variable("require_keys", _flag, "1 to ask for a key everywhere, of those that sash keys made"),
+    Variable("require_keys", _flag, "1 to require a key made by sash keys, even without SASH_API_KEYS"),
     Variable("allow_anonymous", _flag, "1 to listen beyond this machine without keys"),
     Variable(
-        "metrics_key", _metrics_key, "opens /metrics and /stats, which no tenant's key does; or @file", secret=True
+        "metrics_key",
+        _metrics_key,
+        "key of /metrics and /stats, which tenants' keys do not open; or @file",
+        secret=True,
     ),
-    Variable("cors_origins", _origins, "origins whose pages may ask, with commas between; or *"),
+    Variable("cors_origins", _origins, "origins whose pages may send requests, with commas between; or *"),
     Variable(
         "retention_seconds",
         _integer(1, TEN_YEARS_SECONDS),
-        "how long a conversation is kept after its last change; unset, for ever",
+        "seconds until an unchanged conversation is erased; unset: never",
     ),
     Variable(
         "durability",
         _choice("fast", "durable", "replicated", "assume"),
-        "when an append is acknowledged: in memory, on disk, or on a replica; assume: on disk, unseen",
+        "when an append is acknowledged: in memory, on disk, or on a replica; assume: on disk, without checking",
     ),
     Variable("max_body_bytes", _integer(1024, 256 * 1024 * 1024), "largest request body"),
-    Variable("max_import_bytes", _integer(1024, 1024**4), "largest import, which is never in memory"),
-    Variable("max_entries", _integer(1, 10_000), "most entries in one append"),
+    Variable("max_import_bytes", _integer(1024, 1024**4), "largest import, which is streamed"),
+    Variable("max_entries", _integer(1, 10_000), "largest number of entries in one append"),
     Variable("log_format", _choice("json", "console"), "json, or console for people"),
-    Variable("log_level", _LEVEL, "the least level that is logged"),
+    Variable("log_level", _LEVEL, "the lowest level that is logged"),
     Variable(
         "library_log_level",
         _LEVEL,
-        "the least level of what libraries log, where SASH_LOG_LEVEL lets it through; below warning it names addresses",
+        "the lowest level of libraries' log lines, within SASH_LOG_LEVEL; below warning they contain addresses",
     ),
-    Variable("models_file", Path, "models of your own, added to those that are built in"),
+    Variable("models_file", Path, "file of your own models, in addition to the built-in ones"),
     Variable("tokenizers", Path, "a folder of vocabularies: tokenizer.json, or tiktoken's ranks"),
-    Variable("request_timeout_seconds", _number(0.1, 600), "longest a request may last"),
+    Variable("request_timeout_seconds", _number(0.1, 600), "longest duration of a request"),
     Variable("store_timeout_seconds", _number(0.05, 600), "longest wait for the store"),
-    Variable("store_connections", _integer(1, 1024), "connections to the store, a process"),
+    Variable("store_connections", _integer(1, 1024), "connections to the store in each process"),
     Variable("summarizer_url", _http_url, "chat completions endpoint that writes summaries"),
-    Variable("summarizer_key", str, "its API key, or @file", secret=True),
-    Variable("summarizer_model", str, "its model"),
-    Variable("summarizer_prompt", str, "what it is asked, or @file", secret=True),
+    Variable("summarizer_key", str, "the summariser's API key, or @file", secret=True),
+    Variable("summarizer_model", str, "the summariser's model"),
+    Variable("summarizer_prompt", str, "the summariser's system prompt, or @file", secret=True),
     Variable(
         "recall",
         _choice("off", "lexical", "semantic"),
-        "whether conversations that do not say so recall older messages: off, by words, or by vectors too",
+        "how conversations recall older messages by default: off, by words, or also by vectors",
     ),
     Variable("embeddings_url", _http_url, "embeddings endpoint of semantic recall"),
-    Variable("embeddings_model", str, "its model"),
-    Variable("embeddings_key", str, "its API key, or @file", secret=True),
+    Variable("embeddings_model", str, "the embedding model"),
+    Variable("embeddings_key", str, "the embeddings endpoint's API key, or @file", secret=True),
     Variable(
         "encryption_key",
         _encryption_keyring,
-        "encrypts what people wrote at rest: a key, or several, of which the first wraps; or @file",
+        "encrypts stored text: one master key or several, the first for new data keys; or @file",
         secret=True,
     ),
-    Variable("rate_limit", _number(0.01, 1_000_000), "requests a second for each tenant; unset, any"),
+    Variable("rate_limit", _number(0.01, 1_000_000), "requests a second for each tenant; unset: no limit"),
 )

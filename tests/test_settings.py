@@ -102,7 +102,7 @@ WRONG = [
     ("SASH_ENCRYPTION_KEY", "c2hvcnQ=", "SASH_ENCRYPTION_KEY: write 32 random bytes in base64 or hex"),
     ("SASH_ENCRYPTION_KEY", "z" * 64, "SASH_ENCRYPTION_KEY: write 32 random bytes in base64 or hex"),
     ("SASH_ENCRYPTION_KEY", f"{KEY},short", "prints them; key 2 of 2 is not one"),
-    ("SASH_ENCRYPTION_KEY", f"{KEY},{KEY}", "SASH_ENCRYPTION_KEY: write each key once; key 2 is there before"),
+    ("SASH_ENCRYPTION_KEY", f"{KEY},{KEY}", "SASH_ENCRYPTION_KEY: write each key once; key 2 repeats an earlier one"),
     ("SASH_ENCRYPTION_KEY", ",", "there is no key in it"),
     ("SASH_RATE_LIMIT", "0", "write a number from 0.01 to 1e+06"),
 ]

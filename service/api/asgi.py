@@ -1,4 +1,4 @@
-"""ASGI, as far as it is used here: types of an application and of what it is called with."""
+"""Types of an ASGI application and of its arguments."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reading requests: the body, the query, the conditions. All that a client can get wrong ends here as a 4xx."""
+"""Reading requests: the body, the query and the conditional headers. A client's mistake becomes a 4xx problem."""
 
 import asyncio
 import re
@@ -23,10 +23,10 @@ Req = Request[Any, Any, Any]
 Cursor = Annotated[
     str, msgspec.Meta(extra_json_schema={"pattern": "^[A-Za-z0-9_-]+$", "minLength": 1, "maxLength": 256})
 ]
-"""Where a page begins; the schema says what one of ours looks like, and reading it tells whether it is one."""
+"""Where a page begins. The schema describes a cursor of this service; each listing checks the cursor when it reads it."""
 
 LONG_BYTES = 32 * 1024
-"""Work on more than this is done in a thread, so that the event loop stays free for others."""
+"""Work on this many bytes or more runs in a thread, so that the event loop stays free for other requests."""
 
 _CHARSET = r'(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*'
 JSON_BODY = re.compile("application/json" + _CHARSET, re.IGNORECASE)
@@ -36,7 +36,7 @@ _TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 
 
 async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> bytes:
-    """The body as it came. Raises UnsupportedMediaType, BadRequest, TooLarge."""
+    """The body's bytes, unchanged. Raises UnsupportedMediaType, BadRequest, TooLarge."""
     encoding = header(request, b"content-encoding") or "identity"
     if encoding.strip().lower() != "identity":
         raise UnsupportedMediaType(
@@ -50,10 +50,10 @@ async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> by
     return await read_whole(request.receive, context_of(request).settings.max_body_bytes, int(length or 0))
 
 
-async def read_whole(receive: Callable[[], Awaitable[Any]], most_bytes: int, announced_bytes: int = 0) -> bytes:
-    """All of a body. Raises TooLarge, before it is read where its length says so, and BadRequest when it ends early."""
-    if announced_bytes > most_bytes:
-        raise too_large_body(most_bytes)
+async def read_whole(receive: Callable[[], Awaitable[Any]], limit_bytes: int, announced_bytes: int = 0) -> bytes:
+    """The whole body. Raises TooLarge, at once if ``announced_bytes`` is over the limit, and BadRequest if it ends early."""
+    if announced_bytes > limit_bytes:
+        raise too_large_body(limit_bytes)
     parts: list[bytes] = []
     read_bytes, more = 0, True
     while more:
@@ -63,13 +63,13 @@ async def read_whole(receive: Callable[[], Awaitable[Any]], most_bytes: int, ann
         parts.append(message.get("body", b""))
         more = message.get("more_body", False)
         read_bytes += len(parts[-1])
-        if read_bytes > most_bytes:
-            raise too_large_body(most_bytes)
+        if read_bytes > limit_bytes:
+            raise too_large_body(limit_bytes)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def refuse_coded(request: Req) -> None:
-    """Raise UnsupportedMediaType for a body that says that it is compressed."""
+    """Raise UnsupportedMediaType for a compressed body, by its Content-Encoding."""
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise UnsupportedMediaType(
             "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
@@ -77,27 +77,27 @@ def refuse_coded(request: Req) -> None:
 
 
 async def decode(request: Req, decoder: msgspec.json.Decoder[T], media_type: re.Pattern[str] = JSON_BODY) -> T:
-    """The body as the decoder's type."""
+    """The body as the decoder's type. Raises UnsupportedMediaType, BadRequest, TooLarge."""
     body = await read_body(request, media_type)
     return await run_in_thread_if_large(len(body), decode_json, body, decoder)
 
 
 async def run_in_thread_if_large(size_bytes: int, function: Callable[..., T], *arguments: Any) -> T:
-    """Call in place for small work, in a thread for large."""
+    """The function's result; the call runs in a thread if ``size_bytes`` is at least LONG_BYTES."""
     if size_bytes < LONG_BYTES:
         return function(*arguments)
     return await asyncio.to_thread(function, *arguments)
 
 
 def query_of(request: Req, kind: type[T]) -> T:
-    """The query string as a Struct. Raises BadRequest naming the parameter."""
+    """The query string as a Struct. Raises BadRequest with the parameter's name."""
     query: T = _query_of(request.scope["query_string"], kind)  # type: ignore[arg-type] # a class is hashable
     return query
 
 
 @lru_cache(maxsize=1024)
 def _query_of(raw: bytes, kind: type[Any]) -> Any:
-    """The same query string is sent with every turn."""
+    """Cached, because a client sends the same query string at every turn."""
     try:
         pairs = parse_qsl(
             raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict", max_num_fields=64
@@ -116,18 +116,18 @@ def _query_of(raw: bytes, kind: type[Any]) -> Any:
     except msgspec.ValidationError as error:
         raise invalid(error, "/query", BadRequest, of=kind, value=lambda: values) from None
     for name in values:
-        if getattr(query, name) is None:  # the lax conversion reads the word null, which no parameter means
+        if getattr(query, name) is None:  # the lax conversion reads the word null as None, which no parameter allows
             detail = "Leave the parameter out"
             raise BadRequest(f"{detail}.", errors=[Pointer(f"#/query/{name}", detail)])
     return query
 
 
 _TAKEN = frozenset({"import"})
-"""No conversation can be called so: ``/conversations/import`` is a path of its own, and nobody could erase it."""
+"""Ids that no conversation may have: ``/conversations/import`` is an operation, so DELETE would not reach it."""
 
 
 def checked_id(value: str, what: str = "conversation") -> str:
-    """The id, when it is one. Raises BadRequest."""
+    """The id, unchanged. Raises BadRequest if it is not a valid id."""
     if what == "conversation":
         refuse_taken(value, "#/path/conversation_id")
     if not IDS.fullmatch(value):
@@ -137,18 +137,18 @@ def checked_id(value: str, what: str = "conversation") -> str:
 
 
 def refuse_taken(identity: str | None, pointer: str) -> None:
-    """Raise BadRequest for the id of a new conversation that is a path of the service."""
+    """Raise BadRequest if a new conversation's id is a path of the service."""
     if identity in _TAKEN:
         detail = f"A conversation cannot be called {identity}: that is a path of its own"
         raise BadRequest(f"{detail}.", errors=[Pointer(pointer, detail)])
 
 
 def if_match(request: Req) -> str:
-    """The entity tag that must stand; ``*`` for any, nothing when there is no condition.
+    """The ETag that If-Match requires; ``*`` for any state, the empty string without the header.
 
     Raises:
-        BadRequest: not an entity tag, or several.
-        PreconditionFailed: the empty one, which no state has.
+        BadRequest: the header is no ETag, or several.
+        PreconditionFailed: the ETag is empty, which no state has.
     """
     given = header(request, b"if-match")
     value = (given or "").strip()
@@ -164,7 +164,7 @@ def if_match(request: Req) -> str:
 
 
 def if_none_match(request: Req) -> list[str]:
-    """The entity tags that the client has; a star is any that there is."""
+    """The ETags of If-None-Match; ``*`` matches any state."""
     value = header(request, b"if-none-match")
     if value is None:
         return []
@@ -172,13 +172,13 @@ def if_none_match(request: Req) -> list[str]:
 
 
 def is_known(request: Req, tag: str) -> bool:
-    """Whether the client has this state already, by If-None-Match."""
+    """Whether If-None-Match names this state, so that the client has it already."""
     known = if_none_match(request)
     return tag in known or "*" in known
 
 
 def header(request: Req, name: bytes) -> str | None:
-    """The first header of this name, in small letters; the others need not be read for it."""
+    """The first header of this name, which is in lower case. None if there is none."""
     for given, value in request.scope["headers"]:
         if given == name:
             return value.decode("latin-1")
@@ -186,7 +186,7 @@ def header(request: Req, name: bytes) -> str | None:
 
 
 def _tags(value: str) -> list[str]:
-    """The entity tags of a list, without their quotes; nothing when it is not such a list."""
+    """The ETags of a comma-separated list, without quotes; empty if ``value`` is not such a list."""
     tags, at = [], 0
     while match := _TAG.match(value, at):
         tags.append(match.group(1))
@@ -195,5 +195,5 @@ def _tags(value: str) -> list[str]:
 
 
 def etag(tag: str) -> str:
-    """An entity tag as the ETag header has it."""
+    """The value of the ETag header: the tag in quotes."""
     return f'"{tag}"'

@@ -1,4 +1,4 @@
-"""Whom a browser may ask for: which hosts this service answers to, and pages of which origins may read its answers."""
+"""Protection against foreign web pages: the Host headers that are accepted, and the origins that may read answers (CORS)."""
 
 import re
 from collections.abc import Sequence
@@ -12,19 +12,19 @@ _READ = ("ETag", "Idempotency-Replayed", "Link", "Location", "Retry-After", "X-R
 
 
 def loopback_hosts(host: str) -> re.Pattern[bytes]:
-    """The Host headers of a service that listens on ``host``, which this machine alone can reach; with any port.
+    """A pattern of the Host headers that reach a service on the loopback address ``host``, with any port.
 
-    A page of another site can let its own name resolve to this machine (DNS rebinding), and is then of the same origin as
-    the service. The browser still sends that name as Host.
+    Another site can let its own name resolve to this machine (DNS rebinding). Its pages then have the same origin as the
+    service, and the browser sends the site's name as Host.
     """
     own = re.escape(f"[{host}]" if ":" in host else host)
     return re.compile(rf"(?:localhost|127(?:\.\d{{1,3}}){{3}}|\[::1\]|{own})(?::\d*)?".encode(), re.IGNORECASE)
 
 
 class Cors:
-    """Headers for pages of ``origins``, or of any where that is ``*``. The framework's own middleware would miss errors.
+    """CORS headers for pages of ``origins``; ``*`` allows every origin. The framework's middleware would miss errors.
 
-    No credentials: a page sends its key by itself.
+    Credentials such as cookies are not allowed: a page sends its key in a header.
     """
 
     def __init__(self, origins: Sequence[str]) -> None:
@@ -32,10 +32,10 @@ class Cors:
         simple, preflight = self._config.simple_headers, self._config.preflight_headers
         self._simple = _encoded(simple)
         self.preflight = _encoded({name: preflight[name] for name in preflight if name not in {*simple, "Vary"}})
-        """What a preflight is told beside ``headers``."""
+        """Headers of the answer to a preflight request, added to ``headers``."""
 
     def headers(self, origin: bytes) -> Headers:
-        """What every answer to a request of ``origin`` says; nothing that opens it where the origin is not allowed."""
+        """The CORS headers of every answer to a request of ``origin``; for an origin that is not allowed, ``Vary`` alone."""
         if self._config.is_allow_all_origins:
             return self._simple
         vary = [(b"vary", b"Origin")]

@@ -1,12 +1,12 @@
-"""An answer of HTTP/1.0 that breaks off, made to look broken.
+"""Ending an unfinished HTTP/1.0 answer with a reset, so that the client sees that it is incomplete.
 
-A client of HTTP/1.0, as nginx was by default towards what it proxies, knows the end of an export by the connection's end
-alone. Granian closes the connection of an answer that the application did not finish, which a client of HTTP/1.1 sees in
-the framing; but it closes with a FIN, as after a whole answer, and gives an application no way to the socket. So the
-socket is found among this process's files, by the client's address, and set to end with a reset.
+A client of HTTP/1.0 (nginx's old default towards upstreams) knows the end of an export by the connection's end alone.
+Granian closes the connection of an unfinished answer with a FIN, as after a whole answer. A client of HTTP/1.1 notices by
+the framing; a client of HTTP/1.0 does not. Granian gives an application no access to the socket. So this module finds
+the socket among the process's open files, by the client's address, and sets it to close with a reset.
 
-Nothing else is done from below: granian drops the connection of a slow reader when its request is over, the kernel that of
-a client that takes nothing (TCP_USER_TIMEOUT, in ``listeners.py``). Until then it holds a few pieces of its answer.
+Other bad connections need no work here: granian closes a slow reader's connection when its request ends, and the kernel
+closes the connection of a client that reads nothing (TCP_USER_TIMEOUT, in ``listeners.py``).
 """
 
 import asyncio
@@ -23,12 +23,10 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER for 0 seconds
 
 
 async def reset_when_closed(scope: MutableMapping[str, Any]) -> None:
-    """Let the connection of an HTTP/1.0 request end with a reset; that of another is left alone."""
+    """Make the connection of an HTTP/1.0 request close with a reset. Other connections are not changed."""
     if scope.get("http_version") in {"1", "1.0"} and scope.get("client"):
         host, port = scope["client"]
-        await asyncio.to_thread(
-            _find_and_set, (host, int(port))
-        )  # the port is a string; there may be thousands of files
+        await asyncio.to_thread(_find_and_set, (host, int(port)))  # in a thread: thousands of files may be open
 
 
 def _find_and_set(client: tuple[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""What handlers share: made once by the composition root, found in the application's state."""
+"""The objects that handlers share, and helpers that read a request's scope."""
 
 import time
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ from service.windows.stored import Windows
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What handlers work with: made once when the application starts, and never of one conversation."""
+    """The objects that handlers share. ``service/app.py`` makes one when the application starts."""
 
     settings: Settings
     client: Client
@@ -59,7 +59,7 @@ class Context(msgspec.Struct, frozen=True):
     indexer: Indexer
     summarizer: Summarizer | None = None
     drifting: set[str] = msgspec.field(default_factory=set)
-    """Exact models whose drift this process has told of."""
+    """Ids of exact models whose drift this process has logged."""
 
 
 def context_of(request: Request[Any, Any, Any]) -> Context:
@@ -69,19 +69,19 @@ def context_of(request: Request[Any, Any, Any]) -> Context:
 
 
 def line_of(request: Request[Any, Any, Any]) -> dict[str, Any]:
-    """The log line of a request: figures that only its work knows are added to it."""
+    """The request's log line, to which handlers add figures."""
     line: dict[str, Any] = request.scope["sash.line"]  # type: ignore[typeddict-item]
     return line
 
 
 def tenant_of(request: Request[Any, Any, Any]) -> str:
-    """Whose request this is; the ring found out before any handler ran."""
+    """The request's tenant, which the ring found from its API key."""
     tenant: str = request.scope["sash.tenant"]  # type: ignore[typeddict-item]
     return tenant
 
 
 def request_token(request: Request[Any, Any, Any]) -> str:
-    """What names this request to the store, so that a change asked for twice is made once."""
+    """The request's name in the store: a change that is sent twice under one token is made once."""
     token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]
     return token or new_id()
 
@@ -89,7 +89,7 @@ def request_token(request: Request[Any, Any, Any]) -> str:
 def tell_made(
     request: Request[Any, Any, Any], context: Context, name: tuple[str, str], made: Made, state: State, seconds: float
 ) -> None:
-    """Tell the summariser, metrics and the log line of a conversation's window, which took so long to make."""
+    """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
     with best_effort:
         tell_window(context.metrics, made, seconds, line_of(request), key=(*name, made.head.model))
         if context.summarizer is not None:
@@ -99,7 +99,7 @@ def tell_made(
 async def require_life(request: Request[Any, Any, Any], context: Context, state: State | Shut) -> None:
     """Under an Idempotency-Key, bind the request to the conversation's life that its first run found.
 
-    Raises NotFound when that life has ended: what began under the id since is another conversation.
+    Raises NotFound if that life has ended: the id now names another conversation.
     """
     claim: Claim | None = request.scope.get("sash.claim")  # type: ignore[assignment]
     if claim is not None and await context.claims.aim(claim, state.life) != state.life:
@@ -107,7 +107,7 @@ async def require_life(request: Request[Any, Any, Any], context: Context, state:
 
 
 def fresh_id(request: Request[Any, Any, Any], place: int = 0) -> str:
-    """An id of ours; under an Idempotency-Key every run of the request gives the same for the same ``place``."""
+    """A new id. Under an Idempotency-Key every run of the request gets the same id for the same ``place``."""
     token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]
     if token is None:
         return new_id()
@@ -116,7 +116,7 @@ def fresh_id(request: Request[Any, Any, Any], place: int = 0) -> str:
 
 
 def extend_deadline(request: Request[Any, Any, Any]) -> None:
-    """Begin the request's time anew: a long transfer may take long as long as it gets on."""
+    """Move the request's deadline to a full timeout from now: a transfer that makes progress may go on."""
     exchange: Exchange = request.scope["sash.exchange"]  # type: ignore[typeddict-item]
     exchange.extend()
 

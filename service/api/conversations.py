@@ -37,12 +37,12 @@ _ATTEMPTS = 32
 
 
 def timestamp(milliseconds: int) -> str:
-    """RFC 3339, in UTC, to the millisecond."""
+    """The time in RFC 3339, in UTC, to the millisecond; ``milliseconds`` are since 1970."""
     seconds, rest = divmod(milliseconds, 1000)
     return f"{_to_the_second(seconds)}.{rest:03}Z"
 
 
-@lru_cache(4096)  # a page's messages came close together
+@lru_cache(4096)  # many of a page's messages have the same second
 def _to_the_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
 
@@ -91,7 +91,7 @@ async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Resp
 
 
 async def _progress(context: Context, tenant: str, identity: str, state: State) -> RecallProgress | None:
-    """How much of a conversation is indexed; None where nothing is to be. It goes on where it was left."""
+    """How much of a conversation is indexed; None if it has no index. Also resumes indexing that has stopped."""
     mode = context.indexer.mode(state.settings)
     if mode == "off":
         return None
@@ -124,7 +124,7 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
         try:
             await _change(context, tenant, identity, settings, expected, state, token)
         except PreconditionFailed:
-            # Appends do not come between: without If-Match only other changes of the settings do.
+            # Without If-Match, only another change of the settings interferes; an append does not.
             if expected or attempt == _ATTEMPTS - 1:
                 raise
             continue
@@ -188,7 +188,7 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
     expected = if_match(request)
     life, owner = await _life_and_owner(request, context, tenant, identity)
     line = await context.owners.line(tenant, owner, identity)
-    with contextlib.suppress(NotFound):  # that life was there, and has ended, whoever ended it
+    with contextlib.suppress(NotFound):  # another request has erased the same life already
         await context.conversations.erase(tenant, identity, life=life, if_match=expected)
     await context.owners.unlist(line)
     with best_effort:
@@ -196,7 +196,7 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
 
 
 async def _life_and_owner(request: Req, context: Context, tenant: str, identity: str) -> tuple[str, str | None]:
-    """The life that is to be erased, and whose it is. Of a damaged conversation neither is known. Raises NotFound."""
+    """The life to erase, and its owner; a damaged conversation gives ``("", None)``. Raises NotFound."""
     standing: State | Shut
     try:
         standing = await context.reader.get(tenant, identity)

@@ -1,4 +1,4 @@
-"""POST /count, and what is known of models."""
+"""POST /count, and the known models."""
 
 import time
 from typing import Any
@@ -30,7 +30,7 @@ _provider_count = msgspec.json.Decoder(dict[str, Any])
 
 
 class CountQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Whose request is in the body."""
+    """The format of the request in the body."""
 
     format: CountFormat = "openai"
 
@@ -64,7 +64,7 @@ def _decoded(body: bytes, form: str) -> CountRequest | dict[str, Any]:
 
 
 def _model_of(request: dict[str, Any]) -> str:
-    """The name of the model beside a provider's request. Raises BadRequest."""
+    """The member ``model`` of a body that is a provider's request. Raises BadRequest."""
     name = request.get("model")
     if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME:
         return name
@@ -73,14 +73,14 @@ def _model_of(request: dict[str, Any]) -> str:
 
 
 def count_in_format(wanted: CountRequest | dict[str, Any], model: Model, form: str) -> Count:
-    """The count of a chat request, or of another provider's own. Raises InvalidEntry, BadRequest."""
+    """The count of a chat request, or of another provider's request. Raises InvalidEntry, BadRequest."""
     if isinstance(wanted, CountRequest):
         return count_of(wanted, model)
     return _shown(count_provider_request(form, wanted, model), text=None)
 
 
 def count_of(wanted: CountRequest, model: Model) -> Count:
-    """The count. Raises InvalidEntry, BadRequest."""
+    """The count of a chat request, in tokens. Raises InvalidEntry, BadRequest."""
     for index, message in enumerate(wanted.messages or ()):
         validate_message(message, f"/messages/{index}")
         encode_message(message)
@@ -116,7 +116,7 @@ def _shown(counted: RequestCount, text: int | None) -> Count:
 
 
 def _check_beside(wanted: CountRequest) -> None:
-    """Raise BadRequest for legacy functions or a response format that no provider would take."""
+    """Raise BadRequest for legacy functions or a response format that providers refuse."""
     for index, function in enumerate(wanted.functions or ()):
         _checked(function, FunctionDefinition, f"/functions/{index}")
     if wanted.response_format is not None and wanted.response_format.get("type") == "json_schema":

@@ -1,7 +1,7 @@
-"""The two calls of every turn, a window and an append, without the framework's routing, arguments and response.
+"""A window and an append, the two calls of every turn, without the framework's routing, arguments and response.
 
-These take a sixth of a window's processor time, and do nothing for a handler that reads its request and answers by itself
-(answer.py). Everything else goes to the framework, and so does every path that is not written as ours are.
+The framework's part takes a sixth of a window's processor time, and a handler that reads its request and makes its
+response by itself (answer.py) does not need it. All other requests go to the framework.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from service.api.asgi import App, Receive, Scope, Send
 
 
 class Direct:
-    """An ASGI application: ``handlers`` of ``/conversations/{id}/…`` are called at once, all else by the framework."""
+    """An ASGI application that calls ``handlers`` of ``/conversations/{id}/…`` directly, and the framework for the rest."""
 
     def __init__(self, framework: Litestar, app: App, handlers: Sequence[HTTPRouteHandler]) -> None:
         self._framework = framework

@@ -1,4 +1,4 @@
-"""The contract for programs, a page on which people try it, and a page for each problem type."""
+"""The OpenAPI document, a page for trying the API, and a page for each problem type."""
 
 import re
 from base64 import b64encode
@@ -25,7 +25,7 @@ _PROBLEMS = {kind.slug: kind for kind in problem_types()}
 
 
 def _digest(tag: str) -> str:
-    """What the page's one element of a kind is known by, so that a browser runs nothing else."""
+    """The CSP source of the page's one ``tag`` element: its hash, so that a browser runs no other code."""
     (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>".encode(), _PAGE, re.DOTALL)
     return f"'sha256-{b64encode(sha256(text).digest()).decode()}'"
 
@@ -49,21 +49,21 @@ _HEADERS = {
     gives=Annotated[dict[str, Any], Meta(title="OpenAPIDocument", description="An OpenAPI 3.1 document.")],
 )
 def get_openapi(request: Req) -> Response[bytes]:
-    """The contract as an OpenAPI 3.1 document."""
+    """The API as an OpenAPI 3.1 document."""
     return Response(document(request.app.state.routes), headers={"Cache-Control": "max-age=300"}, media_type=JSON)
 
 
 @get("/docs", operation_id="getDocs", sync_to_thread=False)
 @documented("A page to try it", "operations", gives=str, gives_types=("text/html",))
 def get_docs() -> Response[bytes]:
-    """Every operation with a form to send it; the page asks nobody but this service."""
+    """A page with a form for every operation. It sends requests to this service only."""
     return Response(_PAGE, headers=_HEADERS, media_type="text/html")
 
 
 @get("/problems/{slug:str}", operation_id="getProblem", sync_to_thread=False)
 @documented("What a problem means", "operations", gives=ProblemMeaning, gives_types=(JSON, "text/html"))
 def get_problem(request: Req, slug: FromPath[str]) -> Response[bytes]:
-    """What a problem's ``type`` means and what to do about it: JSON, or a page for browsers."""
+    """The meaning of a problem's ``type`` and what to do about it, as JSON, or as a page for browsers."""
     kind = _PROBLEMS.get(slug)
     if kind is None:
         raise NotFound("There is no problem of this type.")

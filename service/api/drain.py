@@ -1,10 +1,12 @@
-"""How a worker ends so that no client notices.
+"""Ending a worker without failed requests.
 
-A server that is told to end and closes idle connections at once closes some on which a request is just arriving. So on
-SIGTERM the worker goes on listening and answering for as long as requests come, says ``Connection: close`` with each
-answer, so that clients go elsewhere by themselves, and is not ready, so that a balancer sends no more. When a second has
-passed without a request, or four in any case, the server ends as it does on SIGINT: what runs is finished, and the
-connections that are left are idle ones.
+A server that closes idle connections at once also closes some on which a request is just arriving. So after SIGTERM:
+
+* The worker goes on listening and answering.
+* Each answer has ``Connection: close``, so that clients open their next connection to another worker.
+* ``/readyz`` answers 503, so that a balancer sends no more requests.
+* After one second without a request, or after four seconds in any case, the server ends as on SIGINT: running requests
+  are finished, and the remaining connections are idle.
 """
 
 import asyncio
@@ -20,7 +22,7 @@ _LOOK_SECONDS = 0.05
 
 
 class Drain:
-    """The end of a process. ``idle_seconds`` says how long ago the latest request came; 0 while any runs."""
+    """The end of a process. ``idle_seconds`` returns the seconds since the latest request; 0 while a request runs."""
 
     def __init__(self, idle_seconds: Callable[[], float]) -> None:
         self.began = False
@@ -28,12 +30,12 @@ class Drain:
         self._last = 0.0
 
     def take_sigterm(self) -> None:
-        """Begin on SIGTERM."""
-        with contextlib.suppress(NotImplementedError, RuntimeError):  # no signals on this loop: nothing to do
+        """Call ``begin`` on SIGTERM."""
+        with contextlib.suppress(NotImplementedError, RuntimeError):  # this loop handles no signals
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.begin)
 
     def begin(self) -> None:
-        """Go on for a while, then end. Asked again, it changes nothing."""
+        """Begin the drain; the process ends within four seconds. A second call changes nothing."""
         if not self.began:
             self.began, self._last = True, time.monotonic() + _LONGEST_SECONDS
             self._look()

@@ -1,4 +1,4 @@
-"""Problems as responses: every error leaves as ``application/problem+json`` (RFC 9457), rendered in one place."""
+"""Problems as responses: every error is sent as ``application/problem+json`` (RFC 9457)."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -32,12 +32,12 @@ def _response(request: Request[Any, Any, Any], problem: Problem) -> Response[byt
 
 
 def on_problem(request: Request[Any, Any, Any], problem: Problem) -> Response[bytes]:
-    """Ours."""
+    """The response to a problem that Sash raised."""
     return _response(request, problem)
 
 
 def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
-    """The framework's: an unknown path or method, a body over the limit."""
+    """The response to an error of the framework: an unknown path or method, a body over the limit."""
     return _response(request, _from_status(request, error.status_code, error.headers or {}))
 
 
@@ -46,9 +46,7 @@ def _from_status(request: Request[Any, Any, Any], status: int, headers: Mapping[
         case HTTPStatus.NOT_FOUND:
             return NotFound("There is nothing at this path.")
         case HTTPStatus.METHOD_NOT_ALLOWED:
-            return MethodNotAllowed(
-                "This path does not take the method; Allow names those that it takes.", headers=headers
-            )
+            return MethodNotAllowed("This path does not take the method; see the Allow header.", headers=headers)
         case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return too_large_body(request.app.state.context.settings.max_body_bytes)
         case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -58,13 +56,13 @@ def _from_status(request: Request[Any, Any, Any], status: int, headers: Mapping[
 
 
 def too_large_body(limit: int) -> TooLarge:
-    """A body over the limit, which the problem names in bytes."""
+    """The problem of a body over ``limit``, in bytes."""
     return TooLarge(f"A body may have {limit} bytes.", members={"limit": limit, "unit": "bytes"})
 
 
 def on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """A defect of ours: logged with where it came from, told without."""
-    operation = getattr(request.route_handler, "operation_id", None)  # and not the path, which holds people's ids
+    """The response to a defect of Sash. The log says where it was raised; the response does not."""
+    operation = getattr(request.route_handler, "operation_id", None)  # the path is not logged: it holds ids
     _log.error("request failed", operation=operation, **describe(error))
     return _response(request, Internal("The service failed; nothing is known to be lost, try again."))
 

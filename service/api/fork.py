@@ -1,4 +1,4 @@
-"""POST …/fork: a copy that goes its own way."""
+"""POST …/fork: copy a conversation."""
 
 from typing import Annotated, Any
 
@@ -23,7 +23,7 @@ Req = Request[Any, Any, Any]
 
 
 class Fork(msgspec.Struct, forbid_unknown_fields=True):
-    """The copy's id, and the last message that it has; without them an id of ours, and all messages."""
+    """The copy's id, by default a new one, and its last message, by default the last of all."""
 
     id: Id | None = None
     at_seq: Annotated[int, msgspec.Meta(ge=0, le=10**15)] | None = None
@@ -35,7 +35,7 @@ _fork = msgspec.json.Decoder(Fork)
 @post("/conversations/{conversation_id:str}/fork", operation_id="forkConversation", status_code=201)
 @documented("Fork a conversation", "conversations", takes=Fork, gives=Conversation, errors=(507,))
 async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
-    """Copy settings and messages into a new conversation, which appears when it is whole."""
+    """Copy settings and messages into a new conversation, which appears when the copy is complete."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _fork)
     refuse_taken(wanted.id, "#/id")
@@ -54,7 +54,7 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
 
 
 def _last(at_seq: int | None, length: int) -> int:
-    """The last message of the copy. Raises Unprocessable."""
+    """The seq of the copy's last message. Raises Unprocessable if the conversation is shorter."""
     if at_seq is not None and at_seq > length:
         detail = f"The last message is {length}"
         raise Unprocessable(f"{detail}.", errors=[Pointer("#/at_seq", detail)])

@@ -1,4 +1,4 @@
-"""Is the process alive, and may it take traffic."""
+"""GET /livez: is the process alive; GET /readyz: may it take traffic."""
 
 import asyncio
 from typing import Any
@@ -13,21 +13,21 @@ from service.api.schemas import Alive, Ready
 from service.operations.readiness import judged
 from service.problems import StoreUnavailable
 
-_DOWN_SECONDS = 0.5  # that a store which is known to be down is waited for
+_DOWN_SECONDS = 0.5  # the wait for a store that is known to be down
 Req = Request[Any, Any, Any]
 
 
 @get("/livez", operation_id="live", sync_to_thread=False)
 @documented("Is the process alive", "operations", gives=Alive)
 def live() -> Response[bytes]:
-    """The process answers; the store is not asked."""
+    """The process answers. The store is not checked."""
     return Response(b'{"status":"alive"}', media_type=JSON)
 
 
 @get("/readyz", operation_id="ready")
 @documented("May it take traffic", "operations", gives=Ready)
 async def ready(request: Req) -> Response[bytes]:
-    """The store answers, takes every command, keeps what it is given as the settings ask; else 503, and what to change."""
+    """The store answers, allows every command, and is as durable as required; otherwise 503, and what to change."""
     context = context_of(request)
     now = context.watch.condition
     try:

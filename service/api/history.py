@@ -1,4 +1,4 @@
-"""Changing a history that is there: redact a message, rewind, put a summary in place of the oldest messages."""
+"""Changing a stored history: redact a message, rewind, put a summary in place of the oldest messages."""
 
 from typing import Annotated, Any
 
@@ -21,14 +21,14 @@ Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 
 
 class Rewind(msgspec.Struct, forbid_unknown_fields=True):
-    """The last message to keep; 0 forgets all of them."""
+    """The last message to keep; 0 removes all messages."""
 
     to_seq: Seq
 
 
 class PutSummary(msgspec.Struct, forbid_unknown_fields=True):
-    """What stands in for messages 1 to ``through_seq``: a text, a provider's compaction item, or both. Neither of them takes
-    the summary away."""
+    """The summary of messages 1 to ``through_seq``: a text, a provider's compaction item, or both. With neither, the
+    summary is removed."""
 
     through_seq: Seq
     text: str = ""
@@ -45,7 +45,7 @@ _summary = msgspec.json.Decoder(PutSummary)
 @delete("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="redactMessage", status_code=204)
 @documented("Redact a message", "messages")
 async def redact_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[None]:
-    """Take a message's content away for good; its place stays, and its tool group can still be sent."""
+    """Erase a message's content for good. The message keeps its place, and its tool group can still be sent."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     place, state = checked_seq(seq), await _standing(request, context, tenant, identity)
     written = await context.histories.redact(
@@ -61,9 +61,9 @@ async def redact_message(request: Req, conversation_id: FromPath[str], seq: From
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
-@documented("Forget what came after a message", "messages", takes=Rewind, gives=Conversation)
+@documented("Remove the messages after a given one", "messages", takes=Rewind, gives=Conversation)
 async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
-    """Forget what came after a message: to ask again, or to ask something else."""
+    """Remove the messages after a given one, to repeat or change a question."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _rewind)
     await context.histories.rewind(
@@ -84,7 +84,7 @@ async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> R
     "Put a summary in place of the oldest messages", "windows", takes=PutSummary, gives=Conversation, errors=(507,)
 )
 async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
-    """Put a text in place of the oldest messages, for windows that cannot hold them."""
+    """Put a text in place of the oldest messages, in windows that cannot hold these."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _summary)
     compaction, text = read_compaction(wanted.item, "/item") if wanted.item is not None else (None, "")
@@ -105,9 +105,9 @@ async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[
 
 
 @delete("/conversations/{conversation_id:str}/summary", operation_id="deleteSummary", status_code=204)
-@documented("Take the summary away", "windows")
+@documented("Remove the summary", "windows")
 async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Response[None]:
-    """Take the summary away."""
+    """Remove the summary. Its messages stay stored."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     state = await _standing(request, context, tenant, identity)
     written = await context.histories.put_summary(
@@ -123,7 +123,7 @@ async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Respon
 
 
 async def _standing(request: Req, context: Context, tenant: str, identity: str) -> State:
-    """The conversation that is to be changed: the life of it that the request's first run found. Raises NotFound."""
+    """The state of the conversation to change. Raises NotFound, also if the life that a first run found has ended."""
     state = await context.reader.get(tenant, identity)
     await require_life(request, context, state)
     return state

@@ -1,9 +1,8 @@
-"""Idempotency-Key: a whole request takes effect once, however often it is sent.
+"""Idempotency-Key: a request takes effect once, however often it is sent.
 
-An ASGI wrapper around the handlers, for requests that have the header. The answer of a request that succeeded is kept and
-given again, word for word; one that failed did nothing, so it runs again. The handlers make this true for runs that die
-half-way: what they change is named by the request's token, and entries without an id get the ids that the first run gave
-them.
+An ASGI wrapper around the handlers, for requests with the header. The answer of a request that succeeded is kept and
+sent again unchanged. A request that failed changed nothing, so it runs again. A run may also die half-way. Handlers
+therefore name each change by the request's token, and give entries without an id the same ids as the first run.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from service.store.layout import life_of
 
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _PURE = frozenset({"/count", "/window"})
-"""They store nothing: the same request has the same answer without being remembered."""
+"""Operations that store nothing: a repeated request is simply computed again."""
 _STREAMED = "/conversations/import"
 _KEY = re.compile(rb"[\x21-\x7e]{1,255}")
 _CONVERSATION = re.compile(r"/conversations/([^/]+)")
@@ -65,21 +64,21 @@ class Idempotent:
                     raise _reused()
                 answer = KeptAnswer(taken.status, [*taken.headers, (b"idempotency-replayed", b"true")], taken.body)
             case Forgotten():
-                raise Conflict("This request was done; its answer went with what it spoke of.")
+                raise Conflict("This request was done before, and its answer is no longer stored.")
             case "busy":
-                raise KeyInProgress("A request under this key is running: ask again for its answer.")
+                raise KeyInProgress("A request under this key is running: send the request again for its answer.")
             case "other":
                 raise _reused()
         await send({"type": "http.response.start", "status": answer.status, "headers": list(answer.headers)})
         await send({"type": "http.response.body", "body": answer.body})
 
     def _is_taken(self, scope: Scope) -> bool:
-        """Whether the path takes the method; what it does not take is the router's to refuse, key or no key."""
+        """Whether the path takes the method, or is unknown. The router refuses a method that the path does not take."""
         methods = self._paths.methods(scope["path"])
         return not methods or scope["method"] in methods
 
     async def _rest(self, scope: Scope, streamed: "_Streamed") -> bytes:
-        """What tells a streamed body from others, once the rest of it is read. Raises TooLarge, BadRequest."""
+        """Read the rest of a streamed body; the SHA-256 of the whole body. Raises TooLarge, BadRequest."""
         while streamed.more:
             message = await streamed()
             if message["type"] == "http.disconnect":
@@ -104,7 +103,7 @@ class Idempotent:
                 await asyncio.gather(holding, return_exceptions=True)
             answer = caught.answer()
             if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
-                answer = KeptAnswer(204, [], b"")  # the run that ended without a word had done it
+                answer = KeptAnswer(204, [], b"")  # an earlier run, which ended without an answer, did the erasure
             if answer.status in _OK:
                 if streamed is not None:
                     answer = msgspec.structs.replace(answer, read=await self._rest(scope, streamed))
@@ -118,7 +117,7 @@ class Idempotent:
         return answer
 
     async def _hold(self, claim: Claim) -> None:
-        """Hold the key for as long as the request runs, and no longer than this process does."""
+        """Hold the key while the request runs. If this process dies, the hold expires."""
         while True:
             await asyncio.sleep(_HOLD_SECONDS)
             with contextlib.suppress(StoreUnavailable, StoreFull):
@@ -126,7 +125,7 @@ class Idempotent:
 
 
 def _key(scope: Scope) -> str | None:
-    """The request's key, when it has one that matters. Raises BadRequest."""
+    """The request's key; None for operations that store nothing. Raises BadRequest."""
     if scope["method"] not in _METHODS or scope["path"] in _PURE:
         return None
     keys = [value for name, value in scope["headers"] if name == b"idempotency-key"]
@@ -137,7 +136,7 @@ def _key(scope: Scope) -> str | None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """The body once more, then whatever comes after it."""
+    """A ``receive`` that gives the body first, then the messages of ``receive``."""
     sent = False
 
     async def replay() -> Message:
@@ -151,11 +150,11 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 class _Streamed:
-    """A body that is too long to hold: told from others by what was read of it, in the end by all of it.
+    """A body that is too long to hold in memory, identified by its length at first, and by its hash when it is read.
 
-    What a run is given to begin with is its length alone. So while one runs, or where one ended without a word, another
-    file of the same length under the same key is not told from the first: it waits, or takes the run over. Once a run
-    is done every byte counts.
+    So another file of the same length under the same key looks like the same request while the first run is not done:
+    it gets ``KeyInProgress``, or takes over the run if the first one ended without an answer. After a run is done, the
+    hashes are compared.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -178,26 +177,26 @@ class _Streamed:
 
 
 def _reused() -> KeyReused:
-    detail = "This key came with another request before: use a new one"
+    detail = "This key was used with another request: use a new one"
     return KeyReused(f"{detail}.", errors=[Pointer("#/header/idempotency-key", detail)])
 
 
 def _fingerprint(scope: Scope, body: bytes | None) -> bytes:
-    """What makes two requests the same, as far as it is known before they run; of a streamed body that is its length."""
+    """A hash of the method, path, query and body; of a streamed body's length, because its bytes are not read yet."""
     length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
     parts = (scope["method"].encode(), scope["path"].encode(), scope["query_string"], length if body is None else body)
     return sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
 
 
 def _conversation(scope: Scope, answer: KeptAnswer) -> tuple[str, str]:
-    """Which conversation an answer speaks of, and which life of it: what the answer's Location and ETag say."""
+    """The id of the answer's conversation, by Location or path, and its life, by ETag; empty strings if not known."""
     headers = {name.lower(): value.decode() for name, value in answer.headers}
     match = _CONVERSATION.match(headers.get(b"location") or scope["path"])
     return match.group(1) if match else "", life_of(headers.get(b"etag", "").strip('"'))
 
 
 class _Caught:
-    """An answer, caught whole before it is sent."""
+    """Collects a whole answer before it is sent."""
 
     def __init__(self) -> None:
         self._status = 500

@@ -1,4 +1,4 @@
-"""Lines of an import to entries; what is wrong is named by its line."""
+"""An import's lines as entries. Problems name the wrong line."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NamedTuple
@@ -43,7 +43,7 @@ class ImportedRange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ImportHead(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The first line: settings, and what an export tells besides. Totals and expiry are worked out anew."""
+    """The first line: settings, and an export's other members. Totals and expiry are computed again."""
 
     id: Id | None = None
     version: Annotated[int, msgspec.Meta(ge=1, le=10**12)] = 1
@@ -56,7 +56,7 @@ class ImportHead(ConversationSettings, frozen=True, kw_only=True, omit_defaults=
 
 
 class ImportEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Every other line: an entry as it is appended, and what an export tells besides. Tokens are counted anew."""
+    """Every other line: an entry as it is appended, and an export's other members. Tokens are counted again."""
 
     message: dict[str, Any]
     id: Id | None = None
@@ -74,7 +74,7 @@ class ImportEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """What the first line says."""
+    """The first line, in the forms of the core and the store; times are in milliseconds since 1970."""
 
     id: str | None
     settings: ConversationSettings
@@ -91,7 +91,7 @@ _entry = msgspec.json.Decoder(ImportEntry)
 
 
 def read_head(line: ImportLine) -> Imported:
-    """The first line. Raises BadRequest naming it."""
+    """The first line, decoded and checked. Raises BadRequest with the line's number."""
     try:
         head = decode_json(line.text, _head)
         settings = ConversationSettings(
@@ -114,7 +114,7 @@ def read_head(line: ImportLine) -> Imported:
 
 
 def _summary(given: ImportedSummary) -> Summary:
-    """The summary as it was put. Raises BadRequest."""
+    """The summary in the form of the store. Raises BadRequest."""
     if not given.text and given.item is None:
         detail = "A summary has a text, or a provider's compaction item"
         raise BadRequest(f"{detail}.", errors=[Pointer("#/summary/text", detail)])
@@ -123,7 +123,7 @@ def _summary(given: ImportedSummary) -> Summary:
 
 
 def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_ms: int) -> list[NewEntry]:
-    """Entries to be staged, ``before`` being how many came earlier. Raises BadRequest naming the line."""
+    """The lines as entries to stage, after ``before`` earlier entries. Raises BadRequest with the line's number."""
     entries = []
     for place, line in enumerate(lines, before + 1):
         try:
@@ -168,7 +168,7 @@ def _milliseconds(time: datetime | None) -> int | None:
 
 
 def at_line(problem: Problem, number: int) -> Problem:
-    """The same problem, said of a line."""
+    """The problem with the line's number in its detail, pointers and members."""
     kind = type(problem) if isinstance(problem, BadRequest) else BadRequest
     errors = [Pointer(f"#/lines/{number}{e.pointer.removeprefix('#').rstrip('/')}", e.detail) for e in problem.errors]
     return kind(

@@ -1,10 +1,10 @@
-"""A body as it comes in: bounded in size, and in how slowly it may come.
+"""The limits of a request's body: its size, and how slowly it may arrive.
 
-It is judged by its bytes over the time that was waited for them, whatever their pieces: each byte makes up for a
-millisecond. A body that is behind by as much as a request may last is refused.
+The body must arrive at 1,000 bytes a second on average, whatever the size of its pieces: each second of waiting puts it
+one second behind, and each byte takes one millisecond off. A body that is behind by the request's timeout is refused.
 
-Each look for bytes costs every other request the same, however few came. So a body that is behind, and kept the last two
-looks waiting, is left alone for a moment in which more of it can come. One whose bytes are there is never held up.
+Each ``receive`` costs the same processor time, however few bytes arrive. So if a body is behind, and the last two calls
+had to wait, the next call waits for a moment first, in which more bytes can arrive. A body that has arrived never waits.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ _LEAST_BYTES_A_SECOND = 1000
 _BEHIND_SECONDS = 0.25
 _AT_ONCE_SECONDS = 0.002
 _PAUSE_SECONDS = 1.0
-_PAUSE_SHARE = 0.1  # of the patience with a body, where that is short
+_PAUSE_SHARE = 0.1  # the longest pause, as a share of a short timeout
 
 
 class Incoming:
-    """A request's body: knows whether the application waits for more of it, and how far it is behind."""
+    """A request's body. ``waiting`` is true while the application waits for more of it."""
 
     def __init__(self, receive: Receive, patience_seconds: float) -> None:
         self._receive = receive
@@ -30,17 +30,17 @@ class Incoming:
         self._patience_seconds = patience_seconds
         self._behind_seconds = 0.0
         self._waits = 0
-        self._most_bytes: int | None = None
+        self._limit_bytes: int | None = None
         self._came_bytes = 0
 
-    def bound(self, most_bytes: int, length: bytes) -> None:
-        """Let no longer body in. Raises TooLarge where its length is known and over that."""
-        self._most_bytes = most_bytes
-        if length.isdigit() and int(length[:20]) > most_bytes:
-            raise too_large_body(most_bytes)
+    def bound(self, limit_bytes: int, length: bytes) -> None:
+        """Limit the body's size. Raises TooLarge if its Content-Length is over the limit."""
+        self._limit_bytes = limit_bytes
+        if length.isdigit() and int(length[:20]) > limit_bytes:
+            raise too_large_body(limit_bytes)
 
     async def receive(self) -> Message:
-        """The next piece. Raises TooLarge, RequestTimeout."""
+        """The body's next piece. Raises TooLarge, RequestTimeout."""
         self.waiting = True
         began = looked = time.monotonic()
         if self._waits > 1 and self._behind_seconds > _BEHIND_SECONDS:
@@ -50,12 +50,12 @@ class Incoming:
         self.waiting = False
         size = len(message.get("body", b""))
         self._came_bytes += size
-        if self._most_bytes is not None and self._came_bytes > self._most_bytes:
-            raise too_large_body(self._most_bytes)
+        if self._limit_bytes is not None and self._came_bytes > self._limit_bytes:
+            raise too_large_body(self._limit_bytes)
         if message.get("more_body"):
             now = time.monotonic()
             self._waits = self._waits + 1 if now - looked > _AT_ONCE_SECONDS else 0
             self._behind_seconds = max(0.0, self._behind_seconds + now - began - size / _LEAST_BYTES_A_SECOND)
             if self._behind_seconds > self._patience_seconds:
-                raise RequestTimeout(f"The body comes slower than {_LEAST_BYTES_A_SECOND} bytes a second.")
+                raise RequestTimeout(f"The body arrives at less than {_LEAST_BYTES_A_SECOND} bytes a second.")
         return message

@@ -1,4 +1,4 @@
-"""Whose request it is: the keys of the settings, and those that ``sash keys`` made."""
+"""Finds a request's tenant by its API key: a key of the settings, or one made by ``sash keys``."""
 
 from hashlib import sha256
 from hmac import compare_digest
@@ -13,23 +13,23 @@ DEFAULT_TENANT = "default"
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whose request it is, and what its key may do otherwise than every tenant: None where it may the same."""
+    """A request's tenant, and the limits of its key; None where the settings' limit applies. ``rate`` is per second."""
 
     tenant: str
     rate: float | None = None
     max_body_bytes: int | None = None
     rated_key: str = ""
-    """The key's id where it has a rate of its own."""
+    """The key's id if the key has a rate of its own, else empty."""
 
 
 _NOBODY = Caller(DEFAULT_TENANT)
 
 
 class Callers:
-    """Finds whose key a request has. Keys are compared by their hash, in constant time.
+    """Finds the tenant of a request's key. Keys are compared by their hashes, in constant time.
 
-    A key is asked for when the settings hold any or ``required`` says so; else a request without one is the default
-    tenant's. A key of ``sash keys`` opens its tenant in every case, and one that was revoked opens nothing.
+    A key is required if the settings contain one or ``required`` is true. Otherwise a request without a key is the
+    default tenant's. A key of ``sash keys`` always opens its tenant; a revoked key is refused.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Callers:
         self._metrics_key = sha256(metrics_key.encode()).digest() if metrics_key else None
 
     async def caller(self, authorization: bytes) -> Caller:
-        """Whose key it is. Raises Unauthorized, StoreUnavailable."""
+        """The tenant and limits of the key in an Authorization header. Raises Unauthorized, StoreUnavailable."""
         key = _bearer(authorization)
         tenant = self._configured(key) if self._tenants else None
         if tenant is None and self._stored is not None and key.startswith(KEY_PREFIX.encode()):
@@ -62,7 +62,7 @@ class Callers:
         return _NOBODY
 
     def check_figures(self, authorization: bytes) -> None:
-        """Raise Unauthorized unless figures of all tenants may be told. No tenant's key opens them."""
+        """Raise Unauthorized unless the request may read figures of all tenants. A tenant's key does not allow that."""
         if self._metrics_key is None:
             if not self.anonymous:
                 raise _unauthorized(
@@ -80,7 +80,7 @@ class Callers:
 
 
 def _bearer(authorization: bytes) -> bytes:
-    """The key of an Authorization header; nothing where there is none."""
+    """The Bearer key of an Authorization header; empty if there is none."""
     scheme, _, key = authorization.partition(b" ")
     return key.strip() if scheme.lower() == b"bearer" else b""
 

@@ -1,9 +1,10 @@
-"""Large answers: what they may hold of the memory, and of everybody's time.
+"""Limits on the memory of large answers, while they are made and while they are sent.
 
-A client that reads slowly holds its answer's bytes for as long as the deadline lets it. So all that are being sent share
-a budget, and when a new one does not fit, the slowest is cut, the one that took the fewest bytes a second. Making them is
-bounded too: where answers can be large (pages of a history), those that are made at one time are charged what the latest
-were like, so that small ones hardly ever wait and large ones do not come all at once.
+A slow reader keeps its answer's bytes in memory until the deadline. So all answers being sent share a budget in bytes.
+When a new answer does not fit, the slowest one is cut: the one whose client took the fewest bytes a second.
+
+Making answers has a budget too, for pages of a history. A page's size is not known beforehand, so each is charged the
+size of the latest pages. Small pages hardly ever wait, and few large ones are made at the same time.
 """
 
 import asyncio
@@ -15,36 +16,36 @@ if TYPE_CHECKING:
     from service.api.ring import Exchange
 
 WHOLE_BYTES = 64 * 1024
-"""Largest answer that is handed over in one."""
+"""The largest answer that is sent in one piece."""
 _PIECE_BYTES = 32 * 1024
-"""Of larger ones. The server holds up to five for a client that does not read, until the kernel gives the client up."""
+"""The size of a larger answer's pieces. The server holds up to five until the kernel drops a client that does not read."""
 _HELD_BYTES = 32 * 1024 * 1024
 _MAKING_BYTES = 2 * 1024 * 1024
 _LEAST_BYTES = 64 * 1024
 _FORGET = 0.9
 _PATIENCE_SECONDS = 0.25
-"""How long an answer is sent before it can be the slowest."""
+"""An answer can be cut as the slowest only after it was sent for this long."""
 _LOOK_SECONDS = 0.02
 
 
 class Making:
-    """What is being made, charged what the latest came to."""
+    """The budget of answers being made. Each is charged the size of the latest ones."""
 
-    def __init__(self, most_bytes: int = _MAKING_BYTES) -> None:
-        self._most = most_bytes
-        self._left = most_bytes
-        self._like = float(most_bytes // 8)
+    def __init__(self, limit_bytes: int = _MAKING_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._left = limit_bytes
+        self._like = float(limit_bytes // 8)
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def take(self) -> int:
-        """Wait for room; what was charged."""
+        """Wait until the budget has room; the bytes that are charged."""
         while self._left < self._charge:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             try:
                 await turn
             except asyncio.CancelledError:
-                self._next()  # a turn that was given to who is gone is the next one's
+                self._next()  # this request is cancelled, and may have been given a turn: pass the turn on
                 raise
         charge = self._charge
         self._left -= charge
@@ -53,10 +54,10 @@ class Making:
 
     @property
     def _charge(self) -> int:
-        return int(min(self._most, max(_LEAST_BYTES, self._like)))
+        return int(min(self._limit_bytes, max(_LEAST_BYTES, self._like)))
 
     def give(self, charge: int, size_bytes: int | None) -> None:
-        """It is made, and has so many bytes; None where it never came to be, which says nothing of the next ones."""
+        """Give a charge back. ``size_bytes`` is the size of the answer, and None if none was made."""
         self._left += charge
         if size_bytes is not None:
             self._like = max(float(size_bytes), self._like * _FORGET)
@@ -71,22 +72,22 @@ class Making:
 
 
 class Sending:
-    """What is being sent, in pieces, within a budget."""
+    """The budget of answers being sent in pieces."""
 
-    def __init__(self, most_bytes: int = _HELD_BYTES) -> None:
-        self._most = most_bytes
-        self._held: dict[Exchange, tuple[int, float]] = {}  # with their bytes, and when they began to be sent
+    def __init__(self, limit_bytes: int = _HELD_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._held: dict[Exchange, tuple[int, float]] = {}  # bytes, and when the sending began
         self._total = 0
         self._turn = asyncio.Lock()
 
     async def send(self, exchange: "Exchange", body: bytes, *, more: bool) -> None:
-        """Send a body in pieces, each when the client took the ones before, so that the deadline can end the wait.
+        """Send a body in pieces, each after the client took the one before, so that the deadline can end the wait.
 
-        Handed over whole, it would be the server's for as long as a client cares not to read.
+        A whole body would stay in the server's memory for as long as the client does not read.
         """
         size = len(body)
         try:
-            async with self._turn:  # the first one looks for room, not all who wait for it
+            async with self._turn:  # only the first in the queue looks for room
                 await self._room(size)
                 self._held[exchange] = size, time.monotonic()
                 self._total += size
@@ -102,7 +103,7 @@ class Sending:
             self._total -= size
 
     async def _room(self, size: int) -> None:
-        while self._total and self._total + size > self._most:
+        while self._total and self._total + size > self._limit_bytes:
             now = time.monotonic()
             going = sum(held for each, (held, _) in self._held.items() if each.was_cut)
             rates = {
@@ -110,6 +111,6 @@ class Sending:
                 for each, (_, began) in self._held.items()
                 if not each.was_cut and now - began > _PATIENCE_SECONDS
             }
-            if rates and self._total - going + size > self._most:
+            if rates and self._total - going + size > self._limit_bytes:
                 min(rates, key=rates.__getitem__).cut()
             await asyncio.sleep(_LOOK_SECONDS)

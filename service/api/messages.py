@@ -1,4 +1,4 @@
-"""Messages: append, and read back page by page."""
+"""Messages: append them, and read them page by page."""
 
 import asyncio
 import base64
@@ -48,19 +48,19 @@ _DEFAULT_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
 
 class AppendNative(msgspec.Struct, forbid_unknown_fields=True):
-    """A provider's own messages to append, each bare or in an entry."""
+    """Messages to append in a provider's format, each alone or in an entry."""
 
     messages: Annotated[list[dict[str, Any]], Meta(min_length=1)]
 
 
 _append = msgspec.json.Decoder(AppendMessages)
 _AS_SENT: AbstractContextManager[None] = nullcontext()
-"""Problems of entries that came as chat messages point to where they came."""
+"""Stands in for ``ReadEntries``: chat messages need no change of the pointers in problems."""
 _append_native = msgspec.json.Decoder(AppendNative)
 
 
 class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Which page of history."""
+    """The page of history to read."""
 
     order: Annotated[
         Literal["asc", "desc"], Meta(title="Order", description="Oldest first (`asc`), or newest first.")
@@ -76,17 +76,17 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
     query=WindowQuery,
     takes=AppendMessages,
     gives=AppendedMessages,
-    also=(200, "Every entry was there already."),
+    also=(200, "Every entry was stored before."),
     errors=(507,),
 )
 async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answer:
-    """Append entries, all or none, each id once; with ``model`` the answer carries the window."""
+    """Append entries, all or none, each id once. With ``model`` the answer contains the window."""
     started = time.perf_counter()
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
     wants_window = any(not pair.startswith(b"format=") for pair in request.scope["query_string"].split(b"&") if pair)
     if wants_window:
-        context.windows.plan(query)  # an unknown model must not come out after the append
+        context.windows.plan(query)  # raises for an unknown model, which must happen before the append
     expected = if_match(request)
     body = await read_body(request)
     native, given = None, []
@@ -107,8 +107,8 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         if unnamed or grounded:
             settings, parts = decode_settings(await _stored_settings(context, tenant, identity))
             template = parts.template
-            if unnamed:  # what is wrong with these must not come out after the append
-                limits_of(query, settings, context.models)
+            if unnamed:
+                limits_of(query, settings, context.models)  # raises for wrong settings: before the append, too
         now, counting = now_ms(), time.perf_counter()
         entries = await run_in_thread_if_large(len(body), _prepared, given, template, now)
         counting_seconds = time.perf_counter() - counting
@@ -131,9 +131,9 @@ def _follow_up(
     reply: AppendReply,
     times: tuple[float, float],
 ) -> None:
-    """Tell metrics and the log line of an append, and begin what follows it behind the request.
+    """Report an append to metrics and the log line, and start its background work.
 
-    ``times`` are when it began, and the seconds spent on counting.
+    ``times`` are the append's start (``time.perf_counter``) and the seconds spent on counting.
     """
     tenant, identity = name
     with best_effort:
@@ -147,7 +147,7 @@ def _follow_up(
 async def _window(
     request: Req, context: Context, name: tuple[str, str], query: WindowQuery, tail: Tail | Problem
 ) -> bytes:
-    """The members of the answer that carry the window, or why there is none: the turn is stored, whatever comes of it."""
+    """The answer's member ``window``, or ``window_error``. The turn is stored already, so a failure is not raised."""
     if isinstance(tail, Problem):
         return _no_window(request, tail)
     started = time.perf_counter()
@@ -158,7 +158,7 @@ async def _window(
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
             context.metrics.windows.does_not_fit(problem.model)
         return _no_window(request, problem)
-    except Exception as error:  # noqa: BLE001 - an append that was stored is never answered with an error
+    except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
         _log.error("window failed", operation="appendMessages", **describe(error))
         return _no_window(request, Internal("The service could not make the window; the turn is stored."))
     return b',"window":' + made.body
@@ -183,7 +183,7 @@ def _tell(
 
 
 def _read_native(body: bytes, form: str) -> ReadEntries:
-    """The entries of a body whose messages are a provider's own. Raises BadRequest."""
+    """The entries of a body in a provider's format. Raises BadRequest."""
     return read_entries(form, decode_json(body, _append_native).messages)
 
 
@@ -193,7 +193,7 @@ def _too_many(limit: int) -> TooLarge:
 
 
 async def _stored_settings(context: Context, tenant: str, identity: str) -> bytes:
-    """The conversation's settings, or the defaults of one that is not there yet."""
+    """The conversation's encoded settings; the defaults if it does not exist yet."""
     try:
         return (await context.reader.get(tenant, identity)).settings
     except NotFound:
@@ -232,7 +232,7 @@ def _answer(reply: AppendReply, body: bytes) -> Answer:
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
 @documented("Read the history", "messages", query=PageQuery, gives=MessagePage)
 async def list_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
-    """The whole history, page by page. Pages of long messages hold fewer than asked for: only the cursor tells the end."""
+    """The history in pages. Pages of long messages are shorter than ``limit``; only the last ``next_cursor`` is null."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, PageQuery)
     start, life = _place(query.cursor, query.order) if query.cursor is not None else (None, None)
@@ -254,7 +254,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
     stored: list[StoredMessage] = []
     for message in page.messages:
         if len(stored) % _AT_ONCE == _AT_ONCE - 1:
-            await asyncio.sleep(0)  # a page may have a thousand: others do not wait for all of them
+            await asyncio.sleep(0)  # a page may have a thousand messages: let other requests run between them
         stored.append(stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq)))
     cursor = _cursor(following, query.order, page.life) if following else None
     if cursor:
@@ -281,14 +281,14 @@ async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPat
 
 
 def checked_seq(value: str) -> int:
-    """A sequence number in a path; what is none names nothing. Raises NotFound."""
+    """The sequence number of a path. Raises NotFound if it is not one."""
     if not value.isascii() or not value.isdigit() or not 0 < len(value) <= 15 or int(value) == 0:
         raise NotFound("There is no such message.")
     return int(value)
 
 
 def stored_message(message: Message, grounding: StoredGrounding | None, metadata: bytes | None) -> StoredMessage:
-    """An entry as a client reads it."""
+    """A stored message in the form that clients read."""
     record = message.record
     documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
     return StoredMessage(
@@ -302,7 +302,7 @@ def stored_message(message: Message, grounding: StoredGrounding | None, metadata
         grounding_tokens=EncodingTokens(*record.grounding) if record.grounding else None,
         metadata=msgspec.Raw(metadata) if metadata else None,
         redacted=bool(record.flags & Flags.REDACTED),
-        status=message.identity.status,  # type: ignore[arg-type] # what the client said
+        status=message.identity.status,  # type: ignore[arg-type] # checked at the append
     )
 
 
@@ -311,7 +311,7 @@ def _cursor(seq: int, order: str, life: str) -> str:
 
 
 def _place(cursor: str, order: str) -> tuple[int, str]:
-    """The seq at which a page begins, and the life that the cursor was given in. Raises InvalidCursor."""
+    """The seq at which the page begins, and the conversation's life when the cursor was made. Raises InvalidCursor."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
     except (binascii.Error, ValueError):
@@ -323,7 +323,7 @@ def _place(cursor: str, order: str) -> tuple[int, str]:
 
 
 def _no_cursor() -> InvalidCursor:
-    return InvalidCursor("The cursor is not one that this listing gave to this conversation: begin without one.")
+    return InvalidCursor("The cursor is not from this listing of this conversation: begin without one.")
 
 
 HANDLERS = (append_messages, list_messages, get_message)

@@ -1,4 +1,4 @@
-"""For those who run the service: figures for Prometheus, statistics for programs, the dashboard for people."""
+"""GET /metrics, /stats, /status and /dashboard, for the service's operators."""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ _encoder = msgspec.json.Encoder()
     "Figures for Prometheus", "operations", gives=str, gives_types=("text/plain", "application/openmetrics-text")
 )
 async def get_metrics(request: Req) -> Response[bytes]:
-    """Figures of this machine's workers in Prometheus' format, or OpenMetrics where that is asked for."""
+    """Figures of this machine's workers in Prometheus' format, or OpenMetrics if ``Accept`` names it."""
     context = context_of(request)
     context.metrics.present(**context.client.load._asdict())
     accept = request.headers.get("accept", "")
@@ -39,17 +39,17 @@ async def get_stats(request: Req) -> Response[bytes]:
 
 
 @get("/status", operation_id="getStatus", sync_to_thread=False)
-@documented("How the service is", "operations", gives=Status)
+@documented("The state of the service", "operations", gives=Status)
 def get_status(request: Req) -> Response[bytes]:
-    """How the store and this worker are, at once: the store is not asked."""
+    """The latest known state of the store and this worker. The store is not asked, so the answer comes at once."""
     context = context_of(request)
     return Response(_encoder.encode(status(context.watch, context.requests, context.client)), media_type=JSON)
 
 
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)
-@documented("The statistics for people", "operations", gives=str, gives_types=("text/html",))
+@documented("The dashboard", "operations", gives=str, gives_types=("text/html",))
 def get_dashboard() -> Response[bytes]:
-    """The statistics for people, and a conversation with its window; the page asks for a key where keys are on."""
+    """A page of the statistics, and of a conversation with its window. The page asks for a key if keys are on."""
     page = dashboard()
     return Response(page.body, headers=page.headers, media_type="text/html")
 

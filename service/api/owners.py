@@ -1,4 +1,4 @@
-"""Owners: their conversations listed, and all of them erased."""
+"""Owners: list an owner's conversations, or erase them all."""
 
 import base64
 import binascii
@@ -24,9 +24,9 @@ Req = Request[Any, Any, Any]
 
 
 class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Whose conversations, and which page of them."""
+    """The owner, and the page to read."""
 
-    owner: Annotated[Id, Meta(description="Whose conversations.")]
+    owner: Annotated[Id, Meta(description="The owner of the conversations.")]
     limit: Annotated[int, Meta(ge=1, le=1000, description="Conversations a page.")] = 100
     cursor: Annotated[Cursor | None, Meta(description="The `next_cursor` of the page before.")] = None
 
@@ -41,8 +41,8 @@ class ConversationPage(msgspec.Struct, frozen=True):
 @get("/conversations", operation_id="listConversations")
 @documented("List an owner's conversations", "conversations", query=ListQuery, gives=ConversationPage)
 async def list_conversations(request: Req) -> Response[bytes]:
-    """An owner's conversations, newest activity first. A page whose settings are large holds fewer than asked for: only the
-    cursor tells the end."""
+    """An owner's conversations, newest activity first. Pages with large settings are shorter than ``limit``; only the
+    last ``next_cursor`` is null."""
     context, tenant = context_of(request), tenant_of(request)
     query = query_of(request, ListQuery)
     before = _place(query.cursor) if query.cursor is not None else (float("inf"), "")
@@ -85,7 +85,7 @@ def _place(cursor: str) -> tuple[float, str]:
         text = ""
     score, _, identity = text.partition(":")
     if not (score.isdigit() and len(score) <= 16 and IDS.fullmatch(identity)):
-        raise InvalidCursor("The cursor is not one that this listing gave: begin without one.")
+        raise InvalidCursor("The cursor is not from this listing: begin without one.")
     return float(score), identity
 
 

@@ -1,4 +1,4 @@
-"""Which methods a path takes, read from the routes: for what must be known before a handler is found."""
+"""The methods of each path, by the routes, for layers that run before the router."""
 
 import re
 from collections.abc import Sequence
@@ -7,18 +7,18 @@ from litestar.handlers import HTTPRouteHandler
 
 
 class Paths:
-    """The templates of all routes, each with its methods."""
+    """The path templates of all routes, each with its methods."""
 
     def __init__(self, routes: Sequence[HTTPRouteHandler]) -> None:
         templates: dict[str, set[str]] = {}
         for route in routes:
             for path in route.paths:
                 templates.setdefault(path, set()).update(route.http_methods)
-        ordered = sorted(templates, key=lambda path: path.count("{"))  # words before parameters, as the router has it
+        ordered = sorted(templates, key=lambda path: path.count("{"))  # words before parameters, like the router
         self._templates = [(_pattern(path), frozenset(templates[path])) for path in ordered]
 
     def methods(self, path: str) -> frozenset[str]:
-        """The methods of the routes at ``path``; nothing where nothing is."""
+        """The methods of the routes at ``path``; empty if the path is unknown."""
         for pattern, methods in self._templates:
             if pattern.fullmatch(path):
                 return methods

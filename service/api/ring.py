@@ -1,16 +1,17 @@
-"""The ring: one ASGI layer around the framework. What must hold for every answer is done here and nowhere else.
+"""The ring: one ASGI layer around the framework, for everything that holds for every request and answer.
 
 ::
 
-    every request   its id, Host and path, whose it is, its deadline, its figures and its log line, safe headers
-    HEAD, OPTIONS   answered as GET without a body, and with the methods of the path
-    not a GET       a body that comes in is bounded in size and slowness (incoming.py)
-    a write         with an Idempotency-Key takes effect once (idempotency.py)
+    every request   request id, checks of Host and path, tenant, deadline, metrics, log line, safe headers
+    HEAD            answered like GET, without the body
+    OPTIONS         answered with the path's methods
+    not a GET       the body's size and slowness are limited (incoming.py)
+    a write         takes effect once under an Idempotency-Key (idempotency.py)
     a page          of messages waits until there is memory to make it (large.py)
-    a large body    goes out in pieces, and the slowest reader is cut (large.py)
-    from SIGTERM on the client is told to go elsewhere (drain.py)
+    a large body    is sent in pieces, and the slowest reader is cut (large.py)
+    after SIGTERM   answers close their connections (drain.py)
 
-A plain read gets the first line and no more: no task, no timer, no wrapped ``receive``.
+A plain read passes the first line only: no task, no timer, no wrapped ``receive``.
 """
 
 import asyncio
@@ -49,15 +50,15 @@ from service.problems import (
 from service.store.limits import RateLimits
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
-"""What needs no key: nothing of a tenant's is behind these, nor behind the pages of problem types."""
+"""Paths that need no key, as they contain no tenant's data. The pages of problem types need none either."""
 FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
-"""What needs the key of SASH_METRICS_KEY where keys are on: figures of all tenants."""
+"""Paths with figures of all tenants: they need the key of SASH_METRICS_KEY if API keys are on."""
 
-_STREAMED = "/conversations/import"  # never in memory, and bounded by itself
-_PAGE = "/messages"  # how the path of a page of a history ends
+_STREAMED = "/conversations/import"  # never whole in memory; has a limit of its own
+_PAGE = "/messages"  # the end of a path that lists a history
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
-_SLASH_IN_NAME = b"/models/"  # a model's name may hold one, and clients encode names
-_QUIET = OPEN_PATHS | {"/metrics", "/status"}  # asked for every few seconds by machines: no log line each
+_SLASH_IN_NAME = b"/models/"  # a model's name may contain a slash, which clients encode
+_QUIET = OPEN_PATHS | {"/metrics", "/status"}  # polled every few seconds by machines, so not logged
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _READS = frozenset({"GET", "HEAD"})
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
@@ -76,7 +77,7 @@ def is_open(path: str) -> bool:
 
 
 class Exchange(msgspec.Struct, eq=False):
-    """One request and its answer. ``send`` watches status and size, and adds the headers that every answer has."""
+    """One request and its answer. ``send`` records status and size, and adds the headers of every answer."""
 
     ring: "Ring"
     pass_on: Send
@@ -86,20 +87,20 @@ class Exchange(msgspec.Struct, eq=False):
     request_id: str
     started: float
     deadline: float
-    """In seconds of ``time.monotonic``, as ``started``."""
+    """In seconds of ``time.monotonic``, like ``started``."""
     line: dict[str, Any]
     more: Headers = []
-    """Headers of this answer beside those that every one has."""
+    """Headers of this answer only."""
     body: Incoming | None = None
     span: Span | None = None
     charge: int = 0
-    """Bytes that the making of the answer is charged with."""
+    """Bytes charged to the budget of answers being made (``large.Making``)."""
     was_cut: bool = False
     status: int = 0
     size_bytes: int = 0
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer, with the headers that every answer has."""
+        """ASGI's ``send``: pass the message on, with the headers of every answer."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = list(message.get("headers", ()))
@@ -110,7 +111,7 @@ class Exchange(msgspec.Struct, eq=False):
                 headers.append(_ASK_AGAIN if b"etag" in names and self.method in _READS else _NO_STORE)
             headers += ((b"x-request-id", self.request_id.encode()), _NO_SNIFFING, *self.more)
             if self.ring.drain.began and self.http_version.startswith("1"):
-                headers.append(_CLOSE)  # the server itself tells connections of HTTP/2 to go away
+                headers.append(_CLOSE)  # in HTTP/2 the server itself ends connections (GOAWAY)
             message["headers"] = headers
         else:
             body = message.get("body", b"")
@@ -131,7 +132,7 @@ class Exchange(msgspec.Struct, eq=False):
         await self.send({"type": "http.response.body", "body": b""})
 
     async def fail(self, problem: Problem, scope: Scope) -> None:
-        """Answer with the problem; where an answer has begun, see to it that nobody takes what came for the whole."""
+        """Answer with the problem. If the answer has begun already, make its connection end as broken."""
         self.deadline = math.inf
         if self.status:
             await reset_when_closed(scope)
@@ -144,36 +145,36 @@ class Exchange(msgspec.Struct, eq=False):
         await self.send({"type": "http.response.body", "body": body})
 
     def extend(self) -> None:
-        """Begin the request's time anew: a long transfer may take long as long as it gets on."""
+        """Move the deadline to a full timeout from now: a transfer that makes progress may go on."""
         if not self.was_cut:
             self.deadline = time.monotonic() + self.ring.timeout_seconds
 
     def cut(self) -> None:
-        """End the request, as at its deadline."""
+        """Cancel the request's task, as at the deadline."""
         if not self.was_cut:
             self.was_cut, self.deadline = True, math.inf
             self.task.cancel()
 
     def ends_by_cut(self) -> bool:
-        """Whether ``cut`` alone cancelled the request's task; its cancellation is taken back."""
+        """Whether only ``cut`` cancelled the request's task. The cancellation is withdrawn."""
         return self.was_cut and self.task.uncancel() == 0
 
     def too_slow(self) -> Problem:
-        """Whose fault a cut is: the client's, whose body did not come, or ours."""
+        """The problem of a request that was cut: RequestTimeout if the client's body did not arrive."""
         seconds = self.ring.timeout_seconds
         if self.body is not None and self.body.waiting:
-            return RequestTimeout(f"The body did not come within {seconds:g} seconds.")
-        return DeadlineExceeded(f"The request was not done in {seconds:g} seconds; try again.")
+            return RequestTimeout(f"The body did not arrive within {seconds:g} seconds.")
+        return DeadlineExceeded(f"The request did not finish in {seconds:g} seconds; try again.")
 
     def made(self, size_bytes: int | None) -> None:
-        """The answer is made; None where it never came to be."""
+        """Give the charge back. ``size_bytes`` is the size of the answer, and None if none was made."""
         charge, self.charge = self.charge, 0
         if charge:
             self.ring.making.give(charge, size_bytes)
 
 
 class Ring:
-    """The layer: an ASGI application around another, and around ``once``, which heeds Idempotency-Key."""
+    """An ASGI application around ``app``, and around ``once``, which takes requests with an Idempotency-Key."""
 
     def __init__(
         self,
@@ -191,7 +192,7 @@ class Ring:
         cors: Cors | None = None,
         ends_on_sigterm: bool = False,
     ) -> None:
-        """``hosts`` are those that are answered, any where it is None; ``cors`` the origins whose pages may ask."""
+        """``hosts`` matches the Host headers that are answered; None answers all. ``cors`` has the origins allowed."""
         self._app = app
         self._once = once
         self._keys = keys
@@ -204,7 +205,7 @@ class Ring:
         self._requests = requests
         self._running: set[Exchange] = metrics.running
         self._timer: asyncio.TimerHandle | None = None
-        self._context = Context()  # of nobody: the timer would keep the one of the request that set it
+        self._context = Context()  # empty: the timer would otherwise keep the context of the request that set it
         self._ends_on_sigterm = ends_on_sigterm
         self._latest = -math.inf
         self._numbers = count()
@@ -220,7 +221,7 @@ class Ring:
                 self.drain.take_sigterm()
             await self._app(scope, receive, send)
             return
-        headers = dict(reversed(scope["headers"]))  # of a name that is there twice, the first
+        headers = dict(reversed(scope["headers"]))  # the first header of a repeated name wins
         exchange = self._begin(scope, headers, send)
         self._running.add(exchange)
         if self._timer is None:
@@ -233,24 +234,24 @@ class Ring:
             await exchange.fail(exchange.too_slow(), scope)
         except Problem as problem:
             await exchange.fail(problem, scope)
-        except Exception as error:  # noqa: BLE001 - the last place where a failure can become an answer
+        except Exception as error:  # noqa: BLE001 - the outermost layer: every failure becomes an answer
             _log.error("request failed", operation=_operation(scope), **describe(error))
             await exchange.fail(Internal("The service failed; nothing is known to be lost, try again."), scope)
         finally:
             self._end(exchange, scope)
 
     def idle_seconds(self) -> float:
-        """How long ago the latest request came, probes not counted; 0 while any runs."""
+        """Seconds since the latest request, not counting probes; 0 while a request runs."""
         return 0.0 if self._running else time.monotonic() - self._latest
 
     def _new_id(self) -> str:
-        """A UUID of version 7: the time, a number in place of chance, and chance that is the same for all of a process."""
+        """A UUID of version 7: the time, a counter, and random digits that are the same for the whole process."""
         milliseconds, number = time.time_ns() // 1_000_000, next(self._numbers) & 0xFFF
         return f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7{number:03x}{self._rest_of_ids}"
 
     def _begin(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> Exchange:
         started, method = time.monotonic(), scope["method"]
-        task: Any = asyncio.current_task()  # a server calls for each request in a task
+        task: Any = asyncio.current_task()  # the server runs each request in a task
         given = headers.get(b"x-request-id", b"")
         request_id = given.decode("ascii") if given and _REQUEST_ID.fullmatch(given) else self._new_id()
         line = {
@@ -283,7 +284,7 @@ class Ring:
             receive = exchange.body.receive
         self._check(scope, headers)
         if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
-            await exchange.empty(self._cors.preflight)  # a browser asks if a page may ask; it sends no key with that
+            await exchange.empty(self._cors.preflight)  # a browser's CORS preflight, which has no key
             return
         if (self._free and path not in FIGURES_PATHS and b"authorization" not in headers) or is_open(path):
             scope["sash.tenant"] = DEFAULT_TENANT
@@ -295,7 +296,7 @@ class Ring:
                 exchange.charge = await self.making.take()
             await self._app(scope, receive, exchange.send)
         elif method == "OPTIONS" and (methods := self._paths.methods(path)):
-            allowed = ", ".join(sorted({*methods, "OPTIONS"}))  # the framework knows those of one handler alone
+            allowed = ", ".join(sorted({*methods, "OPTIONS"}))  # the framework would list one handler's methods only
             await exchange.empty([(b"allow", allowed.encode())])
         else:
             app = self._once if b"idempotency-key" in headers else self._app
@@ -305,17 +306,17 @@ class Ring:
         """Raise MisdirectedRequest for a foreign Host, NotFound for a slash in an id, StoreUnavailable if not ready."""
         if self._hosts is not None and not self._hosts.fullmatch(headers.get(b"host", b"")):
             raise MisdirectedRequest(
-                "Without API keys the service answers to localhost and loopback addresses alone: ask it by one of them, "
+                "Without API keys the service answers only at localhost and loopback addresses: use one of them, "
                 "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS."
             )
         raw = scope.get("raw_path") or b""
         if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
-            raise NotFound("There is nothing at this path: no id holds a slash.")
+            raise NotFound("There is nothing at this path: an id cannot contain a slash.")
         if self.drain.began and scope["path"] == "/readyz":
             raise StoreUnavailable("Not ready: the service is stopping.")
 
     async def _tenant(self, path: str, headers: dict[bytes, bytes], body: Incoming | None) -> str:
-        """Whose request it is, counted and bounded by what the tenant may send."""
+        """The request's tenant. Counts the request against the tenant's rate, and limits the body's size."""
         authorization = headers.get(b"authorization", b"")
         if path in FIGURES_PATHS:
             self._keys.check_figures(authorization)
@@ -340,7 +341,7 @@ class Ring:
         self._requests.answered(line, time.monotonic() - exchange.started, scope, quiet=scope["path"] in _QUIET)
 
     def _cut_late(self) -> None:
-        """Cut what is past its deadline, now and every moment as long as anything runs."""
+        """Cut requests past their deadline, and call this again after _LOOK_SECONDS while any request runs."""
         now = time.monotonic()
         for late in [each for each in self._running if each.deadline < now]:
             late.cut()
@@ -351,17 +352,17 @@ class Ring:
 
 
 def _operation(scope: Scope) -> str | None:
-    """The operation's id; None where nothing is at the path. The path itself holds ids, which are never logged."""
+    """The operation's id for the log; None at an unknown path. A path itself contains ids, which are never logged."""
     operation: str | None = getattr(scope.get("route_handler"), "operation_id", None)
     return operation
 
 
 def _route(scope: Scope) -> str:
-    """The path's template; empty where nothing is."""
+    """The path's template; empty at an unknown path."""
     paths = getattr(scope.get("route_handler"), "paths", ())
     return _KIND_OF_PARAMETER.sub("}", min(paths, default=""))
 
 
 def _with_head(methods: bytes) -> bytes:
-    """Allow names HEAD beside GET, because the ring answers it."""
+    """The Allow header with HEAD added to GET, because the ring answers HEAD."""
     return methods if b"HEAD" in methods else methods.replace(b"GET", b"GET, HEAD")

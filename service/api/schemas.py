@@ -1,4 +1,4 @@
-"""What goes in and comes out, declared once: validation, encoding and the OpenAPI document follow from these."""
+"""Bodies of requests and answers. Validation, encoding and the OpenAPI document follow from these declarations."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,14 +14,14 @@ from service.windows.answer import WindowHead
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """RFC 3339, in UTC, to the millisecond."""
-Lines = Annotated[str, Meta(min_length=1, description="A line of settings, then a line an entry.")]
-Window = Annotated[dict[str, Any], Meta(title="Window", description="A window, by the form of its request.")]
-"""A window as JSON, whose figures and request the law and the formats make."""
+Lines = Annotated[str, Meta(min_length=1, description="A line of settings, then one line for each entry.")]
+Window = Annotated[dict[str, Any], Meta(title="Window", description="A window, by the format of its request.")]
+"""A window as JSON; ``WINDOWS`` declares its members by format."""
 ProblemObject = Annotated[
     dict[str, Any],
     Meta(
         title="ProblemObject",
-        description="A problem as RFC 9457 has it: `type`, `title`, `status`, `detail`, and its figures.",
+        description="A problem of RFC 9457: `type`, `title`, `status`, `detail`, and its figures.",
     ),
 ]
 
@@ -36,7 +36,7 @@ class CreateConversation(
 ):
     """A new conversation; every field is optional."""
 
-    id: Annotated[Id | None, Meta(description="The client's own id, else one is made.")] = None
+    id: Annotated[Id | None, Meta(description="The client's own id; Sash makes one if it is left out.")] = None
 
 
 class EncodingTokens(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class EncodingTokens(msgspec.Struct, frozen=True):
 
 
 class MessageRange(msgspec.Struct, frozen=True):
-    """How many messages there are, and their first and last sequence numbers; null when there is none."""
+    """The number of messages, and their first and last sequence numbers, which are null if there is none."""
 
     count: int
     first_seq: int | None
@@ -55,7 +55,7 @@ class MessageRange(msgspec.Struct, frozen=True):
 
 
 class ConversationSummary(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The text that stands in for the oldest messages; ``item`` is a provider's compaction item beside it."""
+    """The text that replaces messages 1 to ``through_seq``; ``item`` is a provider's compaction item."""
 
     text: str
     through_seq: int
@@ -64,7 +64,7 @@ class ConversationSummary(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecallProgress(msgspec.Struct, frozen=True):
-    """How the conversation recalls, and how many of its messages are indexed by now."""
+    """The conversation's recall mode, and how many of its messages are indexed by now."""
 
     mode: str
     messages: int
@@ -91,12 +91,12 @@ class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
 
     messages: Annotated[
         list[Entry],
-        Meta(min_length=1, description="Entries. A chat message alone is taken for the entry that holds it."),
+        Meta(min_length=1, description="Entries. A bare chat message is taken as an entry with that message."),
     ]
 
 
 class AppendedMessage(msgspec.Struct, frozen=True):
-    """Where an entry is, and what its message costs without documents."""
+    """The entry's place, and the tokens of its message without documents."""
 
     seq: int
     id: str
@@ -105,7 +105,7 @@ class AppendedMessage(msgspec.Struct, frozen=True):
 
 
 class AppendedMessages(msgspec.Struct):
-    """What was appended; with a window when one was asked for, or with why it could not be made."""
+    """The appended entries; if a window was requested, the window, or ``window_error`` if it could not be made."""
 
     conversation_id: str
     version: int
@@ -117,7 +117,7 @@ class AppendedMessages(msgspec.Struct):
 
 
 class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """An entry as it is kept."""
+    """An entry as it is stored."""
 
     seq: int
     id: str
@@ -140,7 +140,7 @@ class MessagePage(msgspec.Struct, frozen=True):
 
 
 class JsonSchema(msgspec.Struct):
-    """What we rely on in a response format's schema."""
+    """The members of a response format's schema that Sash reads."""
 
     name: Annotated[str, Meta(min_length=1)]
     description: str | None = None
@@ -148,19 +148,19 @@ class JsonSchema(msgspec.Struct):
 
 
 class SchemaFormat(msgspec.Struct):
-    """The response format that becomes text of the prompt; the others cost nothing."""
+    """A response format of type ``json_schema``, which becomes text of the prompt; other types cost nothing."""
 
     json_schema: JsonSchema
 
 
 ResponseFormat = Annotated[
     dict[str, Any],
-    Meta(title="ResponseFormat", description="What the reply must look like, as the provider writes it."),
+    Meta(title="ResponseFormat", description="The reply's required format, as in the provider's request."),
 ]
 
 
 class CountRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Bare chat messages, as they would be sent; or ``text`` alone."""
+    """Chat messages as they would be sent to the provider, or ``text`` alone."""
 
     model: Name
     messages: list[MessageAsSent] | None = None
@@ -170,14 +170,14 @@ class CountRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     function_call: ToolChoice | None = None
     response_format: ResponseFormat | None = None
     prediction: (
-        Annotated[dict[str, Any], Meta(title="Prediction", description="What much of the reply is expected to be.")]
+        Annotated[dict[str, Any], Meta(title="Prediction", description="Text that the reply is expected to repeat.")]
         | None
     ) = None
     text: str | None = None
 
 
 class Count(msgspec.Struct, frozen=True):
-    """``tokens`` predicts the request's ``prompt_tokens``; it is the sum of priming, tools and messages."""
+    """``tokens`` predicts the request's ``prompt_tokens``. It is the sum of priming, tools and messages."""
 
     model: str
     encoding: str
@@ -190,7 +190,7 @@ class Count(msgspec.Struct, frozen=True):
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """How far predictions were from what was billed, in tokens (predicted - billed) and as the correction applied."""
+    """The error of ``n`` reported predictions (predicted - billed, in tokens), and the correction that is applied."""
 
     n: int
     mean_error: float
@@ -199,7 +199,7 @@ class Calibration(msgspec.Struct, frozen=True):
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What Sash knows of a model; windows in tokens, null where only the caller knows."""
+    """A model's figures. Limits are in tokens, and null where Sash does not know them."""
 
     id: str
     provider: str
@@ -208,16 +208,14 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     counting: Annotated[
         Counting,
         Meta(
-            description="`exact`: recorded bills agree. `vocabulary`: the vendor's own vocabulary counts text, what stands "
-            "around it is estimated. `estimate`: neither is known."
+            description="`exact`: recorded bills agree. `vocabulary`: text is counted with the vendor's own vocabulary, "
+            "and the tokens around it are estimated. `estimate`: all tokens are estimated."
         ),
     ]
     context_window: int | None
     context_window_source: Annotated[
         WindowSource,
-        Meta(
-            description="`listed` by the maker, by who sells it or by the operator; `assumed` where nobody states it."
-        ),
+        Meta(description="`listed`: by the maker, a seller or the operator. `assumed`: no source states it."),
     ]
     max_input_tokens: int | None
     max_output_tokens: int | None
@@ -238,7 +236,7 @@ class Alive(msgspec.Struct):
 
 
 class ReadyStore(msgspec.Struct):
-    """What was found out about the store, and what makes an acknowledged turn as safe as ``durability`` says."""
+    """The store's persistence settings, and how they give the durability that the service promises."""
 
     appendonly: Literal["yes", "no", "unknown"]
     appendfsync: Literal["always", "everysec", "no", "unknown"]
@@ -246,7 +244,7 @@ class ReadyStore(msgspec.Struct):
 
 
 class Ready(msgspec.Struct):
-    """The store answers, too, and can be as durable as the service is set to be."""
+    """The store answers too, and is as durable as the service's settings require."""
 
     status: Literal["ready"]
     durability: Annotated[Literal["fast", "durable", "replicated", "assume"], Meta(title="Durability")]
@@ -254,7 +252,7 @@ class Ready(msgspec.Struct):
 
 
 class ProblemMeaning(msgspec.Struct, frozen=True):
-    """What a problem type means, and what to do about it; both are Markdown."""
+    """The meaning of a problem type, and what to do about it, both in Markdown."""
 
     type: str
     title: str
@@ -267,18 +265,18 @@ StopReason = Annotated[
     Literal["complete", "budget", "limit", "summary"],
     Meta(
         title="StopReason",
-        description="Why history ends where it does; `complete` when nothing was left out for size.",
+        description="Why older history is left out; `complete` if nothing is left out for its size.",
     ),
 ]
 
 
 CacheKey = Annotated[
-    str, Meta(description="Names the conversation to the provider's prompt cache, with `cache=auto`; costs no tokens.")
+    str, Meta(description="The conversation's key in the provider's prompt cache, with `cache=auto`; costs no tokens.")
 ]
 
 
 class OpenAIRequest(msgspec.Struct):
-    """What ``client.chat.completions.create`` takes beside the model."""
+    """The arguments of ``client.chat.completions.create``, except the model."""
 
     messages: list[MessageAsSent]
     tools: list[ToolAsSent] = []
@@ -287,7 +285,7 @@ class OpenAIRequest(msgspec.Struct):
 
 
 class ResponsesRequest(msgspec.Struct):
-    """What ``client.responses.create`` takes beside the model."""
+    """The arguments of ``client.responses.create``, except the model."""
 
     input: list[ProviderObject]
     instructions: str = ""
@@ -305,7 +303,7 @@ AnthropicSystem = Annotated[
 
 
 class AnthropicRequest(msgspec.Struct):
-    """What ``client.messages.create`` takes beside the model and ``max_tokens``."""
+    """The arguments of ``client.messages.create``, except the model and ``max_tokens``."""
 
     messages: list[ProviderObject]
     system: AnthropicSystem = ""
@@ -314,14 +312,14 @@ class AnthropicRequest(msgspec.Struct):
 
 
 class GeminiRequest(msgspec.Struct):
-    """What ``client.models.generate_content`` takes beside the model."""
+    """The arguments of ``client.models.generate_content``, except the model."""
 
     contents: list[ProviderObject]
     config: ProviderObject
 
 
 class WindowFigures(WindowHead, frozen=True, kw_only=True):
-    """A window but for its request and the form of it."""
+    """A window's members, except ``format`` and ``request``."""
 
     stop_reason: StopReason
     explain: list[Explained] | None = None
@@ -332,7 +330,7 @@ WINDOWS: dict[str, type[msgspec.Struct]] = {
         request.__name__.replace("Request", "Window"),
         [("format", Literal[form]), ("request", request)],
         bases=(WindowFigures,),
-        namespace={"__doc__": f"A window whose ``request`` is for the form ``{form}``."},
+        namespace={"__doc__": f"A window whose ``request`` is in the format ``{form}``."},
         frozen=True,
         kw_only=True,
     )
@@ -343,4 +341,4 @@ WINDOWS: dict[str, type[msgspec.Struct]] = {
         ("gemini", GeminiRequest),
     )
 }
-"""The declarations of Window, by form: the figures are encoded from WindowHead, and the request's bytes spliced in."""
+"""The declaration of a window, by format, for the OpenAPI document. Windows are encoded by ``windows/answer.py``."""

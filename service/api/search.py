@@ -1,4 +1,4 @@
-"""GET …/search: messages of a conversation that bear on a text."""
+"""GET …/search: messages of a conversation that are relevant to a text."""
 
 import asyncio
 from typing import Annotated, Any
@@ -20,20 +20,20 @@ Req = Request[Any, Any, Any]
 
 
 class SearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What to look for."""
+    """The text to search for, and the number of messages."""
 
-    query: Annotated[str, Meta(min_length=1, max_length=10_000, description="Words that messages are to bear on.")]
-    limit: Annotated[int, Meta(ge=1, le=100, description="At most so many messages.")] = 10
+    query: Annotated[str, Meta(min_length=1, max_length=10_000, description="The text to search for.")]
+    limit: Annotated[int, Meta(ge=1, le=100, description="The largest number of messages.")] = 10
 
 
 class FoundMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=True):
-    """An entry that bears on the text, and how much: a score tells the order, and is not comparable between queries."""
+    """A relevant entry and its score. Scores give the order within one query, and do not compare between queries."""
 
     score: float
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Messages that bear on the text, the best first, and where they were looked for."""
+    """Messages that are relevant to the text, best first, and the indexes that were searched."""
 
     messages: list[FoundMessage]
     searched: Searched
@@ -42,7 +42,7 @@ class Found(msgspec.Struct, frozen=True):
 @get("/conversations/{conversation_id:str}/search", operation_id="searchMessages")
 @documented("Search a conversation", "messages", query=SearchQuery, gives=Found, etag=False, errors=(422,))
 async def search_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
-    """Messages of this conversation that bear on a text, best first; needs ``recall``."""
+    """Messages of this conversation that are relevant to a text, best first. Needs ``recall``."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = query_of(request, SearchQuery)
     found, searched, state = await context.recaller.search(tenant, identity, wanted.query, wanted.limit)
@@ -50,7 +50,7 @@ async def search_messages(request: Req, conversation_id: FromPath[str]) -> Respo
     pages = await asyncio.gather(*(context.reader.page(tenant, identity, seq, seq) for seq, _ in found))
     messages = []
     for (seq, score), page in zip(found, pages, strict=True):
-        if page.made == state.made and page.messages:  # nothing of what was redacted meanwhile is shown
+        if page.made == state.made and page.messages:  # skips text that was redacted since the search
             stored = stored_message(page.messages[0], page.grounding.get(seq), page.metadata.get(seq))
             fields = {name: getattr(stored, name) for name in StoredMessage.__struct_fields__}
             messages.append(FoundMessage(**fields, score=round(score, 3)))

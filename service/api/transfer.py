@@ -1,8 +1,8 @@
 """Export and import: a conversation as newline-delimited JSON, its settings first, then its entries.
 
-Both stream: a history is never in memory, however long. What an export writes an import takes back whole: places, ids,
-times, redactions, pins, documents, notes and the summary. A file written by hand needs less: a first line as
-``POST /conversations`` takes it, and lines as entries are appended.
+Both stream, so a history is never whole in memory. An import restores everything that an export writes: places, ids,
+times, redactions, pins, documents, metadata and the summary. A file written by hand needs less: a first line like the
+body of ``POST /conversations``, then one line for each entry, as in an append.
 """
 
 import re
@@ -32,20 +32,20 @@ from service.store.staging import OrphanEntry, StagedTwice, Staging
 Req = Request[Any, Any, Any]
 NDJSON = "application/x-ndjson"
 _NDJSON = re.compile(r'application/(x-)?ndjson(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*', re.IGNORECASE)
-_BATCH_LINES = 200  # one script stages them, and all clients of the store wait for a script
+_BATCH_LINES = 200  # one script stages a batch, and blocks the store's other clients meanwhile
 _BATCH_BYTES = 1024 * 1024
 
 
 class ExportedMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=True):
-    """An entry with what an import cannot work out again."""
+    """An entry with members that an import cannot compute again."""
 
     digest: str | None = None
-    """What tells a retry under this id from another entry."""
+    """A hash of the content in hex, which tells a retry under this id from another entry."""
     image_sizes: list[tuple[int, int] | None] | None = None
 
 
 class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Beside the lines."""
+    """The parameters of an import."""
 
     id: Annotated[
         Id | None,
@@ -56,14 +56,14 @@ class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
 @get("/conversations/{conversation_id:str}/export", operation_id="exportConversation")
 @documented("Export a conversation", "conversations", gives=Lines, gives_types=(NDJSON,))
 async def export_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes] | Stream:
-    """The whole conversation, a line its settings, then a line an entry."""
+    """The whole conversation: a line of settings, then one line for each entry."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     state = await context.reader.get(tenant, identity)
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
     pages = context.chunks.read(tenant, identity, state.length, state)
-    first = await anext(pages, None)  # what cannot be read is told before an answer has begun
+    first = await anext(pages, None)  # raises before the answer has begun if the history cannot be read
     return Stream(_lines(request, identity, state, first, pages), headers=headers, media_type=NDJSON)
 
 
@@ -96,7 +96,7 @@ def _exported(message: Message, stored: StoredMessage) -> ExportedMessage:
 
 
 def _image_sizes(record: Record) -> list[tuple[int, int] | None] | None:
-    """Width and height of the message's images as they were found or given; None where nobody knew."""
+    """Width and height of each image in pixels, as found or given; None for an unknown one, or if all are unknown."""
     images = record.measure.extra.images if record.measure.extra else ()
     sizes = [(width, height) if width else None for width, height, _ in images]
     return sizes if any(sizes) else None
@@ -113,7 +113,7 @@ def _image_sizes(record: Record) -> list[tuple[int, int] | None] | None:
     errors=(507,),
 )
 async def import_conversation(request: Req) -> Response[bytes]:
-    """Make a conversation of what an export wrote; all of it, or nothing."""
+    """Make a conversation from an export, all of it or nothing."""
     context, tenant = context_of(request), tenant_of(request)
     if not _NDJSON.fullmatch(request.headers.get("content-type", "")):
         raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
@@ -166,7 +166,7 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
 async def _publish(context: Context, staging: Staging, imported: Imported) -> None:
     if imported.messages is not None and imported.messages != staging.length:
         raise BadRequest(
-            f"The first line promises {imported.messages} entries, and {staging.length} came: a part is missing.",
+            f"The first line announces {imported.messages} entries, but the file has {staging.length}.",
             members={"line": staging.length + 1},
         )
     summary = imported.summary
@@ -194,19 +194,19 @@ def _wrong(line: ImportLine, field: str, detail: str) -> InvalidEntry:
     )
 
 
-async def _batches(request: Req, most_bytes: int, longest_line: int) -> AsyncIterator[list[ImportLine]]:
+async def _batches(request: Req, limit_bytes: int, longest_line: int) -> AsyncIterator[list[ImportLine]]:
     """The body's lines in batches of bounded size. Raises TooLarge, BadRequest."""
     rest, number, size = bytearray(), 0, 0
     batch: list[ImportLine] = []
     held = 0
     async for chunk in _stream(request):
         size += len(chunk)
-        if size > most_bytes:
-            raise TooLarge(f"An import may have {most_bytes} bytes.", members={"limit": most_bytes, "unit": "bytes"})
-        extend_deadline(request)  # the ring sees to it that they do not come too slowly
+        if size > limit_bytes:
+            raise TooLarge(f"An import may have {limit_bytes} bytes.", members={"limit": limit_bytes, "unit": "bytes"})
+        extend_deadline(request)  # the ring refuses a body that arrives too slowly
         rest += chunk
         whole: list[bytes] = []
-        if b"\n" in chunk:  # or small pieces of a long line would copy it once each
+        if b"\n" in chunk:  # otherwise each small piece of a long line would copy the line
             *whole, last = bytes(rest).split(b"\n")
             rest = bytearray(last)
         for text in whole:
@@ -230,7 +230,7 @@ async def _stream(request: Req) -> AsyncIterator[bytes]:
     try:
         async for chunk in request.stream():
             yield chunk
-    except InternalServerException:  # the framework's word for a client that went away
+    except InternalServerException:  # the framework raises this if the client disconnects
         raise BadRequest("The body ended early.") from None
 
 

@@ -1,4 +1,4 @@
-"""POST …/usage: what the provider billed, against what was predicted."""
+"""POST …/usage: compare the provider's bill with the prediction."""
 
 from typing import Annotated, Any
 
@@ -28,41 +28,41 @@ Billed = Annotated[int, Meta(ge=0, le=100_000_000)]
 
 
 class Usage(msgspec.Struct, forbid_unknown_fields=True):
-    """What the provider's answer said of its input: all of it, cached and written tokens included, in either name."""
+    """The input tokens that the provider billed, as ``prompt_tokens`` or ``input_tokens``; cached and written ones count."""
 
     model: Name
     window_tokens: Annotated[int, Meta(ge=1, le=100_000_000, description="The window's `tokens.total`.")]
-    prompt_tokens: Annotated[Billed | None, Meta(description="As chat completions call it.")] = None
+    prompt_tokens: Annotated[Billed | None, Meta(description="The name in chat completions.")] = None
     input_tokens: Annotated[
         Billed | None,
-        Meta(description="As Responses and Anthropic call it; add Anthropic's cached and written tokens."),
+        Meta(description="The name in Responses and Anthropic. Add Anthropic's cached and written tokens."),
     ] = None
     cached_tokens: Annotated[
-        Billed | None, Meta(description="How many of them were read from the provider's prompt cache.")
+        Billed | None, Meta(description="Billed tokens that were read from the provider's prompt cache.")
     ] = None
     cache_write_tokens: Annotated[
-        Billed | None, Meta(description="How many of them were written to it at a price of their own.")
+        Billed | None, Meta(description="Billed tokens that were written to the prompt cache at a price of their own.")
     ] = None
     correction: Annotated[
-        Annotated[float, Meta(gt=0, le=1000)] | None, Meta(description="The window's own, where it had one.")
+        Annotated[float, Meta(gt=0, le=1000)] | None, Meta(description="The window's `correction`, if it had one.")
     ] = None
 
     def billed(self) -> int:
-        """The tokens that were billed. Raises BadRequest unless they are given once."""
+        """The billed tokens. Raises BadRequest unless exactly one of the two names is given."""
         if (self.prompt_tokens is None) == (self.input_tokens is None):
             detail = "Give prompt_tokens or input_tokens, and not both"
             raise BadRequest(f"{detail}.", errors=[Pointer("#/prompt_tokens", detail)])
         return self.prompt_tokens if self.prompt_tokens is not None else self.input_tokens or 0
 
     def from_cache(self) -> int | None:
-        """Billed tokens that the prompt cache read or took; None where the report says nothing of it."""
+        """Billed tokens that were read from or written to the prompt cache; None if the report has neither."""
         if self.cached_tokens is None and self.cache_write_tokens is None:
             return None
         return (self.cached_tokens or 0) + (self.cache_write_tokens or 0)
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """The error is predicted - billed, in tokens: negative where too little was predicted."""
+    """The error is predicted - billed, in tokens: negative if the prediction was too low."""
 
     model: str
     error: int
@@ -75,7 +75,7 @@ _usage = msgspec.json.Decoder(Usage)
 @post("/conversations/{conversation_id:str}/usage", operation_id="reportUsage", status_code=200)
 @documented("Report what the provider billed", "models", takes=Usage, gives=Reported, etag=False, errors=(507,))
 async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
-    """Tell what a provider billed for a window; an estimated model's later windows are corrected by it."""
+    """Report the tokens that a provider billed for a window. Later windows of an estimated model are corrected by it."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _usage)
     billed = wanted.billed()
@@ -99,7 +99,7 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
 
 
 def _record(context: Context, wanted: Usage, model: Model, billed: int, known: core.ModelReports) -> None:
-    """Tell metrics and the log of a report."""
+    """Record a report in metrics and the log."""
     context.metrics.windows.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
     if wanted.from_cache() is not None:
         read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
@@ -110,28 +110,28 @@ def _record(context: Context, wanted: Usage, model: Model, billed: int, known: c
 
 
 def _refuse_absurd(wanted: Usage, billed: int, model: Model) -> None:
-    """Raise Unprocessable for figures that would spoil what is known of the model: a correction is of the next windows."""
+    """Raise Unprocessable for implausible figures, which would spoil the correction of the model's next windows."""
     if not core.is_plausible(billed, wanted.window_tokens, wanted.correction or 1.0, model.context_window):
-        detail = f"Over {core.MOST_RATIO:g} times what the window was predicted to cost, or what the model can hold"
+        detail = f"Over {core.MOST_RATIO:g} times the window's predicted tokens or the model's context window"
         place = "prompt_tokens" if wanted.input_tokens is None else "input_tokens"
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"#/{place}", detail)])
 
 
 def _refuse_more_cached_than_billed(wanted: Usage, billed: int) -> None:
-    """Raise Unprocessable where Anthropic's cached tokens were not added: its ``input_tokens`` are those beside them."""
+    """Raise Unprocessable if cached tokens exceed the bill: Anthropic's ``input_tokens`` do not include them."""
     if (wanted.from_cache() or 0) > billed:
         place = "cached_tokens" if wanted.cached_tokens else "cache_write_tokens"
-        detail = "Cached and written tokens are part of what was billed; add them to Anthropic's input_tokens"
+        detail = "Cached and written tokens are part of the bill: add them to Anthropic's input_tokens"
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"#/{place}", detail)])
 
 
 def shown(model: Model, known: core.ModelReports) -> Calibration:
-    """A calibration as clients see it."""
+    """The calibration in the form that clients read."""
     return Calibration(known.reports, round(known.mean_error, 2), known.worst_error, margin_of(model, known))
 
 
 def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) -> None:
-    """Say at once that an estimate was too low; of an exact model a drift is told."""
+    """Log that an estimate was too low. For an exact model a drift is logged instead."""
     _log.warning(
         "a request was billed above its prediction",
         model=context.metrics.windows.label(published_name(model.id)),
@@ -144,7 +144,7 @@ def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) 
 
 
 def _warn_of_drift(context: Context, model: Model, known: core.ModelReports) -> None:
-    """Say once that an exact model is billed otherwise than it is counted: its maker has changed something."""
+    """Log once that bills differ from an exact model's counts: its maker has changed something."""
     if model.exact and known.is_drifting and model.id not in context.drifting:
         context.drifting.add(model.id)
         _log.warning(

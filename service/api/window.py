@@ -1,4 +1,4 @@
-"""GET …/window, and POST /window for a history in the body."""
+"""GET …/window for a stored conversation, and POST /window for a history in the body."""
 
 import time
 from typing import Any
@@ -24,9 +24,9 @@ Req = Request[Any, Any, Any]
 
 
 @get("/conversations/{conversation_id:str}/window", operation_id="getWindow")
-@documented("Read the window to send", "windows", query=WindowQuery, gives=Window, errors=(422,))
+@documented("Read a window", "windows", query=WindowQuery, gives=Window, errors=(422,))
 async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
-    """The messages to send: a window that fits the model exactly."""
+    """A window of the conversation: the messages to send, which fit the model exactly."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
     known = if_none_match(request) if context.windows.plan(query).follows else []
@@ -50,7 +50,7 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
 
 @post("/window", operation_id="buildWindow", status_code=200)
 @documented(
-    "Build a window of a history in the body",
+    "Build a window from a history in the body",
     "windows",
     query=HistoryQuery,
     takes=WindowRequest,
@@ -58,7 +58,7 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     errors=(409, 422),
 )
 async def build_window(request: Req) -> Response[bytes]:
-    """The same for a history in the body; nothing is stored."""
+    """A window of a history in the body. Nothing is stored."""
     body = await read_body(request)
     form = query_of(request, HistoryQuery).format
     wanted, sent = await run_in_thread_if_large(len(body), decode_request, body, form)

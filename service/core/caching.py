@@ -1,17 +1,17 @@
-"""How providers cache prompts: what a prefix needs to be read again, where it may end, and how long it lives.
+"""The rules of providers' prompt caches: the smallest prefix, the places where an entry may end, lifetime and prices.
 
-Every provider matches a request's beginning: tool definitions, system text, then messages. What differs, as their documents
-say (read in November 2026):
+Every provider compares a request's beginning: tool definitions, system text, then messages. The differences, by the
+providers' documents (read in November 2026):
 
-- OpenAI before GPT-5.6: any prefix from 1,024 tokens on, in steps of 128; nothing to mark, writes cost nothing
+- OpenAI before GPT-5.6: any prefix from 1,024 tokens on, in steps of 128. There are no marks, and writes cost nothing
   (developers.openai.com/api/docs/guides/prompt-caching: "gpt-4o and newer").
-- GPT-5.6 and later: entries end at breakpoints, and are matched there alone. One is implicit, at the newest user or tool
-  message; blocks with ``prompt_cache_breakpoint`` are more, four in all. Writes cost 1.25 (the same page).
+- GPT-5.6 and later: entries end at breakpoints, and only these are compared. The newest user or tool message is an
+  implicit breakpoint; ``prompt_cache_breakpoint`` in a block makes others, four in all. Writes cost 1.25 (the same page).
 - Claude: entries end at blocks with ``cache_control``, four at most, and each looks back over 20 blocks for an earlier
   entry. The minimum depends on the model. Writes cost 1.25 for five minutes
   (platform.claude.com/docs/en/build-with-claude/prompt-caching).
 - Gemini: implicit, 2,048 tokens for 2.5 and 4,096 later; no lifetime is promised (ai.google.dev/gemini-api/docs/caching).
-- Others that list a price for cached tokens: taken as implicit, in steps of 64 (api-docs.deepseek.com/guides/kv_cache).
+- Others with a price for cached tokens: assumed implicit, in steps of 64 (api-docs.deepseek.com/guides/kv_cache).
 """
 
 import re
@@ -25,7 +25,7 @@ from service.core.parameters import WindowQuery
 Q = TypeVar("Q", bound=WindowQuery)
 
 BREAKPOINTS: Final = 4
-"""A request with more of Claude's is answered 400."""
+"""The largest number of marks. Claude answers 400 to more."""
 LOOKBACK_BLOCKS: Final = 20
 
 _GPT_MARKED = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)")
@@ -38,7 +38,7 @@ _CLAUDE_UNCACHED = re.compile(r"claude-(v?[12]|instant|3-sonnet)")
 
 
 class Caching(msgspec.Struct, frozen=True, kw_only=True):
-    """One model's prompt cache. Prices are parts of the price of an uncached input token."""
+    """One model's prompt cache. Prices are relative to an uncached input token."""
 
     kind: Literal["implicit", "breakpoints", "cache_control"]
     minimum_tokens: int
@@ -49,7 +49,7 @@ class Caching(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def caching_of(model: Model) -> Caching | None:
-    """The rules of a model's prompt cache; None where none is documented, or where hints would be refused."""
+    """The rules of a model's prompt cache; None if no cache is documented, or the model refuses hints."""
     name = model.id.rsplit("/", 1)[-1].lower()
     if not model.input_price or model.cached_input_price is None or _CLAUDE_UNCACHED.search(name):
         return None
@@ -76,11 +76,11 @@ def caching_of(model: Model) -> Caching | None:
 
 _STEPS = (0.1, 0.25, 0.5)
 _TURNS_A_BUDGET = 64
-"""How many turns fill a budget, about: what a turn adds decides how often a cut moves."""
+"""About the number of turns that fill a budget. The size of a turn decides how often a cut moves."""
 
 
 def settled(query: Q, model: Model, budget: int) -> Q:
-    """The query with ``stable=auto`` decided: a step that is cheapest with this model, no cut where nothing is cached."""
+    """The query with ``stable=auto`` decided: the model's cheapest step, or no stable cut without a prompt cache."""
     if query.stable != "auto":
         return query
     rules = caching_of(model)
@@ -91,9 +91,10 @@ def settled(query: Q, model: Model, budget: int) -> Q:
 
 
 def _turn_cost(rules: Caching, budget: int, step: float) -> float:
-    """What a turn costs on average, in uncached tokens, while a window grows by ``step`` and is cut back again.
+    """The average cost of a turn, in uncached tokens, while a window grows by ``step`` and is cut again.
 
-    What it holds is read, at full price below the minimum; what the turn adds is written; once a step, so is what was kept.
+    The window is read from the cache, or at full price below the minimum. The turn's tokens are written. After a cut, the
+    kept tokens are written again.
     """
     least, turn = (1 - step) * budget, budget / _TURNS_A_BUDGET
     short = min(1.0, max(0.0, (rules.minimum_tokens - least) / (budget - least)))

@@ -1,12 +1,12 @@
-"""Predicted against billed: how far off counts are, and the correction of an estimated model.
+"""Calibration: the errors of predictions against bills, and the correction of an estimated model.
 
 ::
 
     report ──fold──▶ ModelReports ──corrected_margin──▶ the margin to count with
     ModelReports + ModelReports ──merge──▶ ModelReports
 
-A calibration is a value of at most a kilobyte as msgpack. Nothing here is random or knows the time: the last 100 reports
-are those folded last.
+A calibration is a value of at most a kilobyte as msgpack. The functions are deterministic: "the last 100 reports" are the
+100 reports that were folded last.
 """
 
 import math
@@ -15,22 +15,23 @@ from collections.abc import Sequence
 import msgspec
 
 _REMEMBERED = 100
-# A margin is raised by the first report that asks for it, and lowered all the way only when this many agree that it can.
+# One report is enough to raise a margin. A margin is lowered fully only after this many reports.
 _ENOUGH = 10
-# Every part of a request is rounded up, so what a report says of the whole is a little off for its parts.
+# Every part of a request is rounded up, so the ratio of a whole request is slightly wrong for its parts.
 _HEADROOM = 1.02
 _DRIFT = 0.01
 MOST_RATIO = 10.0
-"""No tokeniser makes ten tokens where another makes one: who reports that counted another request."""
-# Nor does one make half as many. Bills are that low when cached tokens were left out, or a file was guessed high; a margin
-# that believed them would let the next window of plain text go over.
+"""Larger ratios of billed to predicted tokens are refused: no tokeniser makes ten tokens where another makes one, so such
+a report is of another request."""
+# Ratios under a half are not believed either. Bills are that low if cached tokens were not reported, or if the estimate of
+# a file was too high. With such a margin, the next window of plain text would be over its budget.
 _LEAST_MARGIN = 0.5
 
 
 class ModelReports(msgspec.Struct, array_like=True, frozen=True):
-    """What the reports of one model say. Errors are predicted - billed, in tokens: negative where too little was said.
+    """The reports of one model. Errors are predicted - billed, in tokens: negative if the prediction was too low.
 
-    ``ratios`` are billed / predicted of the last 100 reports, the prediction taken without its margin.
+    ``ratios`` are billed / predicted tokens of the last 100 reports, with predictions before their margin.
     """
 
     reports: int = 0
@@ -45,7 +46,7 @@ class ModelReports(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def is_drifting(self) -> bool:
-        """Whether ten reports or more are off by over one per cent on average: an exact model counts otherwise now."""
+        """Whether ten reports or more differ by over one per cent on average, so that an exact model's rules changed."""
         return len(self.ratios) >= _ENOUGH and abs(sum(self.ratios) / len(self.ratios) - 1) > _DRIFT
 
 
@@ -53,9 +54,9 @@ NO_REPORTS = ModelReports()
 
 
 def fold(calibration: ModelReports, *, billed: int, predicted: int, margin: float = 1.0) -> ModelReports:
-    """Return ``calibration`` with one report more.
+    """Return ``calibration`` with one more report.
 
-    ``billed`` and ``predicted`` are tokens; ``margin`` is the one that ``predicted`` was made with.
+    ``billed`` and ``predicted`` are tokens. ``margin`` is the margin that ``predicted`` includes.
     """
     error = predicted - billed
     ratio = round(billed * margin / max(1, predicted), 4)
@@ -68,7 +69,7 @@ def fold(calibration: ModelReports, *, billed: int, predicted: int, margin: floa
 
 
 def merge(a: ModelReports, b: ModelReports) -> ModelReports:
-    """Return two calibrations of one model as one; of more than 100 ratios the greatest stay, which is the safe side."""
+    """Return two calibrations of one model as one. Of more than 100 ratios the largest are kept, which is safer."""
     return ModelReports(
         a.reports + b.reports,
         a.error_sum + b.error_sum,
@@ -78,11 +79,11 @@ def merge(a: ModelReports, b: ModelReports) -> ModelReports:
 
 
 def corrected_margin(calibration: ModelReports, margin: float) -> float:
-    """Return the margin to count an estimated model with, ``margin`` being the one it has without reports.
+    """Return the corrected margin of an estimated model; ``margin`` is its margin without reports.
 
-    Counted with it, none of the last 100 reported requests is predicted below what was billed for it. It is raised at
-    once, and lowered a tenth of the way with each of the first ten reports: few of them say little of what is to come.
-    However little was billed, it is never lowered below a half.
+    With the result, none of the last 100 reported requests is predicted below its bill. The margin is raised at once. It
+    is lowered by a tenth of the difference with each of the first ten reports, because few reports are weak evidence. The
+    result is never below 0.5.
     """
     if not calibration.ratios:
         return margin
@@ -92,12 +93,11 @@ def corrected_margin(calibration: ModelReports, margin: float) -> float:
 
 
 def billed_ratio(billed: int, predicted: int, margins: Sequence[float], known: ModelReports) -> float:
-    """Return billed / predicted as it was without its margin, when that was one of ``margins``.
+    """Return billed / predicted tokens before the margin, which was one of ``margins``.
 
-    A report does not say which margin its prediction was made with, and lately there may have been several. Then the
-    ratio lies between two figures, and of those between them it is the one nearest to the highest known: a report that
-    agrees with what is known must not move it, or late reports would raise the margin again and again. It is at most
-    ``MOST_RATIO``.
+    A report does not contain its prediction's margin, and there may have been several lately. The ratio is then in a
+    range, of which the value nearest to the highest known ratio is returned: a late report that agrees with earlier ones
+    must not raise the margin again. The result is at most ``MOST_RATIO``.
     """
     bare = billed / max(1, predicted)
     low, high = bare * min(margins), bare * max(margins)
@@ -105,10 +105,10 @@ def billed_ratio(billed: int, predicted: int, margins: Sequence[float], known: M
     return round(min(max(nearest, low), high, MOST_RATIO), 4)
 
 
-def is_plausible(billed: int, predicted: int, margin: float, most_tokens: int) -> bool:
-    """Return whether a report can be one of a window that was sent.
+def is_plausible(billed: int, predicted: int, margin: float, context_window: int) -> bool:
+    """Return whether a report can belong to a window that was sent.
 
-    ``margin`` is the one that was told with ``predicted`` (1.0 without), ``most_tokens`` is the model's context window.
-    Neither figure may be over ten such windows: a provider that takes more than it says takes a little more.
+    ``margin`` is the one in ``predicted``, or 1.0. The other figures are tokens. Neither may be over ten context windows:
+    a provider may accept more tokens than it publishes, but not that many.
     """
-    return billed * margin <= predicted * MOST_RATIO and max(billed, predicted) <= most_tokens * MOST_RATIO
+    return billed * margin <= predicted * MOST_RATIO and max(billed, predicted) <= context_window * MOST_RATIO

@@ -1,4 +1,4 @@
-"""Columns of records to columns of costs: what each message of a tail costs a model."""
+"""The tokens that each message of a tail costs a model, computed from columns of records."""
 
 import math
 from functools import lru_cache
@@ -11,7 +11,7 @@ from service.core.records import Record, Records
 
 
 def message_costs(records: Records, model: Model) -> list[int]:
-    """What each message costs ``model``, in its tokens, without documents and reasoning."""
+    """Each message's cost in the model's tokens, without documents and reasoning."""
     texts = records.tokens(column_of(model)) if model.ratios is None else plain_tokens(records, model.ratios)
     if model.vocabulary is not None and records.said:
         texts = [said - 1 if said else text for said, text in zip(records.said, texts, strict=True)]
@@ -25,7 +25,7 @@ def message_costs(records: Records, model: Model) -> list[int]:
 
 
 def plain_tokens(records: Records, ratios: str) -> list[int]:
-    """Tokens of each message's text in a vocabulary that is not here, as if all were plain Latin text."""
+    """Estimated tokens of each message's text in a vocabulary that is not installed, as if all text were Latin."""
     a, b = RATIOS[ratios]["latin"]
     return [
         math.ceil(a * o200k + b * cl100k) for o200k, cl100k in zip(records.tokens(0), records.tokens(1), strict=True)
@@ -33,14 +33,14 @@ def plain_tokens(records: Records, ratios: str) -> list[int]:
 
 
 def record_cost(record: Record, model: Model) -> int:
-    """What one message costs ``model``, in its tokens, without documents and reasoning."""
+    """One message's cost in the model's tokens, without documents and reasoning."""
     return message_tokens(record.measure, model, parallel=record.parallel, said=record.said)
 
 
 def reference_cost(record: Record, column: int) -> int:
-    """What one message counts in a conversation's totals, wherever it stands among several results.
+    """One message's tokens in a conversation's totals: with reasoning, without documents.
 
-    With its reasoning, without its documents.
+    The place of a tool result among several results is not considered.
     """
     model = REFERENCE_MODELS[column]
     return message_tokens(record.measure, model, parallel=bool(record.parallel)) + reasoning_tokens(
@@ -49,7 +49,7 @@ def reference_cost(record: Record, column: int) -> int:
 
 
 def reference_costs(records: Records, column: int) -> list[int]:
-    """What each message counts in a conversation's totals, wherever it stands."""
+    """Each message's tokens in a conversation's totals, as ``reference_cost`` counts them."""
     costs = message_costs(records, REFERENCE_MODELS[column])
     for index in records.rich():
         costs[index] = reference_cost(records[index], column)
@@ -57,19 +57,19 @@ def reference_costs(records: Records, column: int) -> list[int]:
 
 
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:
-    """Whether these messages cost the model what they count in the conversation's totals."""
+    """Whether these messages cost the model the same tokens as in the conversation's totals."""
     alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
     return alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
 
 
 def column_of(model: Model) -> int:
-    """The place of the model's encoding in pairs of tokens."""
+    """The index of the model's encoding in pairs of tokens: 0 for o200k_base, 1 for cl100k_base."""
     return 0 if model.encoding == "o200k_base" else 1
 
 
 @lru_cache(maxsize=64)
 def _around(role_costs: tuple[int, ...]) -> bytes:
-    """What stands around a plain message's text, by role: a table for ``bytes.translate``."""
+    """Tokens around a plain message's text, by role, as a table for ``bytes.translate``."""
     table = bytearray(256)
     table[: len(role_costs)] = role_costs
     table[TOOL] = 0

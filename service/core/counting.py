@@ -1,11 +1,11 @@
-"""Messages, tool definitions and whole requests to tokens: arithmetic on measures.
+"""Tokens of messages, tool definitions and whole requests, computed from measures.
 
 ::
 
     request = priming + tools + message + message + …
 
-Every figure that the service shows is one of these terms, so parts always sum to the whole. A tool group's wrapping is
-on its assistant message; a result costs its text alone, or as one of several its piece of their list.
+Every figure of the service is one of these terms, so parts always sum to the whole. A tool group's wrapping is counted in
+its assistant message. A single result costs its text; one of several results costs its part of their list.
 """
 
 import math
@@ -53,11 +53,11 @@ __all__ = [
 ]
 
 LIST_BEGINS, LIST_ENDS = 256, 512
-"""Bits for the first and the last of several calls' results."""
+"""Bits that mark the first and the last result of several calls."""
 
 
 class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
-    """A request's tokens: ``tokens`` is the sum of ``priming``, ``tools`` and all of ``messages``."""
+    """A request's tokens. ``tokens`` is the sum of ``priming``, ``tools`` and ``messages``."""
 
     model: str
     encoding: str
@@ -72,11 +72,10 @@ class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: int | None = None) -> int:
-    """Return what a message costs ``model``.
+    """Return a message's tokens for ``model``.
 
-    ``parallel`` is not 0 for a result whose assistant message made several calls, and has the bits LIST_BEGINS and
-    LIST_ENDS for the first and the last of them. ``said`` are the tokens of all that it says, where they were counted in
-    the model's own vocabulary.
+    ``parallel`` is not 0 for a result of several parallel calls, and has the bits LIST_BEGINS and LIST_ENDS for the first
+    and the last result. ``said`` are the tokens of the message's text in the model's own vocabulary, if counted.
     """
     if model.ratios is not None:
         is_known = said is not None and model.vocabulary is not None
@@ -97,14 +96,14 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
 
 
 def plain_text_tokens(text: str, model: Model) -> int:
-    """Return the tokens of a text that is no message."""
+    """Return the tokens of a text alone, without a message around it."""
     return tokens_in(text, model) if model.ratios is None else math.ceil(tokens_in(text, model) * model.margin)
 
 
 def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int, place: int) -> int:
-    """Return what a result costs in the list that answers several calls.
+    """Return a result's tokens in the list that answers several calls.
 
-    A family whose parallel calls were never recorded is charged the dearer of plain and listed.
+    For a family without recorded parallel calls, this is the larger of the plain and the listed cost.
     """
     if extra is None:
         return text
@@ -117,8 +116,8 @@ def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int, pl
 
 
 def messages_tokens(measures: Sequence[Measure], model: Model, said: Sequence[int] | None = None) -> list[int]:
-    """Return what each of some messages in their order costs, reasoning included: results after several calls are billed
-    as one list. ``said`` is as ``message_tokens`` has it."""
+    """Return the tokens of each of consecutive messages, including reasoning. Results of several calls are billed as one
+    list. ``said`` has a value for each message, as in ``message_tokens``."""
     costs: list[int] = []
     parallel = False
     roles = [measured.role for measured in measures]
@@ -150,9 +149,9 @@ def _extra_tokens(extra: Extra, rules: Rules, column: int, *, is_function: bool)
 
 
 def beside_tokens(extra: Extra, model: Model) -> int:
-    """Return what a message costs beside its chat form where it is sent as it came, before the model's margin.
+    """Return the tokens of a message's native parts that have no chat form, if they are sent, before the model's margin.
 
-    Its thoughts are apart, in ``reasoning_tokens``.
+    Thoughts are not included; they are in ``reasoning_tokens``.
     """
     beside = extra.beside
     if beside is None or beside.format != model.format:
@@ -163,9 +162,9 @@ def beside_tokens(extra: Extra, model: Model) -> int:
 
 
 def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
-    """Return what an assistant message's calls add, their results' wrapping included.
+    """Return the tokens that an assistant message's calls add, including their results' wrapping.
 
-    Text beside calls is a message of its own, so without text the message's own cost is taken back.
+    Text next to calls is billed as a message of its own, so without text the message's own cost is subtracted.
     """
     names, arguments = extra.call_names[column], extra.call_arguments[column]
     if extra.legacy_call and extra.calls == 1:
@@ -179,9 +178,9 @@ def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
 
 
 def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> int:
-    """Return what a message's reasoning costs ``model``, in addition to the message.
+    """Return the tokens of a message's reasoning for ``model``, in addition to the message.
 
-    That of a chat message where it is sent in ``form``; that of a message which came in the model's own form besides.
+    Reasoning of a chat message counts if ``form`` sends it. Native reasoning counts if it is in the model's own format.
     """
     extra = measure.extra
     if extra is None or (extra.reasoning is None and extra.beside is None):
@@ -198,7 +197,7 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> in
 
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
-    """Return what the signatures on a message's calls cost ``model``: the part of its reasoning that is no thought."""
+    """Return the tokens of the signatures on a message's calls: its reasoning without thoughts."""
     extra = measure.extra
     if extra is None:
         return 0
@@ -221,7 +220,8 @@ def without_free_seals(measure: Measure, model: Model) -> Measure:
 
 
 def is_estimate(measure: Measure, model: Model) -> bool:
-    """Say whether a message holds what can only be guessed: audio, files, unknown members, an image of unknown size."""
+    """Return whether a message has parts that can only be estimated: audio, files, unknown members, an image of unknown
+    size."""
     extra = measure.extra
     if extra is None:
         return False
@@ -246,18 +246,18 @@ _GPT_4 = msgspec.structs.replace(_GPT_4O, id="gpt-4", encoding="cl100k_base", ru
 
 
 REFERENCE_MODELS = (_GPT_4O, _GPT_4)
-"""The models that tokens are told for when none is named, by the place of their encoding in pairs."""
+"""The models for which tokens are reported if no model is named, in the order of encodings in pairs."""
 
 
 def reference_tokens(measure: Measure, *, parallel: int = 0) -> Pair:
-    """Return what a message with its reasoning costs the reference models, wherever it stands among several results."""
+    """Return the tokens of a message and its reasoning for the reference models, without its place in a list of results."""
     o200k = message_tokens(measure, _GPT_4O, parallel=bool(parallel))
     cl100k = message_tokens(measure, _GPT_4, parallel=bool(parallel))
     reasoning = measure.extra.reasoning if measure.extra else None
     return (o200k + reasoning.tokens(0), cl100k + reasoning.tokens(1)) if reasoning else (o200k, cl100k)
 
 
-# ---- what a request has besides
+# ---- definitions
 
 
 def tools_tokens(
@@ -271,10 +271,10 @@ def tools_tokens(
     first_system: Measure | None = None,
     assistant_texts: int = 0,
 ) -> int:
-    """Return what definitions, their choice and a response format cost.
+    """Return the tokens of definitions, a tool choice and a response format.
 
-    ``first_system`` is the measure of the system or developer message that they join when there is one.
-    ``assistant_texts`` is how many assistant messages with text the request has: a response format marks each.
+    ``first_system`` is the measure of the system or developer message that they are added to, if there is one.
+    ``assistant_texts`` is the number of assistant messages with text: a response format adds tokens to each.
     """
     rules = model.rules
     declared = declared_functions(tools, functions)
@@ -292,7 +292,7 @@ def tools_tokens(
         if not rules.tool_choice_free:
             cost += choice_tokens(tool_choice, model, named=7) + choice_tokens(function_call, model, named=4)
     if section:
-        # no bill shows both on a family with headings: as if the definitions got one
+        # no recorded bill has both for a family with headings: assumed that definitions get a heading
         cost += section + (rules.joining + _heading(rules) + _BLANK_LINE if declared else 0)
         marked = assistant_texts + (1 if rules.format_names_reply and not declared else 0)
         cost += marked * (2 + format_name_tokens(response_format, model))
@@ -303,7 +303,7 @@ _BLANK_LINE = 1
 
 
 def _opening_tokens(first_system: Measure | None, model: Model) -> int:
-    """Definitions and formats open a system message, or join one behind a blank line."""
+    """Tokens before definitions and formats: those of a new system message, or of a blank line in an existing one."""
     rules, column = model.rules, 0 if model.encoding == "o200k_base" else 1
     if first_system is None:
         return rules.role_costs[SYSTEM]
@@ -318,7 +318,7 @@ def _heading(rules: Rules) -> int:
 
 # ---- whole requests
 
-# A predicted output is billed as output, and this in the prompt: one bill, of a prediction of 43 tokens.
+# A prediction is billed as output, plus these tokens in the prompt: one bill, of a prediction of 43 tokens.
 _PREDICTION = 12
 
 
@@ -335,7 +335,7 @@ def count_request(
 ) -> RequestCount:
     """Return the predicted ``prompt_tokens`` of a whole request, and its terms.
 
-    ``tools`` of it is what definitions, a response format and a ``prediction`` cost.
+    The term ``tools`` includes definitions, a response format and a ``prediction``.
     """
     measures = [measure(message) for message in messages]
     said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
@@ -369,6 +369,6 @@ def _has_text(measure: Measure) -> bool:
 
 
 def _first_system(measures: Sequence[Measure], rules: Rules) -> Measure | None:
-    """Return the system message that definitions join: the first; for some families only when it leads."""
+    """Return the system message that definitions are added to: the first; for some families only if it is message 1."""
     among = measures[:1] if rules.joins_leading_system else measures
     return next((m for m in among if m.role in (SYSTEM, DEVELOPER)), None)

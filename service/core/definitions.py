@@ -1,6 +1,6 @@
-"""Tool definitions, their choice, and response formats to tokens.
+"""Tokens of tool definitions, tool choices and response formats.
 
-The text that definitions become is rendered and counted once per distinct content, however often it is asked for.
+The text of definitions is rendered and counted once for each distinct content, and the count is cached.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from service.core.strings import Pair, text_tokens
 from service.core.text import Encoding, count_text
 
 CACHED_COUNTS = 4_096
-# What a custom tool's grammar is told with beside its own JSON: one bill.
+# Tokens around a custom tool's grammar, in addition to its JSON: one bill.
 _GRAMMAR = 24
 
 
 class Content:
-    """JSON as a cache's key: it is what its digest is, and lets go of its bytes when they are read.
+    """JSON as a cache's key. Keys are compared by digest, and drop their bytes when these are read.
 
-    So the caches hold digests and counts, however long the definitions are that somebody sends.
+    So a cache holds digests and counts only, even for very long definitions.
     """
 
     __slots__ = ("_content", "digest")
@@ -49,12 +49,12 @@ class Content:
 def declared_functions(
     tools: Sequence[Mapping[str, Any]] | None, functions: Sequence[Mapping[str, Any]] | None
 ) -> list[Mapping[str, Any]]:
-    """Return what a request declares, new style and old, as one list of functions."""
+    """Return a request's ``tools`` and legacy ``functions`` as one list of functions."""
     return [*map(_declared, tools or ()), *(functions or ())]
 
 
 def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a tool's function; a custom tool becomes one whose description ends with its format."""
+    """Return a tool's function. A custom tool becomes a function whose description ends with its format."""
     if isinstance(function := tool.get("function"), Mapping):
         return function
     custom = tool.get("custom")
@@ -76,7 +76,7 @@ _FUNCTION = frozenset({"name", "description", "parameters", "strict", "format"})
 def unpriced_definition_tokens(
     tools: Sequence[Mapping[str, Any]] | None, functions: Sequence[Mapping[str, Any]] | None
 ) -> Pair:
-    """Return the tokens of the strings in members of definitions that no recording prices."""
+    """Return the tokens of strings in members of definitions that are in no recorded bill."""
     inner = [*(functions or ()), *(tool.get("function") or tool.get("custom") or {} for tool in tools or ())]
     unknown = [{name: value} for tool in tools or () for name, value in tool.items() if name not in _TOOL and value]
     unknown += [{name: value} for each in inner for name, value in each.items() if name not in _FUNCTION and value]
@@ -84,9 +84,9 @@ def unpriced_definition_tokens(
 
 
 def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:
-    """Return the tokens of the namespace that declares ``functions``, without what a family adds around it.
+    """Return the tokens of the namespace that declares ``functions``, without the family's tokens around it.
 
-    The chat templates of open models write JSON in its place, some of them with indents of four.
+    Chat templates of open models write JSON instead, some of them indented by four spaces.
     """
     if model.ratios is not None:
         return _json_tokens(Content(functions), model)
@@ -106,7 +106,7 @@ def _rendered_tokens(content: Content, dialect: Dialect, encoding: Encoding) -> 
 
 
 def choice_tokens(choice: Any, model: Model, *, named: int) -> int:
-    """Return what a choice costs: nothing when the model is free, ``named`` and the name when it names a function."""
+    """Return the tokens of a tool choice: 0 for ``auto``, and ``named`` plus the name's tokens for a function."""
     if choice == "none":
         return 1
     if choice == "required":
@@ -121,7 +121,7 @@ def choice_tokens(choice: Any, model: Model, *, named: int) -> int:
 
 
 def format_tokens(response_format: Mapping[str, Any] | None, model: Model) -> int:
-    """Return the tokens of a response format's own section; only JSON schemas have one (``json_object`` is free)."""
+    """Return the tokens of a response format's section. Only JSON schemas have one; ``json_object`` is free."""
     if not response_format or response_format.get("type") != "json_schema":
         return 0
     return _format_tokens(Content(response_format.get("json_schema") or {}), model.encoding)
@@ -138,7 +138,7 @@ def format_name_tokens(response_format: Mapping[str, Any] | None, model: Model) 
     return count_text(name, model.encoding) if isinstance(name, str) else 0
 
 
-# What a response's schema is shown without; all else that was recorded is there.
+# Members that the provider removes from a response's schema; all other recorded members are billed.
 _UNTOLD = frozenset({"required", "additionalProperties", "$schema", "default", "minimum", "maximum", "maxItems"})
 _NAMED_SCHEMAS = frozenset({"properties", "$defs", "definitions"})
 
@@ -146,8 +146,8 @@ _NAMED_SCHEMAS = frozenset({"properties", "$defs", "definitions"})
 def render_format(json_schema: Mapping[str, Any]) -> str:
     """Return the section that describes a response's JSON schema.
 
-    The schema is there as compact ASCII JSON without what only constrains it, the format's description above it as a
-    comment: 104 of 104 recorded requests of gpt-4o and gpt-4.1.
+    The section is the schema as compact ASCII JSON without constraints, below the format's description as a comment:
+    104 of 104 recorded requests of gpt-4o and gpt-4.1.
     """
     described = json_schema.get("description")
     comment = f"// {described}\n" if isinstance(described, str) and described else ""

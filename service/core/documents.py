@@ -1,7 +1,7 @@
-"""Documents: which of a message's documents are sent, and what they add.
+"""Chooses the documents of a message that a window sends, and counts the tokens that they add.
 
-Taken in their order, most relevant first: whole ones within a budget of their own (``grounding_max_tokens``), then as far
-as the window has room.
+Documents are taken in their order, most relevant first: whole ones within their own budget (``grounding_max_tokens``),
+then as many as the window has room for.
 """
 
 import math
@@ -42,10 +42,10 @@ class Documents(msgspec.Struct, frozen=True):
     def choose(
         self, seq: int, model: Model, room: int, seen: AbstractSet[str] = frozenset(), *, spent: int = 0
     ) -> Grounded | None:
-        """The documents of message ``seq`` that add at most ``room`` of the model's tokens; None when none does.
+        """The documents of message ``seq`` that add at most ``room`` of the model's tokens; None if none fits.
 
-        A document in ``seen`` is left out; ``spent`` is what other messages' documents took of ``max_tokens``. With
-        ``overflow=error`` alone they may add more than the room: nothing is trimmed in silence, the caller decides.
+        Documents in ``seen`` are left out. ``spent`` are the tokens of ``max_tokens`` that other messages' documents took.
+        With ``overflow=error`` the documents are not trimmed and may add more than ``room``; the caller must check.
         """
         source = self.sources.get(seq)
         if source is None:
@@ -94,12 +94,12 @@ class Documents(msgspec.Struct, frozen=True):
         return trim(self.template, text, texts[: wanted.kept], model.encoding, tokens)
 
     def cost(self, record: Record, grounded: Grounded, model: Model) -> int:
-        """What the documents add to the message's cost, in the model's tokens."""
+        """The tokens that the documents add to the message's cost, in the model's tokens."""
         return _added_cost(record, grounded.tokens, model, None) if grounded.cost is None else grounded.cost
 
 
 def _adds_up(record: Record, texts: Sequence[str], model: Model) -> bool:
-    """Whether tokens of the encoding tell what documents cost: not where the family counts their scripts or numbers."""
+    """Whether the documents' cost follows from tokens of the encoding. Not if it also depends on scripts or numbers."""
     if model.ratios is None:
         return True
     extra = record.measure.extra
@@ -113,7 +113,7 @@ def _factors(texts: Sequence[str], model: Model) -> Iterator[float]:
 
 
 def _joined_cost(source: Source, grounded: Grounded, model: Model) -> int:
-    """What documents add where scripts or numbers count: the message is measured with them."""
+    """The tokens that documents add if scripts or numbers matter: the message is measured with and without them."""
     plain = source.record.measure
     joined = grounded.before + content_text(source.content) + grounded.after
     counted = both(joined)
@@ -130,7 +130,7 @@ def _added_cost(record: Record, tokens: int, model: Model, factor: float | None)
 
 
 def _reference(record: Record, room: int, model: Model, factor: float | None) -> int:
-    """The most tokens of text that cost the model at most ``room`` of its own when they join this message."""
+    """The largest number of reference tokens that add at most ``room`` of the model's tokens to this message."""
     tokens = int(room / (model.scale if factor is None else model.margin * factor)) + 1
     while tokens > 0 and _added_cost(record, tokens, model, factor) > room:
         tokens -= 1

@@ -1,7 +1,7 @@
-"""What a provider's prompt cache is expected to serve of a window, and to store.
+"""The tokens of a window that a provider's prompt cache is expected to read and to write.
 
-The request before is taken for the window that ended where the newest reply began, sent within the cache's lifetime. What
-both begin with is read, as far as the provider's rules (``core/caching.py``) keep an entry there.
+The previous request is assumed to be the window that ended before the newest reply, sent within the cache's lifetime. The
+common beginning of both is read, up to the last entry that the provider's rules allow (``core/caching.py``).
 """
 
 import math
@@ -19,14 +19,14 @@ from service.core.window import Window
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """Input tokens that the provider is expected to read from its prompt cache, and to write to it at a price."""
+    """Input tokens that the provider is expected to read from its prompt cache, and to write to it at an extra price."""
 
     expected_read_tokens: int
     expected_write_tokens: int
 
 
 def before_reply(history: History) -> History | None:
-    """The history that the newest reply answered; None where no reply is known, or it is all that is."""
+    """The history before the newest reply; None if there is no reply, or no message before it."""
     records = history.records
     end = records.roles.rfind(ASSISTANT)
     if end <= 0:
@@ -43,7 +43,7 @@ def before_reply(history: History) -> History | None:
 
 
 def places_of(window: Window, question: int, *, stable: bool) -> Places:
-    """Where the window's beginning stays as it is in the next one; ``question`` is the newest user message's seq."""
+    """The places up to which the next window begins like this one; ``question`` is the newest user message's seq."""
     cut = window.dropped["messages"] or any(edit.limit is not None for edit in window.edits.values())
     steady = bool(window.seqs) and (stable or not cut)
     recalled = window.recalled is not None and bool(window.recalled.block)
@@ -63,9 +63,9 @@ def expect(
     *,
     differs_at: int = 0,
 ) -> Expected:
-    """What is read and written when ``now`` is sent after ``before``, with the hints at their places.
+    """The tokens read and written if ``now`` is sent after ``before``, with hints at their places.
 
-    ``differs_at`` is the seq of a message that had documents or recalled messages before it, and has none now; 0 for none.
+    ``differs_at`` is the seq of a message that had documents or recalled messages, and has none now; 0 for none.
     """
     window, places = now
     costs = _Costs(window, history, model)
@@ -85,7 +85,7 @@ def expect(
 
 
 class _Costs:
-    """Tokens and blocks of the beginning of a window, which is so many of its messages long."""
+    """Tokens and blocks of a window's first messages."""
 
     def __init__(self, window: Window, history: History, model: Model) -> None:
         self._window = window
@@ -93,7 +93,7 @@ class _Costs:
         self._model = model
 
     def up_to(self, count: int) -> int:
-        """Tokens of definitions and system text, and of the first ``count`` messages with all that stands before them."""
+        """Tokens of the window's beginning, up to and including its first ``count`` messages."""
         tokens, seqs = self._window.tokens, self._window.seqs
         fixed = tokens["priming"] + tokens["system"] + tokens["tools"]
         block = self._window.recalled
@@ -101,7 +101,7 @@ class _Costs:
         return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self._cost, seqs[count:])))
 
     def blocks(self, start: int, end: int) -> int:
-        """Blocks of messages ``start`` to ``end``: one for what each says, and one for each call."""
+        """The number of blocks in messages ``start`` to ``end``: one for each message and one for each call."""
         return sum(1 + self._history.record(seq).calls for seq in self._window.seqs[start:end])
 
     def _cost(self, seq: int) -> int:
@@ -113,7 +113,7 @@ class _Costs:
 
 
 def _common(before: Window, now: Window, differs_at: int) -> int:
-    """How many messages both begin with, as they are sent; -1 where what stands before them differs."""
+    """The number of equal messages at both windows' beginnings; -1 if the parts before the messages differ."""
     if before.summary != now.summary or before.note != now.note:
         return -1
     count = 0
@@ -130,7 +130,7 @@ def _sent(window: Window, seq: int) -> tuple[object, object]:
 
 
 def _ends(rules: Caching, history: History, window: Window, places: Places) -> list[int]:
-    """Where entries of a window end, as counts of its messages; 0 is the end of the system text."""
+    """The ends of a window's cache entries, as numbers of messages; 0 is the end of the system text."""
     roles = [history.record(seq).measure.role for seq in window.seqs]
     question = max((index for index, role in enumerate(roles) if role == USER), default=0)
     ends = [0]

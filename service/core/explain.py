@@ -1,4 +1,4 @@
-"""The figures beside a window: what was left out, why each message is in or not, and what did not fit."""
+"""A window's figures: the parts that are left out, the reason for each message, and the parts that do not fit."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ from service.problems import WindowDoesNotFit
 
 
 class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a message is in the window, or is not; ``tokens`` is what it costs there, without its documents.
+    """Why a message is in the window, or is not. ``tokens`` is its cost there, without documents.
 
-    ``reasoning`` are tokens of reasoning that are among them, ``reasoning_left_out`` those that are not sent,
-    ``trimmed`` those of a tool result that was cut, ``score`` how much a recalled one bears on the question.
+    ``reasoning`` is the part of ``tokens`` for reasoning, ``reasoning_left_out`` is reasoning that is not sent, ``trimmed``
+    is the part of a tool result that was cut, all in tokens. ``score`` is a recalled message's relevance to the question.
     """
 
     seq: int
@@ -53,9 +53,9 @@ _REASONS = {
 
 
 def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int, int]) -> list[Explained]:
-    """One line a message considered, ascending: those of every window, and the tail but for a group that it cuts.
+    """A line for each considered message, by ascending seq: messages of every window, and the tail's whole units.
 
-    ``sent`` and ``left`` are tokens of reasoning by seq, in the request and not.
+    ``sent`` and ``left`` are tokens of reasoning by seq that are in the request, and that are left out.
     """
     first, kept = view.history.first_seq, set(taken.kept)
 
@@ -82,7 +82,7 @@ def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int,
 def dropped(
     view: View, taken: Walk, seqs: Sequence[int], grounding: Mapping[int, Grounded], model: Model
 ) -> dict[str, int]:
-    """What the history has and the window has not, in messages and in reference tokens of the encoding."""
+    """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding."""
     history = view.history
     left = history.length - len(seqs)
     return {
@@ -95,7 +95,7 @@ def dropped(
 
 
 def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
-    """What the window's messages count in the conversation's totals."""
+    """The window's messages' tokens in the conversation's totals."""
     history = view.history
     first, column = history.first_seq, history.column
     alike = not view.edits and costs_as_counted(history.records, model, column)
@@ -108,9 +108,9 @@ def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
 def does_not_fit(
     budget: int, fixed: Mapping[str, int], always: Mapping[str, int], grounding: int = 0
 ) -> WindowDoesNotFit:
-    """The problem that says what each thing that must be in costs; the costs sum to ``needed``.
+    """The problem with the tokens of each required part, which sum to ``needed``.
 
-    ``grounding`` are the documents' tokens where they must be in whole.
+    ``grounding`` are the documents' tokens, if they may not be trimmed.
     """
     named = {name if name in ("question", "newest") else f"{name} messages": cost for name, cost in always.items()}
     costs = {name: cost for name, cost in {**fixed, **named, "grounding": grounding}.items() if cost}

@@ -1,7 +1,7 @@
-"""The counting rules of each model family: numbers, each beside the evidence for it.
+"""The counting rules of each model family: numbers, each with its evidence.
 
-A provider wraps every message in tokens of its own; how many depends on the family alone. A model points at one
-``Rules``; ``counting`` does the arithmetic.
+A provider adds tokens around every message; their number depends on the family alone. Each model has one ``Rules``, and
+``counting`` does the arithmetic.
 """
 
 import re
@@ -18,14 +18,17 @@ ROLE_INDEX = {role: index for index, role in enumerate(ROLES)}
 
 
 class TileRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Images billed by 512-pixel tiles: a base, and so much a tile."""
+    """Images billed by 512-pixel tiles: a base, and a price for each tile, in tokens."""
 
     base: int
     tile: int
 
 
 class PatchRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Images billed by square patches, shrunk to a longest side and a budget, times a factor; ``each`` image costs more."""
+    """Images billed by square patches times a factor, plus ``each`` token for an image.
+
+    An image is first shrunk to the ``longest`` side in pixels, and to the ``budget`` of patches.
+    """
 
     factor: float
     budget: int = 1536
@@ -36,9 +39,10 @@ class PatchRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CropRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Images billed by crops and one for the whole, so much each; a ``small`` image is one.
+    """Images billed by crops, ``each`` tokens for a crop and once for the whole image; a ``small`` image is billed once.
 
-    A crop's side is the image's short side over 1.5, between ``least`` and ``most`` pixels.
+    A crop's side is the image's short side divided by 1.5, between ``least`` and ``most`` pixels. An image of unknown size
+    is billed as ``unknown`` crops.
     """
 
     each: int
@@ -52,19 +56,19 @@ ImageRules = TileRules | PatchRules | CropRules
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a family adds around text; all figures are tokens.
+    """The tokens that a family adds around text.
 
-    ``message`` is added to each message beside its role's name, ``name`` to a participant's name, ``priming`` once a
-    request, ``assistant_text`` to each assistant message in the history.
+    ``message`` is added to each message in addition to its role's name, ``name`` to a participant's name, ``priming`` once
+    in a request, ``assistant_text`` to each assistant message of the history.
 
-    Definitions and a response format are sections of a system message: one of their own, or the first that is there
-    (only where it leads, with ``joins_leading_system``), behind a blank line and ``joining``. ``heads_system`` where the
-    text before them gets a heading. ``tools_overhead`` stands before definitions; ``dialects`` are the spellings that a
-    name may stand for, of which the dearest counts. ``format_names_reply`` where a response format's name stands before
-    the reply.
+    Definitions and a response format are sections of a system message: the first one, after a blank line and ``joining``
+    tokens, or a new one. With ``joins_leading_system`` they join it only if it is the first message. With ``heads_system``
+    the text before them gets a heading. ``tools_overhead`` is added before definitions. ``dialects`` are the spellings of
+    definitions that the family may use; the most expensive counts. With ``format_names_reply`` a response format's name
+    is billed before the reply.
 
-    ``single_call`` wraps a call and its result, ``parallel_calls`` a group of several; ``parallel_unknown`` says that no
-    bill shows such a group.
+    ``single_call`` wraps a call and its result, ``parallel_calls`` a group of several. ``parallel_unknown``: no bill has
+    such a group.
     """
 
     family: str
@@ -87,7 +91,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     role_costs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Work out, once, the tokens around a message of each role: every role's name is one token."""
+        """Compute the tokens around a message of each role once. Every role's name is one token."""
         costs = (self.message + 1 + (self.assistant_text if role == "assistant" else 0) for role in ROLES)
         msgspec.structs.force_setattr(self, "role_costs", tuple(costs))
 
@@ -108,7 +112,7 @@ _GPT5 = Rules(
     images=TileRules(base=70, tile=140),
 )
 _GPT4O = Rules(family="gpt-4o")
-# No recording of o1 and o3 has definitions: charged like gpt-5's, which are dearer.
+# No recording of o1 and o3 has definitions: counted like gpt-5's, which cost more.
 _REASONING = Rules(
     family="o",
     priming=2,
@@ -120,7 +124,7 @@ _REASONING = Rules(
     parallel_unknown=True,
     images=TileRules(base=75, tile=150),
 )
-# Their definitions and calls are in no recording of ours; the figures are those of two bills each elsewhere.
+# Sash has no recording of their definitions and calls; each figure is from two bills that others published.
 _O_MINI = msgspec.structs.replace(
     _REASONING,
     family="o3-mini",
@@ -136,9 +140,9 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
         rules.family: rules
         for rules in (
             Rules(family="gpt-3.5-0301", message=4, name=-1, dialects=("2023",)),
-            # a call costs what the call of an old function and its result do: 10 around it (2 of 2)
+            # a call costs the same as a legacy function's call and result: 10 around it (2 of 2)
             Rules(family="gpt-2023", dialects=("2023",), required_choice=2, single_call=10),
-            # the alias has pointed at both
+            # the alias has named models of both dialects
             Rules(family="gpt-3.5", dialects=("2023", "2024"), required_choice=2),
             Rules(family="gpt-4-turbo"),
             _GPT4O,
@@ -159,7 +163,7 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             msgspec.structs.replace(
                 _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
             ),
-            # other providers' wrapping is not published: more than any that was seen
+            # other providers' wrapping is not published: larger than any that was measured
             Rules(
                 family="other",
                 message=5,
@@ -169,7 +173,7 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
                 single_call=25,
                 parallel_unknown=True,
             ),
-            # Qwen 2.5's template says 22 tokens of its own where there is no system message
+            # Qwen 2.5's template adds a system message of 22 tokens if there is none
             Rules(
                 family="qwen2.5",
                 message=5,
@@ -185,10 +189,10 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
 
 
 class Estimate(NamedTuple):
-    """How names of one maker are counted without its tokeniser: a family's rules, and a margin on top.
+    """The counting of models whose names match ``pattern``, without their tokeniser: a family's rules, and a margin.
 
-    ``context_window`` is what a model is taken to hold when nobody states it. ``ratios`` names the row of
-    ``ratios.RATIOS`` that its text is counted by; without one it is counted as o200k_base has it.
+    ``context_window`` is assumed if no source states it, in tokens. ``ratios`` is the row of ``ratios.RATIOS`` for text;
+    without one, text is counted with o200k_base.
     """
 
     pattern: re.Pattern[str]
@@ -199,8 +203,8 @@ class Estimate(NamedTuple):
     ratios: str | None = None
 
 
-# The first that matches wins; the last takes all. Margins are for what no ratio covers. A new Claude or Gemini counts as the
-# newest family that was recorded.
+# The first match wins, and the last matches all names. Margins are for makers without ratios. A new Claude or Gemini is
+# counted like the newest recorded family.
 ESTIMATES: tuple[Estimate, ...] = (
     Estimate(re.compile(r"claude-3-opus"), "anthropic", "claude-3-opus", 1.0, 200_000, "claude"),
     Estimate(re.compile(r"claude-(instant|v?2|3(?![.-]?7))"), "anthropic", "claude-3", 1.0, 200_000, "claude"),
@@ -226,7 +230,7 @@ ESTIMATES: tuple[Estimate, ...] = (
     Estimate(re.compile(r"qwen-?(3\.[5-9]|[4-9])"), "qwen", "other", 1.0, 131_072, "qwen3.5"),
     Estimate(re.compile(r"qwen-?3"), "qwen", "other", 1.0, 32_768, "qwen"),
     Estimate(re.compile(r"qwen|qwq"), "qwen", "qwen2.5", 1.0, 32_768, "qwen"),
-    # until 2024 a vocabulary of 32,768, but for Nemo, Ministral and Pixtral; Llama 2 has it too, or nearly
+    # until 2024 a vocabulary of 32,768, except Nemo, Ministral and Pixtral; Llama 2's is nearly the same
     Estimate(
         re.compile(r"mistral-(large|medium|small)-?2[34]\d\d|mistral-(7b|tiny)|mixtral|codestral|mathstral"),
         "mistral",

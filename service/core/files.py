@@ -1,6 +1,6 @@
-"""Files and sounds to tokens: guesses on the high side, since they are not here to be looked at.
+"""Estimated tokens of files and audio. Estimates are too high rather than too low.
 
-A PDF's pages are counted, for providers that bill by the page; a text is counted as text.
+A PDF's pages are counted, for providers that bill by the page. A text file is counted as text.
 """
 
 import base64
@@ -15,11 +15,11 @@ from service.core.text import count_text
 
 _WRAPPING: Final = 50
 _TEXT_WRAPPING: Final = 10
-# A page is billed as a picture too: the smallest document, 592 characters, was billed 219.
+# A page is billed as an image too: the smallest recorded document, of 592 characters, was billed 219 tokens.
 _PAGE_WRAPPING: Final = 250
 UPLOADED_FILE: Final = 2_000
 """Tokens of a file that was uploaded to the provider, so that its size is unknown; one page was billed 219 and 953."""
-# Base64 characters a token: audio is billed by time, about 10 tokens a second, and no codec in use is below 4 kB/s.
+# Base64 characters for each token: audio is billed by time, about 10 tokens a second, and common codecs use 4 kB/s or more.
 _AUDIO_CHARACTERS: Final = 400
 FILE_CHARACTERS: Final = 4
 """Base64 characters of a file for each token."""
@@ -27,19 +27,19 @@ _PAGE: Final = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 
 
 class Guess(NamedTuple):
-    """``tokens`` of all, of which ``paged`` are those of PDFs with ``pages`` pages."""
+    """Estimated ``tokens``, of which ``paged`` are for PDFs with ``pages`` pages."""
 
     tokens: int = 0
     pages: int = 0
     paged: int = 0
 
     def plus(self, other: "Guess") -> "Guess":
-        """Return both together."""
+        """Return the sum of both."""
         return Guess(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 def guess(part: Mapping[str, Any]) -> Guess:
-    """Return a guess at audio, files, and kinds of part that came after us."""
+    """Return the estimate of an audio, file or unknown content part."""
     size = len(msgspec.json.encode(part))
     if part.get("type") == "input_audio":
         return Guess(_WRAPPING + size // _AUDIO_CHARACTERS)
@@ -57,7 +57,7 @@ def guess(part: Mapping[str, Any]) -> Guess:
 
 
 def _decoded(file_data: Any) -> tuple[str, bytes]:
-    """The head of a data URL, and its bytes; nothing where it is none."""
+    """The head of a data URL, and its bytes; both empty if it is not a data URL."""
     head, _, payload = file_data.partition(",") if isinstance(file_data, str) else ("", "", "")
     try:
         return head, base64.b64decode(payload) if head.endswith(";base64") else b""

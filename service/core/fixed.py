@@ -1,4 +1,5 @@
-"""What is in every window before its messages: priming, system prompt, few-shots, tool definitions, the lines between."""
+"""The fixed parts of a window, before its messages: priming, system prompt, few-shots, tool definitions, and lines for a
+summary or a note."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from service.core.view import View
 
 
 class Fixed(msgspec.Struct, frozen=True):
-    """What is in every window whatever its history: measures of the messages, and the tool definitions."""
+    """The parts of every window of a conversation: measures of the messages, and the tool definitions."""
 
     system: tuple[Measure, ...] = ()
     few_shots: tuple[Measure, ...] = ()
@@ -21,7 +22,7 @@ class Fixed(msgspec.Struct, frozen=True):
     tool_choice: Any = None
 
     def tools_tokens(self, model: Model, messages: Sequence[Measure]) -> int:
-        """Tokens of the definitions in a request that begins with the fixed parts and goes on with ``messages``."""
+        """Tokens of the definitions in a request of the fixed parts and ``messages``."""
         if not self.tools:
             return 0
         among = (*self.system, *self.few_shots, *messages)
@@ -32,10 +33,10 @@ class Fixed(msgspec.Struct, frozen=True):
 
 
 def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure], form: str) -> dict[str, int]:
-    """Tokens of what must be in, by name, sent in ``form``; ``lines`` stand between the few-shots and the messages.
+    """Tokens of the fixed parts by name, sent in ``form``. ``lines`` are between the few-shots and the messages.
 
-    What definitions cost may depend on the message that leads the request. Where that is not known before history is
-    chosen (no fixed message, no line, and the first message may go), they are charged as for the dearer beginning.
+    The tokens of definitions may depend on the request's first message. If that is not known before history is chosen (no
+    fixed message, no line, and the first message may be left out), the larger cost is taken.
     """
     always = view.always_seqs() if fixed.tools else []
     tools = fixed.tools_tokens(model, (*lines, *(view.record(seq).measure for seq in always)))

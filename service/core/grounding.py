@@ -1,8 +1,8 @@
-"""Render, trim and de-duplicate documents.
+"""Rendering and trimming a message's documents.
 
-Documents stand beside the question, not in it, and join it only in the window that asks it: the answer keeps what
-mattered (the articles on Jetchat's sliding window say why). A template says how. Rendering works on the message's stored
-JSON: text goes before and after the content's value, so the body is never decoded.
+Documents are stored apart from their question, and added to it only while it is the newest: later, the answer already
+contains what mattered from them. A template gives the text. It is spliced into the message's stored JSON, before and
+after the content's value, so the body is never decoded.
 """
 
 import re
@@ -19,11 +19,11 @@ DEFAULT_TEMPLATE = "{content}\n\nSources:\n{documents}"
 DEFAULT_SEPARATOR = "\n---\n"
 _PLACEHOLDER = re.compile(r"\{(content|documents)\}")
 _STEPS = 8
-"""How far from the first guess a cut is corrected, in characters: merges reach over a few, not over many."""
+"""A cut is extended by at most this many characters at a time: tokens merge over a few characters, not over many."""
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A grounding template taken apart: what stands before, between and after its two places."""
+    """A parsed grounding template: the texts before, between and after its two placeholders."""
 
     before: str
     between: str
@@ -33,7 +33,7 @@ class Template(msgspec.Struct, frozen=True):
     digest: bytes
 
     def around(self, documents: str) -> tuple[str, str]:
-        """The texts that go before and after the message's content."""
+        """The texts before and after the message's content."""
         if self.content_first:
             return self.before, self.between + documents + self.after
         return self.before + documents + self.between, self.after
@@ -41,10 +41,10 @@ class Template(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def parse_template(template: str, separator: str) -> Template:
-    """Raises BadRequest unless ``{content}`` and ``{documents}`` are there once each."""
+    """The parsed template. Raises BadRequest unless it has ``{content}`` and ``{documents}`` once each."""
     places = [match.group(1) for match in _PLACEHOLDER.finditer(template)]
     if sorted(places) != ["content", "documents"]:
-        detail = "The template must hold {content} and {documents}, once each"
+        detail = "The template must contain {content} and {documents}, once each"
         raise BadRequest(f"{detail}.", errors=[Pointer("#/grounding_template", detail)])
     before, _, between, _, after = _PLACEHOLDER.split(template)
     digest = blake2b(msgspec.json.encode((template, separator)), digest_size=4).digest()
@@ -52,11 +52,11 @@ def parse_template(template: str, separator: str) -> Template:
 
 
 class Grounded(msgspec.Struct, frozen=True, kw_only=True):
-    """A message's documents as far as they are sent: the texts around its content, and what they add in tokens.
+    """A message's documents that are sent: the texts around its content, and the tokens of the encoding that they add.
 
-    ``kept`` counts documents of which at least a character is sent, ``given`` those that were to be sent; ``cut`` says
-    that the last kept one is not whole, ``keys`` name the kept ones. ``cost`` is what they add in an estimated model's
-    tokens, None where those of the encoding tell.
+    ``kept`` is the number of documents of which at least a character is sent, ``given`` the number before trimming. If
+    ``cut``, the last kept document is not whole. ``keys`` are the kept documents' keys. ``cost`` is what they add in an
+    estimated model's tokens; None if it follows from ``tokens``.
     """
 
     before: str
@@ -75,13 +75,13 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def added_tokens(template: Template, content: str, documents: Sequence[str], encoding: Encoding) -> int:
-    """What all of the documents add to a message with this text."""
+    """The tokens that all of the documents add to a message with this text."""
     before, after = template.around(template.separator.join(documents))
     return count_text(before + content + after, encoding) - count_text(content, encoding)
 
 
 def everything(template: Template, documents: Sequence[str], tokens: int) -> Grounded:
-    """All documents, whole; ``tokens`` is what they are known to add."""
+    """All documents, uncut; ``tokens`` are the tokens that they add."""
     before, after = template.around(template.separator.join(documents))
     return Grounded(before=before, after=after, kept=len(documents), given=len(documents), tokens=tokens)
 
@@ -89,16 +89,16 @@ def everything(template: Template, documents: Sequence[str], tokens: int) -> Gro
 def take_whole(
     template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int
 ) -> Grounded | None:
-    """As many whole documents as add at most ``room`` tokens, in their order, up to the first that does not fit.
+    """The first documents, uncut, that add at most ``room`` tokens together; None if the first does not fit.
 
-    None when not even the first fits. The rule of docs-assistant's 1,536 tokens.
+    This is docs-assistant's rule for its 1,536 tokens.
     """
 
     @cache
     def added(kept: int) -> int:
         return added_tokens(template, content, documents[:kept], encoding)
 
-    # Counts of joined text are not sums of counts, so what a cut of the whole suggests is checked around itself.
+    # Tokens of joined texts are not the sum of their tokens: take a first guess from a cut text, then correct it.
     kept = _whole_documents(template, documents, len(cut_text(template.separator.join(documents), encoding, room)))
     while kept > 0 and added(kept) > room:
         kept -= 1
@@ -110,9 +110,9 @@ def take_whole(
 
 
 def trim(template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int) -> Grounded | None:
-    """Documents cut to what adds at most ``room`` tokens: whole ones first, then one cut at a character boundary.
+    """Documents that add at most ``room`` tokens: whole ones first, then one that is cut at a character.
 
-    None when no character of a document fits beside the template's own text.
+    None if no character of a document fits next to the template's own text.
     """
     joined = template.separator.join(documents)
     plain = count_text(content, encoding)
@@ -122,7 +122,7 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
         before, after = template.around(joined[:length])
         return count_text(before + content + after, encoding) - plain
 
-    # The cut fits by itself; where it meets the template's text and the content, tokens merge or come apart.
+    # The cut text fits alone; next to the template's text and the content, its tokens may merge or split.
     length = len(cut_text(joined, encoding, room - added(0)))
     while length > 0 and added(length) > room:
         length -= 1
@@ -145,7 +145,7 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
 
 
 def _whole_documents(template: Template, documents: Sequence[str], length: int) -> int:
-    """How many documents lie wholly within the first ``length`` characters of the joined text."""
+    """The number of documents that are completely within the first ``length`` characters of the joined text."""
     end = 0
     for index, document in enumerate(documents):
         end += len(document)
@@ -156,7 +156,7 @@ def _whole_documents(template: Template, documents: Sequence[str], length: int) 
 
 
 def _started_documents(template: Template, documents: Sequence[str], length: int) -> int:
-    """How many documents have a character, or their place when they are empty, within the first ``length`` ones."""
+    """The number of documents that begin within the first ``length`` characters of the joined text."""
     start = 0
     for index, document in enumerate(documents):
         if start >= length:
@@ -166,7 +166,7 @@ def _started_documents(template: Template, documents: Sequence[str], length: int
 
 
 def _without_separator_stub(template: Template, documents: Sequence[str], length: int) -> int:
-    """A cut that falls into a separator goes back to the end of the document before it."""
+    """The length of the cut; a cut inside a separator is moved back to the end of the document before."""
     end = 0
     for document in documents:
         end += len(document)
@@ -177,9 +177,9 @@ def _without_separator_stub(template: Template, documents: Sequence[str], length
 
 
 def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:
-    """The message's JSON with text before and after its content; string and part-list contents alike.
+    """The message's JSON with text added before and after its content, which is a string or a list of parts.
 
-    ``start`` and ``end`` bound the content's value in ``body``.
+    ``start`` and ``end`` are the offsets of the content's value in ``body``.
     """
     value = body[start:end]
     match value[:1]:
@@ -201,7 +201,7 @@ def _part(text: str) -> tuple[bytes, ...]:
 
 
 def content_text(value: bytes) -> str:
-    """The text of a content's JSON value, as it is counted: text parts concatenate."""
+    """The text of a content's JSON value; the texts of parts are concatenated, as for counting."""
     content = msgspec.json.decode(value) if value else None
     if isinstance(content, str):
         return content

@@ -1,12 +1,13 @@
-"""Hints for a provider's prompt cache, put into a request at places that stay: what the next request begins with too.
+"""Hints for a provider's prompt cache, at stable places of a request: up to such a place, the next request is the same.
 
-Such places are the end of the definitions, the end of the system text, and two among the messages:
+The stable places are the end of the definitions, the end of the system text, and two among the messages:
 
-- the message before the newest question, whose documents go with the next turn;
-- the newest message, where it is no question with documents.
+- the message before the newest question, because the question's documents are not in the next window;
+- the newest message, unless it is a question with documents.
 
-The two are no places when history was left out without a stable cut: the next window begins elsewhere. A client's own marks
-stay as they are, and a request has four at most. Rules and sources are in ``core/caching.py``; no hint is billed.
+The last two are not stable if history was left out without a stable cut, because the next window then begins at another
+message. A client's own marks are not changed. A request has four marks at most. Rules and sources are in
+``core/caching.py``. Hints are not billed.
 """
 
 from collections.abc import Iterator
@@ -27,22 +28,22 @@ Block = dict[str, Any]
 
 
 class Places(msgspec.Struct, frozen=True):
-    """Which of the two places among the messages stay."""
+    """Whether each of the two places among the messages is stable."""
 
     before_question: bool
     newest: bool
     recalled: bool = False
-    """Whether a block of recalled messages stands before the newest question: it goes with the next turn."""
+    """Whether a block of recalled messages is before the newest question. The next window does not have this block."""
 
 
 def cache_key(tenant: str, conversation: str, life: str) -> str:
-    """A conversation's ``prompt_cache_key``: a digest keyed by its random life, so that no id leaves the service in it."""
+    """A conversation's ``prompt_cache_key``: a digest keyed by its random life, from which no id can be derived."""
     named = f"{tenant}/{conversation}".encode()
     return blake2b(named, key=life.encode()[:64], digest_size=_KEY_BYTES).hexdigest()
 
 
 def hinted(form: str, provider: str, request: Block, rules: Caching | None, places: Places, key: str) -> Block:
-    """The request with the hints that its form and its model take; as it was where they take none."""
+    """The request with the hints that its format and model allow; unchanged if they allow none."""
     match form, rules and rules.kind:
         case "anthropic", "cache_control":
             return _with_cache_control(request, places)
@@ -57,7 +58,7 @@ def hinted(form: str, provider: str, request: Block, rules: Caching | None, plac
 
 
 def _with_cache_control(request: Block, places: Places) -> Block:
-    """Claude's: marks on the last block before each place."""
+    """The request with Claude's marks on the last block before each stable place."""
     request = msgspec.json.decode(msgspec.json.encode(request))
     if isinstance(request.get("system"), str):
         request["system"] = _as_blocks(request["system"])
@@ -65,7 +66,7 @@ def _with_cache_control(request: Block, places: Places) -> Block:
         message["content"] = _as_blocks(message["content"])
     blocks = list(_blocks(request))
     own = [index for index, block in enumerate(blocks) for each in (block, *_inner(block)) if each.get("cache_control")]
-    # A mark that lives an hour must come before those of five minutes, which ours are.
+    # Marks with a lifetime of an hour must be before marks of five minutes, such as these.
     first = max((index + 1 for index in own if '"ttl":"1h"' in _text(blocks[index])), default=0)
     tools, system = len(request.get("tools") or ()), len(request.get("system") or ())
     said = _said_before_question(request["messages"]) + tools + system
@@ -92,7 +93,7 @@ def _blocks(request: Block) -> Iterator[Block]:
 
 
 def _inner(block: Block) -> list[Block]:
-    """The blocks of a tool's result, which may be marked too."""
+    """The blocks in a tool result, which may have marks too."""
     content = block.get("content")
     return [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
 
@@ -104,7 +105,7 @@ def _text(block: Block) -> str:
 
 
 def _said_before_question(messages: list[Block]) -> int:
-    """How many blocks come before the newest turn in which the user says more than results; 0 for none."""
+    """The number of blocks before the newest user message that is not only tool results; 0 if there is none."""
     count: int = sum(len(message["content"]) for message in messages)
     for message in reversed(messages):
         count -= len(message["content"])
@@ -115,7 +116,7 @@ def _said_before_question(messages: list[Block]) -> int:
 
 
 def _markable(blocks: list[Block], end: int) -> int:
-    """The last place up to ``end`` behind a block that takes a mark; thoughts, empty text and deferred tools are refused."""
+    """The last place up to ``end`` after a block that may be marked; not thoughts, empty text or deferred tools."""
     while end and _is_unmarkable(blocks[end - 1]):
         end -= 1
     return end
@@ -127,9 +128,9 @@ def _is_unmarkable(block: Block) -> bool:
 
 
 def _with_breakpoint(messages: list[Block], form: str, places: Places) -> list[Block]:
-    """GPT-5.6's and later: marks at the end of the leading instructions and before the newest question.
+    """The messages with marks for GPT-5.6 and later: after the leading instructions and before the newest question.
 
-    The newest message has the implicit one. What the model said takes no mark, so the last message before it does.
+    The newest message has the implicit mark. Assistant messages take no mark, so the last message before them gets it.
     """
     own = sum("prompt_cache_breakpoint" in part for message in messages for part in _parts(message))
     question = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=0)

@@ -1,4 +1,4 @@
-"""Image parts to tokens: sizes from headers, and the two ways that providers bill pixels."""
+"""Tokens of images: sizes from file headers, and the providers' three ways of billing pixels."""
 
 import base64
 import binascii
@@ -39,17 +39,17 @@ def _header_size(data: bytes) -> tuple[int, int] | None:
     for magic, reader in _READERS.items():
         if data.startswith(magic):
             try:
-                # the format's own class: Image.open would also judge the size, and warn of large ones
+                # the format's own class: Image.open would also check the size, and warn about large images
                 with reader(BytesIO(data)) as image:
                     width, height = image.size
-            except Exception:  # noqa: BLE001 - a broken header raises whatever it meets first; the size is unknown then
+            except Exception:  # noqa: BLE001 - a broken header may raise any exception; the size is then unknown
                 return None
             return (width, height) if width > 0 and height > 0 else None
     return None
 
 
 def _webp_size(data: bytes) -> tuple[int, int] | None:
-    """Read the RFC 9649 headers: the library would set up a decoder for the whole picture."""
+    """Read the headers of RFC 9649 directly: the library would create a decoder for the whole image."""
     kind, body = data[12:16], data[20:30]
     if len(body) < 10:
         return None
@@ -65,13 +65,13 @@ def _webp_size(data: bytes) -> tuple[int, int] | None:
 
 
 def is_guess(image: Image, rules: ImageRules) -> bool:
-    """Say whether an image's cost is a guess: its size is unknown and its family's price depends on it."""
+    """Return whether an image's cost is estimated: its size is unknown, and the family's price depends on the size."""
     width, _, detail = image
     return not width and not (detail == LOW and isinstance(rules, TileRules))
 
 
 def image_tokens(image: Image, rules: ImageRules) -> int:
-    """Return what one image costs; an unknown size costs the most that any size can."""
+    """Return one image's tokens. An image of unknown size costs the most that any size can."""
     width, height, detail = image
     match rules:
         case TileRules():
@@ -87,7 +87,7 @@ def image_tokens(image: Image, rules: ImageRules) -> int:
 
 
 def _crops(width: int, height: int, rules: CropRules) -> int:
-    """Count crops and the whole picture: 8 of 8 recorded images of Gemini."""
+    """Count the crops and the whole image: 8 of 8 recorded images of Gemini."""
     if max(width, height) <= rules.small:
         return 1
     side = min(max(math.floor(min(width, height) / 1.5), rules.least), rules.most)
@@ -98,7 +98,7 @@ _MOST_TILES = 8  # 768 by 2048
 
 
 def _tiles(width: int, height: int) -> int:
-    """Count 512-pixel tiles after fitting into 2048 by 2048 and then the short side to 768, each rounded to a pixel."""
+    """Count 512-pixel tiles, after shrinking to 2048 by 2048 and then to a short side of 768, each rounded to a pixel."""
     width, height = _fit(width, height, _LONG_SIDE / max(width, height))
     width, height = _fit(width, height, _SHORT_SIDE / min(width, height))
     return math.ceil(width / _TILE) * math.ceil(height / _TILE)
@@ -111,7 +111,7 @@ def _fit(width: int, height: int, scale: float) -> tuple[int, int]:
 
 
 def _patches(width: int, height: int, budget: int, rules: PatchRules) -> int:
-    """Count patches, the picture shrunk to its longest side and then until they are within the budget."""
+    """Count patches, after shrinking the image to the longest side and then to the budget of patches."""
     width, height = _fit(width, height, rules.longest / max(width, height))
     side = rules.patch
     patches = math.ceil(width / side) * math.ceil(height / side)
@@ -125,5 +125,5 @@ def _patches(width: int, height: int, budget: int, rules: PatchRules) -> int:
 
 
 def _whole(patches: float) -> int:
-    """Round up, but not for the sake of a rounding error."""
+    """Round up, ignoring floating-point errors."""
     return math.ceil(round(patches, 6))

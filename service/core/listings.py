@@ -1,7 +1,7 @@
-"""What genai-prices lists of models: their makers, context windows and prices.
+"""Models in genai-prices: their makers, context windows and prices.
 
-A model's entry holds every name that it is sold under, so that a name finds what a maker says and, where the maker leaves
-the window out, what the gateways say that sell the same model.
+A model's entry has every name that the model is sold under. So a name finds the maker's figures, and those of gateways
+that sell the same model, in case the maker does not state the context window.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class ListedModel(NamedTuple):
-    """What genai-prices says of a model: provider, window in tokens, and dollars a million tokens."""
+    """A model's figures in genai-prices: the window in tokens, prices in dollars for a million tokens."""
 
     id: str
     provider: str
@@ -23,16 +23,16 @@ class ListedModel(NamedTuple):
     cache_write_price: float | None = None
 
 
-# Who sells a model, and genai-prices' own description of it.
+# The seller of a model, and genai-prices' own object.
 _Entry = tuple[str, Any]
-# First-party providers first: a name that several sell is described by who made it.
+# Makers are asked first, so that a model with several sellers gets its maker's figures.
 _MAKERS = ("openai", "anthropic", "google", "mistral", "deepseek", "meta", "x-ai", "cohere", "moonshotai", "minimax",
            "zhipuai", "zai", "perplexity")  # fmt: skip
-# OpenRouter writes the makers' own figures; these two name models by patterns.
+# OpenRouter publishes the makers' figures. The other two have patterns in place of names.
 _FIRST_GATEWAY = "openrouter"
 _PATTERNED = ("aws", "azure")
 _LISTED_BY_A_GATEWAY = ("qwen/", "meta-llama/")
-# What makers publish and genai-prices leaves out: ai.google.dev/gemini-api/docs/models, docs.mistral.ai/models.
+# Published windows that genai-prices does not have: ai.google.dev/gemini-api/docs/models, docs.mistral.ai/models.
 _PUBLISHED = (
     (re.compile(r"gemini-(2\.5|3)-(pro|flash).*|gemini-1\.5-flash.*|gemini-flash-1\.5"), 1_048_576),
     (re.compile(r"mistral-(small|medium)-(latest|3.*)|(ministral|devstral|pixtral)-.*"), 128_000),
@@ -46,18 +46,17 @@ _NOT_CHAT = re.compile(
 
 @lru_cache(maxsize=1)
 def _providers() -> Mapping[str, Any]:
-    """Load genai-prices' own snapshot: 0.3 s, so at the first question and not at import."""
+    """genai-prices' snapshot. Loading takes 0.3 s, so it is loaded at the first call, not at import."""
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - slow to import
 
     return MappingProxyType({provider.id: provider for provider in get_snapshot().providers})
 
 
 def find_listed(name: str) -> ListedModel | None:
-    """Return what is listed of ``name`` (lower case): by its maker, else by a gateway, else of a maker's longer
-    names, or of its own name with a date.
+    """Return the figures of ``name`` (lower case): by its maker, else by a gateway, else of a maker's longer name, or of
+    the same name with a date. None if no source lists it.
 
-    The window is the first that one of them states, the makers asked first and then OpenRouter; of several gateways it is
-    what most of them state, the smallest of a tie.
+    The window is the first one stated: by the makers, then by OpenRouter, then by most gateways (in a tie the smallest).
     """
     bare = bare_name(name)
     makers = [(maker, model) for maker in _MAKERS if (model := _match(maker, bare)) is not None]
@@ -74,7 +73,7 @@ def find_listed(name: str) -> ListedModel | None:
 
 
 def _groups(name: str, bare: str, makers: Sequence[_Entry]) -> Iterator[Sequence[_Entry]]:
-    """Yield entries that say something of a name, the likeliest first."""
+    """Yield groups of entries for a name, the most reliable first."""
     yield makers
     yield _sold_as([bare])
     yield _sold_as(_names_of(makers))
@@ -82,7 +81,7 @@ def _groups(name: str, bare: str, makers: Sequence[_Entry]) -> Iterator[Sequence
 
 
 def listed_models() -> Iterator[ListedModel]:
-    """Yield the chat models of the makers, and of those whom OpenRouter alone lists."""
+    """Yield the chat models of the makers, and of makers that only OpenRouter lists."""
     for provider_id in _MAKERS:
         provider = _providers().get(provider_id)
         for model in provider.models if provider else ():
@@ -102,13 +101,13 @@ def dated_models(since: str) -> Iterator[str]:
 
 
 def bare_name(name: str) -> str:
-    """Return a name in lower case, without who sells it and on which terms (``:free``)."""
+    """Return a name in lower case, without its seller and its terms (``:free``)."""
     return name.lower().rsplit("/", 1)[-1].split(":", 1)[0]
 
 
 @lru_cache(maxsize=1)
 def _sold() -> Mapping[str, Sequence[_Entry]]:
-    """Everyone's entries by each of their bare names, OpenRouter's first."""
+    """All entries by their bare names: makers' first, then OpenRouter's."""
     found: dict[str, list[_Entry]] = defaultdict(list)
     order = sorted(_providers(), key=lambda provider: (provider not in _MAKERS, provider != _FIRST_GATEWAY))
     for provider in order:
@@ -123,7 +122,7 @@ def _sold_as(names: Iterable[str]) -> list[_Entry]:
 
 
 def _flavours(bare: str) -> list[_Entry]:
-    """The entries of longer names: ``deepseek-v4`` is sold as ``deepseek-v4-pro`` alone. Only a name with a version."""
+    """Entries of longer names: ``deepseek-v4`` is sold only as ``deepseek-v4-pro``. Only for names with a version."""
     if not re.search(r"\d", bare):
         return []
     longer = (name for name in _sold() if name.startswith(bare + "-") and not _NOT_CHAT.search(name))
@@ -139,7 +138,7 @@ def _names_of(entries: Sequence[_Entry]) -> set[str]:
 
 
 def _aliases(model: Any) -> Iterator[str]:
-    """Yield the names that an entry spells out: its id, and those that its rule names one by one."""
+    """Yield an entry's explicit names: its id, and the names in its rule."""
     yield model.id
     for clause in (model.match, *getattr(model.match, "or_", ())):
         if name := getattr(clause, "equals", None):

@@ -1,7 +1,7 @@
-"""A message to its measure: what its cost depends on, for every model at once.
+"""A message's measure: the figures from which its cost can be computed for every model.
 
-Done once, when a message is appended. The measure is stored instead of being worked out again, so it is small: a plain
-text message is its role and two counts.
+A message is measured once, when it is appended, and the measure is stored. So it is small: for plain text, it is a role
+and two counts.
 """
 
 import json
@@ -26,40 +26,40 @@ ZERO: Pair = (0, 0)
 _WIDEST = 1_000_000  # pixels; JSON numbers have no end, floats have
 _PLAIN_MEMBERS = 2  # role and content
 _NUMBER = re.compile("[0-9]{2}")
-# Text is never counted twice once it is this long: a bound stands in for the second count, and errs high.
+# Text of this length is not counted a second time: an upper bound is used in place of the second count.
 _LONG = 65_536
-# Characters of an item's beginning or end that decide how it joins the list's brackets.
+# Characters at an item's beginning or end that decide how its tokens merge with the list's brackets.
 _END = 64
 
 
 class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """Everything beside plain text that costs tokens, for both encodings."""
+    """The parts of a message other than plain text that cost tokens, in both encodings."""
 
     name: Pair | None = None
     calls: int = 0
     call_names: Pair = ZERO
     call_arguments: Pair = ZERO
-    together: Pair = ZERO  # several calls as the one call that carries them
+    together: Pair = ZERO  # several calls, written as the one call that providers bill
     legacy_call: bool = False
     has_text: bool = True
     listed: Pair = ZERO  # a tool result as an item of the list that answers several calls
-    padding: Pair | None = None  # what a blank line after a system text adds, where that is not 1
+    padding: Pair | None = None  # tokens that a blank line after a system text adds, if not 1
     images: tuple[Image, ...] = ()
     estimated: int = 0  # audio, files: a guess
-    unpriced: Pair = ZERO  # strings of members that nobody knows
+    unpriced: Pair = ZERO  # strings of unknown members
     reasoning: Reasoning | None = None
-    opens_list: Pair = ZERO  # what ``listed`` costs more as the list's first item, and as its last
+    opens_list: Pair = ZERO  # tokens added to ``listed`` for the list's first item, and for its last
     closes_list: Pair = ZERO
-    heading: Pair = ZERO  # what a heading before a system text costs beside HEADING_TOKENS
-    bare_names: Pair | None = None  # called functions' names without ``functions.``, where that is not ``call_names``
-    beside: Beside | None = None  # what only its own provider is sent
-    pages: int = 0  # of PDFs, which some providers bill by the page
-    paged: int = 0  # of ``estimated``, the guess at those PDFs
-    mix: Mix | None = None  # what its tokens in other vocabularies depend on, where it is not plain Latin text
+    heading: Pair = ZERO  # tokens of a heading before a system text, in addition to HEADING_TOKENS
+    bare_names: Pair | None = None  # called functions' names without ``functions.``, if different from ``call_names``
+    beside: Beside | None = None  # native parts, which only their own provider is sent
+    pages: int = 0  # pages of PDFs, which some providers bill
+    paged: int = 0  # the part of ``estimated`` for these PDFs
+    mix: Mix | None = None  # scripts and digits, for estimates in other vocabularies; None for plain Latin text
 
     @property
     def is_mix(self) -> bool:
-        """Whether nothing but the text's scripts is out of the ordinary, which only estimates look at."""
+        """Whether only ``mix`` is set, which matters for estimates only."""
         return msgspec.structs.replace(self, mix=None) == _PLAIN
 
 
@@ -67,7 +67,7 @@ _PLAIN = Extra()
 
 
 class Measure(msgspec.Struct, array_like=True, frozen=True):
-    """What a message is, for counting: its role, the tokens of its text, and what costs besides."""
+    """A message's figures for counting: its role, the tokens of its text in both encodings, and its other parts."""
 
     role: int
     o200k: int
@@ -78,8 +78,8 @@ class Measure(msgspec.Struct, array_like=True, frozen=True):
 def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]] = ()) -> Measure:
     """Return the measure of one chat message.
 
-    ``image_sizes`` are what the client says of its images, width and height in pixels, in their order; an image's own
-    header is believed first.
+    ``image_sizes`` are the client's figures for its images in their order: width and height in pixels. An image's own
+    header takes precedence.
     """
     role, said = ROLE_INDEX[message["role"]], message.get("content")
     if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):  # as nearly always
@@ -118,7 +118,7 @@ HEADING_TOKENS = 3
 
 
 def _as_section(text: str, counted: Pair) -> dict[str, Pair]:
-    """Return what a system text costs more where others follow it: newlines at its ends merge with those around it."""
+    """Return the extra tokens of a system text that sections follow: newlines at its ends merge with those around it."""
     fields = {}
     padding = _difference(both(text + "\n\n"), counted)
     if padding != (1, 1):
@@ -139,7 +139,7 @@ def _string(value: Any) -> str:
 
 
 def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
-    """A tool's result is billed without its name; a name that only repeats the role costs one token less (5 of 5)."""
+    """The tokens of a participant's name. A tool result's name is free; a name equal to the role costs one less (5 of 5)."""
     name = _string(message.get("name"))
     if not name or role == TOOL:
         return {}
@@ -151,7 +151,7 @@ def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
 
 
 def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple[Image, ...], Guess]:
-    """Return the text of string or part-list content, its images, and a guess at the rest."""
+    """Return the text of a string or list content, its images, and an estimate of its other parts."""
     if isinstance(content, str):
         return content, (), Guess()
     texts: list[str] = []
@@ -191,7 +191,7 @@ def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def _mix(message: Mapping[str, Any], text: str, tokens: int) -> Mix | None:
-    """Return the mix of all that a message says: its text, and its calls' arguments."""
+    """Return the mix of a message's text and its calls' arguments."""
     return mix_of(text + "".join(map(arguments_of, functions_called(message))), tokens)
 
 
@@ -224,7 +224,7 @@ def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
 
 
 def recipient(name: str) -> Pair:
-    """Return the tokens of a function's name where it is called, behind ``functions.``: the point may not join it."""
+    """Return the tokens of a called function's name after ``functions.``, whose point may merge with the name."""
     return _difference(both(f"functions.{name}"), (1, 1))
 
 
@@ -240,9 +240,9 @@ def arguments_of(call: Mapping[str, Any]) -> str:
 
 
 def _compact(text: str) -> str:
-    """Return JSON arguments without the spaces between tokens: what was parsed is billed, not what was sent.
+    """Return JSON arguments without spaces: providers bill the parsed arguments, not the text that was sent.
 
-    The old ``function_call`` alone is billed as it was sent.
+    Only the legacy ``function_call`` is billed as it was sent.
     """
     try:
         return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
@@ -258,7 +258,7 @@ def _together_tokens(names: Sequence[str], arguments: Sequence[str], counted: Pa
 
 
 def _together(names: Sequence[str], arguments: Sequence[str]) -> str:
-    """Return the arguments of ``multi_tool_use.parallel``, the one call that several calls are billed as."""
+    """Return the arguments of ``multi_tool_use.parallel``, the single call as which several calls are billed."""
     uses = (
         f'{{"recipient_name":"functions.{name}","parameters":{argument}}}'
         for name, argument in zip(names, arguments, strict=True)
@@ -267,10 +267,10 @@ def _together(names: Sequence[str], arguments: Sequence[str]) -> str:
 
 
 def listed_tokens(text: str, counted: Pair) -> dict[str, Pair]:
-    """Return a result's tokens between two others, and what it costs more as the first and as the last of the list.
+    """Return a result's tokens as an item of a list, and the tokens to add if it is the first or the last item.
 
-    A space and what follows it never join the comma before them, so the items' tokens add up to the list's. ``counted``
-    are the tokens of its text.
+    A space never merges with the comma before it, so the items' tokens sum to the list's. ``counted`` are the tokens of
+    the result's text.
     """
     item = _listed(text)
     longer = len(item) + 2 - len(text)  # each character of an escape is at most one token
@@ -289,7 +289,7 @@ def listed_tokens(text: str, counted: Pair) -> dict[str, Pair]:
 
 
 def _listed(text: str) -> str:
-    """Return a result as an item of the JSON list that answers several calls: ASCII, objects and lists spelled out."""
+    """Return a result as an item of the JSON list that answers several calls: ASCII, with objects and lists parsed."""
     try:
         value = json.loads(text)
         return json.dumps(value if isinstance(value, dict | list) else text)

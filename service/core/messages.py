@@ -1,8 +1,8 @@
-"""Entries and chat messages: strict decode, canonical encode, tool groups.
+"""Entries and chat messages: strict decoding, canonical encoding, tool groups.
 
-A chat message stays the mapping that the client sent, so that fields which a provider adds tomorrow are kept and sent on;
-it is validated against the declarations below, which name what the OpenAI chat completions reference names today. Our own
-envelopes (entries, grounding) refuse what they do not know.
+A chat message stays the mapping that the client sent, so that fields which a provider adds later are stored and sent too.
+It is validated against the declarations below, which follow OpenAI's chat completions reference. Sash's own envelopes
+(entries, grounding) refuse unknown fields.
 """
 
 import re
@@ -19,11 +19,11 @@ from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer
 T = TypeVar("T")
 
 MAX_DEPTH = 100
-"""Levels of nesting that a body may have. Decoders recurse; a small thread stack must never be the limit."""
+"""The largest nesting of a body. Decoders recurse, and must not overflow a small thread stack."""
 
 _STRINGS = re.compile(
     rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL
-)  # the closing quote optional: an open string must not be tried again and again
+)  # the closing quote is optional, so that an unclosed string is not matched again at every character
 _BLOCK = 128
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
@@ -33,7 +33,7 @@ Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description="Lett
 Side = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 """An image's width or height in pixels."""
 WholeSide = Annotated[float, msgspec.Meta(ge=1, le=65_536, multiple_of=1)]
-"""The same inside a message, which is kept as it came: JSON knows no difference between 512 and 512.0."""
+"""A side inside a message, which is stored unchanged: in JSON, 512.0 is as valid as 512."""
 
 
 class TextPart(msgspec.Struct, tag_field="type", tag="text"):
@@ -80,14 +80,14 @@ TextContent = Annotated[
 ]
 UserPart = Annotated[
     TextPart | ImagePart | AudioPart | FilePart,
-    msgspec.Meta(title="UserPart", description="A part of what a user says."),
+    msgspec.Meta(title="UserPart", description="A part of a user message."),
 ]
 UserContent = Annotated[
     str | Annotated[list[UserPart], msgspec.Meta(min_length=1)],
     msgspec.Meta(title="UserContent", description="Text, or a list of parts."),
 ]
 AssistantPart = Annotated[
-    TextPart | RefusalPart, msgspec.Meta(title="AssistantPart", description="A part of what an assistant says.")
+    TextPart | RefusalPart, msgspec.Meta(title="AssistantPart", description="A part of an assistant message.")
 ]
 AssistantContent = Annotated[
     str | list[AssistantPart], msgspec.Meta(title="AssistantContent", description="Text, or a list of parts.")
@@ -119,7 +119,7 @@ class CustomToolCall(msgspec.Struct, tag_field="type", tag="custom"):
 
 ToolCall = Annotated[
     FunctionToolCall | CustomToolCall,
-    msgspec.Meta(title="ToolCall", description="What an assistant asks a tool for."),
+    msgspec.Meta(title="ToolCall", description="A tool call of an assistant message."),
 ]
 
 
@@ -158,29 +158,27 @@ class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
 
 ChatMessage = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage
 MessageAsSent = Annotated[dict[str, Any], msgspec.Meta(title="ChatMessage")]
-"""A chat message as the client wrote it; ``validate_message`` holds it against ChatMessage."""
+"""A chat message as the client wrote it; ``validate_message`` checks it against ChatMessage."""
 Metadata = Annotated[
-    dict[str, Any], msgspec.Meta(title="Metadata", description="The client's own; kept and given back.")
+    dict[str, Any], msgspec.Meta(title="Metadata", description="The client's own data, stored and returned unchanged.")
 ]
 
 
 Status = Annotated[
     Literal["in_progress", "completed", "interrupted"],
-    msgspec.Meta(
-        title="ReplyStatus", description="Whether a reply is still being written, is whole, or was broken off."
-    ),
+    msgspec.Meta(title="ReplyStatus", description="Whether a reply is being written, is complete, or was interrupted."),
 ]
 
 
 class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A retrieved text; ``id`` tells the same document in two turns."""
+    """A retrieved text. ``id`` identifies the same document in several turns."""
 
     text: str
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=512)] | None = None
 
 
 class Grounding(msgspec.Struct, forbid_unknown_fields=True):
-    """What retrieval found for a user message, most relevant first."""
+    """Documents that retrieval found for a user message, most relevant first."""
 
     documents: Annotated[list[Document], msgspec.Meta(max_length=1000)]
 
@@ -189,29 +187,26 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A message with its envelope, as a client appends it."""
 
     message: MessageAsSent
-    id: Annotated[Id | None, msgspec.Meta(description="The client's own id: the same again is stored once.")] = None
-    grounding: Annotated[Grounding | None, msgspec.Meta(description="What retrieval found for this message.")] = None
-    pinned: Annotated[bool, msgspec.Meta(description="In every window.")] = False
+    id: Annotated[Id | None, msgspec.Meta(description="The client's own id. A repeated entry is stored once.")] = None
+    grounding: Annotated[Grounding | None, msgspec.Meta(description="Documents retrieved for this message.")] = None
+    pinned: Annotated[bool, msgspec.Meta(description="Whether the message is in every window.")] = False
     metadata: Metadata | None = None
     status: Annotated[
         Status | None,
-        msgspec.Meta(description="Of a reply: while in progress it may be sent again under its id, longer."),
+        msgspec.Meta(description="A reply's status. A reply in progress may be sent again under its id, longer."),
     ] = None
     image_sizes: Annotated[
         Annotated[list[tuple[Side, Side]], msgspec.Meta(max_length=1000)] | None,
-        msgspec.Meta(description="Width and height in pixels of the images, in their order, where no header tells."),
+        msgspec.Meta(description="Width and height of each image in pixels, for images without a readable header."),
     ] = None
 
 
 class BareEntry(Entry):
-    """An entry that came as its chat message alone."""
+    """An entry that was sent as a bare chat message."""
 
 
 def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """The body as the decoder's type, whose ``messages`` are entries, or chat messages without an envelope.
-
-    Raises BadRequest.
-    """
+    """The body as the decoder's type. Each of ``messages`` is an entry or a bare chat message. Raises BadRequest."""
     try:
         return decode_json(body, decoder)
     except BadRequest:
@@ -252,7 +247,7 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def _untyped(body: bytes) -> Any:
-    """The body whatever its shape; None for what is not JSON behind the place that was wrong."""
+    """The decoded body without a type; None if it is not JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, OverflowError):
@@ -274,10 +269,10 @@ _VERBATIM = frozenset({"message", "metadata", "few_shots", "tools", "tool_choice
 
 
 def whole_numbers(value: Any) -> Any:
-    """The value with 5.0 as 5 outside of what is kept verbatim.
+    """The value with whole floats as integers (5.0 becomes 5), except in members that are stored verbatim.
 
-    JSON has one kind of number, and JSON Schema calls 5.0 an integer; some clients' libraries (Gson, Lua's) write every
-    number so.
+    JSON has one kind of number, and in JSON Schema 5.0 is an integer. Some clients' libraries (Gson, Lua's) write integers
+    like this.
     """
     match value:
         case float() if value.is_integer():
@@ -291,7 +286,7 @@ def whole_numbers(value: Any) -> Any:
 
 
 def _not_utf8_at(body: bytes) -> int:
-    """Where the first byte is that is not UTF-8, from 0; the decoder counts from the string that it was reading."""
+    """The offset of the first byte that is not UTF-8. The decoder's own offset is relative to a string."""
     try:
         body.decode()
     except UnicodeDecodeError as error:
@@ -300,10 +295,10 @@ def _not_utf8_at(body: bytes) -> int:
 
 
 def refuse_deep(body: bytes) -> None:
-    """Raise BadRequest when brackets nest deeper than MAX_DEPTH, give or take half a block.
+    """Raise BadRequest if brackets nest deeper than MAX_DEPTH, with a tolerance of half a block.
 
-    Counts open brackets block by block on what is left once strings are gone: linear in the body, and no recursion,
-    whatever the input. Inside a block the depth can grow by its half and no more before the next check.
+    Removes strings, then counts open brackets block by block: linear in the body, and without recursion. Between two
+    checks the depth can grow by at most half a block.
     """
     if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
         return
@@ -323,11 +318,11 @@ _KNOWN = {
 
 
 _TEXT_ALONE = (SystemMessage, DeveloperMessage, ToolMessage)
-"""Messages whose parts can only be text. A tuple: a union would be made anew for each message."""
+"""Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
 
 
 def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
-    """The message as its declaration. Raises InvalidEntry naming the place below ``pointer``."""
+    """The message as its declared type. Raises InvalidEntry with the place below ``pointer``."""
     try:
         checked: ChatMessage = msgspec.convert(message, ChatMessage)
     except msgspec.ValidationError as error:
@@ -347,13 +342,13 @@ def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
 
 
 def own_member(pointer: str) -> InvalidEntry:
-    """The problem of a member ``native`` that is not what Sash keeps there; ``pointer`` leads to the message."""
+    """The problem of a client's member ``native``, which is reserved for Sash; ``pointer`` is the message's."""
     detail = "This member is Sash's own: leave it out, or send the provider's message with ?format="
     return InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}/native", detail)])
 
 
 def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: str) -> None:
-    """Raise InvalidEntry for a part without ``type``: where parts can only be text the declaration lets it be left out."""
+    """Raise InvalidEntry for a part without ``type``, which the declaration allows if parts can only be text."""
     if isinstance(checked, _TEXT_ALONE) and not isinstance(checked.content, str):
         for index, part in enumerate(message["content"]):
             if "type" not in part:
@@ -366,10 +361,10 @@ _BEFORE_CONTENT = '{"role":"","content":'
 
 
 def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
-    """Canonical JSON of a message, with the offsets of its content's value (0, 0 where there is none).
+    """Canonical JSON of a message, with the offsets of its content's value (0, 0 if there is none).
 
-    The bytes are those of ``msgspec.json.encode(message)``; the offsets let documents be spliced into the content later
-    without opening the body.
+    The bytes are those of ``msgspec.json.encode(message)``. With the offsets, documents can be spliced into the content
+    later without decoding the body.
     """
     content = message.get("content")
     if len(message) == 2 and type(content) is str and next(iter(message)) == "role":  # as nearly always
@@ -390,12 +385,12 @@ def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
 
 
 def digest(value: Any, size_bytes: int) -> bytes:
-    """A short hash of a JSON value's meaning: keys sorted, so that order does not matter."""
+    """A hash of a JSON value with sorted keys, so that the order of members does not matter."""
     return blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=size_bytes).digest()
 
 
 class Calls(msgspec.Struct, frozen=True):
-    """What a message does to its tool group: opens it with calls, answers one of them, or neither."""
+    """A message's part in its tool group: the ids of calls that it opens, or the id of the call that it answers."""
 
     opens: tuple[str, ...] = ()
     answers: str = ""
@@ -418,9 +413,10 @@ def parallel_flags(
 ) -> list[bool]:
     """For each message, whether it answers one of several parallel calls.
 
-    ``pending`` and ``parallel`` describe the group that is open before the first message. Raises OrphanToolResult for a
-    result without its call, answered already, or overtaken by another message: providers want results right after the
-    call, and answer 400 otherwise.
+    ``pending`` and ``parallel`` describe the group that is open before the first message.
+
+    Raises OrphanToolResult for a result whose call is missing, has a result already, or is followed by another message:
+    providers require results directly after their call, and answer 400 otherwise.
     """
     flags = []
     open_ids = set(pending)
@@ -438,6 +434,6 @@ def parallel_flags(
 
 
 def orphan(pointer: str) -> OrphanToolResult:
-    """The problem of a tool result that no open call waits for; ``pointer`` leads to the message."""
-    detail = "No open tool call has this id: never made, answered already, or overtaken by other messages or calls"
+    """The problem of a tool result without an open call; ``pointer`` is the message's."""
+    detail = "No open tool call has this id: the call is missing, has a result, or is followed by other messages"
     return OrphanToolResult(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_call_id", detail)])

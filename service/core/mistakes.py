@@ -1,4 +1,4 @@
-"""A decoder's error as a problem that teaches: the place, what is allowed there, and what was probably meant."""
+"""A decoder's error as a helpful problem: the wrong place, the allowed values, and a guess at the intended one."""
 
 import difflib
 import re
@@ -34,7 +34,7 @@ def invalid(
 ) -> BadRequest:
     """A decoder's error as a problem.
 
-    ``prefix`` is the pointer to what was decoded, ``of`` the type that was wanted, ``value`` gives what came.
+    ``prefix`` is the pointer to the decoded value, ``of`` the expected type, and ``value`` returns the decoded value.
     """
     text = str(error)
     found = _AT.search(text)
@@ -54,7 +54,7 @@ def invalid(
 
 
 def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadRequest] = InvalidEntry) -> BadRequest:
-    """The problem of a field that nobody knows, at ``pointer``, which ends in its name."""
+    """The problem of an unknown field or parameter; ``pointer`` ends in its name."""
     what = "parameter" if pointer.startswith("#/query/") else "field"
     names = list(known)
     near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(name, names, n=1)
@@ -63,7 +63,7 @@ def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadReques
 
 
 def foreign(message: Any, pointer: str) -> InvalidEntry | None:
-    """The problem of what another API of a provider takes; None where it looks like nothing that is known."""
+    """The problem of a message in another API's format; None if the format is not recognised."""
     if not isinstance(message, dict):
         return None
     content = message.get("content")
@@ -79,31 +79,31 @@ def foreign(message: Any, pointer: str) -> InvalidEntry | None:
         return None
     detail = (
         f'This is {what}, and not a chat message, which looks like {{"role": "user", "content": "Hello"}}; '
-        f"?format={form} takes it as it is"
+        f"use ?format={form} to send it unchanged"
     )
     return InvalidEntry(f"{detail}: see #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
 
 
 @lru_cache(maxsize=1024)
 def is_misspelt(name: str, known: frozenset[str]) -> bool:
-    """Whether a field that is not known is one of ``known`` in another spelling, and not one that a provider added."""
+    """Whether an unknown field is a misspelling of one of ``known``, and not a provider's new field."""
     bare = {_bare(field) for field in known}
     return _bare(name) in bare or bool(difflib.get_close_matches(_bare(name), bare, n=1, cutoff=_NEARLY_THE_SAME))
 
 
 def did_you_mean(names: Sequence[str]) -> str:
-    """The end of a sentence that asks whether one of ``names`` was meant; nothing where there is none."""
+    """The end of a sentence that suggests ``names``; empty if there are none."""
     return f"; did you mean {quoted(names)}?" if names else ""
 
 
 def quoted(words: Sequence[str]) -> str:
-    """Words in a row: ``'a', 'b' or 'c'``."""
+    """The words as an enumeration: ``'a', 'b' or 'c'``."""
     *most, last = [f"'{word}'" for word in words]
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def plain(text: str) -> str:
-    """One line without backquotes, bounded: the library's words, never the client's text at length."""
+    """A library's error text on one line, without backquotes, and cut so that it quotes little of the client's text."""
     return text.replace("`", "'").replace("\n", " ")[:300]
 
 
@@ -112,7 +112,7 @@ def _bare(name: str) -> str:
 
 
 def _around(names: Sequence[str]) -> str:
-    """What goes around a chat message, where an object has the fields ``names``."""
+    """A hint for a bare chat message, if the object with the fields ``names`` takes messages; else empty."""
     message = '{"role": "user", "content": "Hello"}'
     return f'; a chat message goes into {{"messages": [{message}]}}' if "messages" in names else ""
 
@@ -130,12 +130,12 @@ _info = lru_cache(maxsize=64)(inspect.type_info)
 
 
 def _fields(types: Iterable[Type]) -> list[str]:
-    """The names of the fields that objects of these types have."""
+    """The names of the fields of these types."""
     return [field.encode_name for each in types if isinstance(each, StructType) for field in each.fields]
 
 
 def _allowed(of: Any, value: Any, steps: Sequence[str]) -> list[str]:
-    """The words that a place may hold: the tags of a union, or those of a choice."""
+    """The allowed words at a place: the tags of a union, or the values of a Literal."""
     around, given = _place(of, value, steps[:-1])
     tags = [str(each.tag) for each in around if isinstance(each, StructType) and each.tag_field == steps[-1]]
     within = [each for outer in around for each in _inside(outer, given, steps[-1])[0]]
@@ -143,7 +143,7 @@ def _allowed(of: Any, value: Any, steps: Sequence[str]) -> list[str]:
 
 
 def _place(of: Any, value: Any, steps: Sequence[str]) -> tuple[list[Type], Any]:
-    """The types that may stand at a place, and what stands there; None where that is not known."""
+    """The allowed types at a place, and the value there; None if it is not known."""
     types = list(_alternatives(_info(of)))
     for step in steps:
         found = [_inside(each, value, step) for each in types]
@@ -164,7 +164,7 @@ def _alternatives(info: Type) -> Iterator[Type]:
 
 
 def _inside(info: Type, value: Any, step: str) -> tuple[list[Type], Any]:
-    """The types of a member of ``info``, and the member's value; nothing where ``value`` has the tag of another type."""
+    """The types of a member of ``info``, and the member's value; no types if ``value`` has another type's tag."""
     match info:
         case StructType():
             given = value if isinstance(value, dict) else {}

@@ -1,12 +1,11 @@
-"""Model names to what a window needs: encoding, limits, counting rules, and whether counts are exact.
+"""Models by name: encoding, limits, counting rules, and whether counts are exact.
 
 ::
 
-    name asked for ── a deployment's own models ── our table (OpenAI) ── genai-prices ── UnknownModel, with near names
+    name ── a deployment's own models ── the table of OpenAI's models ── genai-prices ── UnknownModel, with near names
 
-Names come dated (``gpt-4o-2024-08-06``), fine-tuned (``ft:gpt-4o-mini-2024-07-18:org::id``), in Azure's spelling
-(``gpt-35-turbo``) and behind providers (``openai/gpt-4o``): all find the model they stand for. A new ``gpt-`` or ``o``
-name is never an error.
+A name may be dated (``gpt-4o-2024-08-06``), fine-tuned (``ft:gpt-4o-mini-2024-07-18:org::id``), in Azure's spelling
+(``gpt-35-turbo``) or with a provider (``openai/gpt-4o``). A new ``gpt-`` or ``o`` name is never an error.
 """
 
 import difflib
@@ -32,13 +31,13 @@ from service.problems import UnknownModel
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
 _LONGEST_NAME = 256
 NO_WINDOW = 100_000_000
-"""The context window of a model that nobody knows, in tokens: its only limit is the one that the caller gave."""
+"""The context window of an unknown model, in tokens. Its only limit is the caller's."""
 Counting = Literal["exact", "vocabulary", "estimate"]
 WindowSource = Literal["listed", "assumed"]
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
-    """A model as counting and windows see it; windows in tokens, prices in dollars a million tokens."""
+    """A model's figures for counting and windows. Limits are in tokens, prices in dollars for a million tokens."""
 
     id: str
     provider: str
@@ -52,55 +51,55 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     input_price: float | None = None
     cached_input_price: float | None = None
     cache_write_price: float | None = None
-    """None where what is written to the cache costs what any other input does."""
+    """None if tokens written to the cache have the price of other input."""
     correction: float | None = None
-    """The margin, where it was learned from what was billed."""
+    """The margin, if it was computed from reported bills."""
     format: str = "openai"
-    """The form in which it is sent messages: what they hold besides their chat form costs only in their own."""
+    """The format in which messages are sent. Native parts of a message cost tokens only in their own format."""
     ratios: str | None = None
-    """The row of ``ratios.RATIOS`` that text is counted by; without one it is counted as the encoding has it."""
+    """The row of ``ratios.RATIOS`` for text; without one, text is counted with the encoding."""
     vocabulary: Vocabulary | None = None
-    """What counts text instead, where the vendor's own vocabulary is on this machine."""
+    """The vendor's own vocabulary, if it is installed; it then counts text."""
     own_vocabulary: bool = False
     """Whether the encoding is the vendor's own vocabulary."""
     context_window_source: WindowSource = "listed"
-    """Whether somebody states the window, or it is what models of its family have at least."""
+    """``listed`` if a source states the window; ``assumed`` if it is the smallest of the family."""
 
     @property
     def counting(self) -> Counting:
-        """How counts come about: recorded bills agree, the vendor's vocabulary with guessed wrapping, or neither."""
+        """The kind of counts: recorded bills agree, the vendor's vocabulary with estimated wrapping, or an estimate."""
         if self.exact:
             return "exact"
         return "vocabulary" if self.own_vocabulary or self.vocabulary is not None else "estimate"
 
     @property
     def waits(self) -> bool:
-        """Whether its first count takes half a second longer, to load its vocabulary."""
+        """Whether the next count takes half a second longer, because it loads the vocabulary."""
         return self.vocabulary is not None and not self.vocabulary.is_loaded
 
     @property
     def counted_with(self) -> str:
-        """The name of what counts its text, or of what an estimate begins with."""
+        """The name of the vocabulary or encoding that counts its text."""
         return self.vocabulary.name if self.vocabulary is not None else self.encoding
 
     @property
     def priming(self) -> int:
-        """What a request costs before it holds anything, in tokens: the start of the reply."""
+        """Tokens of a request without messages: the start of the reply."""
         return math.ceil(self.rules.priming * self.margin)
 
     @property
     def scale(self) -> float:
-        """Tokens of the model for one of its encoding, in plain Latin text."""
+        """The model's tokens for one token of its encoding, in plain Latin text."""
         return self.margin * (sum(RATIOS[self.ratios]["latin"]) if self.ratios is not None else 1.0)
 
 
 def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
-    """Return the model that ``name`` stands for, its ``id`` the name as asked for.
+    """Return the model of this name, with ``name`` as its ``id``.
 
-    ``extra`` holds a deployment's own models, which win.
+    ``extra`` are the deployment's own models, which take precedence.
 
     Raises:
-        UnknownModel: nobody knows the name; ``members["near"]`` lists names that look like it.
+        UnknownModel: the name is unknown; ``members["near"]`` lists similar names.
     """
     found = extra.get(name) or _find(name[:_LONGEST_NAME])
     if found is None:
@@ -111,18 +110,18 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
 
 
 def unknown_model(name: str) -> Model:
-    """Return an estimate that errs high, for a name that nobody knows and whose window the caller states."""
+    """Return a model for an unknown name: an estimate that is too high rather than too low, without a limit of its own."""
     model = _estimate(name, listings.ListedModel(name, "unknown", NO_WINDOW, None, None))
     return msgspec.structs.replace(model, context_window_source="assumed")
 
 
 def published_name(name: str) -> str:
-    """Return the name of the published model that a fine-tuned one, or one behind a provider, is of."""
+    """Return the published model's name in a fine-tuned or provider's name."""
     return _bare(name.strip().lower())
 
 
 def list_models(extra: Mapping[str, Model] = _NONE) -> list[Model]:
-    """Return every model known by name: a deployment's own, our table's, the makers' in genai-prices."""
+    """Return every model known by name: the deployment's own, the table's, and the makers' in genai-prices."""
     return list({**_known(), **extra}.values())
 
 
@@ -210,7 +209,7 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
 
 
 class OwnModels(dict[str, Model]):
-    """A deployment's own models, and those whose vocabularies are among its files."""
+    """A deployment's own models, and models with a vocabulary among its files."""
 
     def __init__(self, models: Mapping[str, Model], files: Mapping[str, Vocabulary]) -> None:
         super().__init__({name: self._counted(model, files) for name, model in models.items()})
@@ -232,7 +231,7 @@ class OwnModels(dict[str, Model]):
 
 
 class _Own(msgspec.Struct, forbid_unknown_fields=True):
-    """One model of a deployment, as its TOML file writes it."""
+    """One model in a deployment's TOML file."""
 
     context_window: int
     like: str | None = None
@@ -250,8 +249,8 @@ class _Own(msgspec.Struct, forbid_unknown_fields=True):
 def load_models_toml(text: str) -> dict[str, Model]:
     """Return a deployment's own models from TOML.
 
-    Each is a table ``[models."name"]`` with at least ``context_window``; ``like`` names the known model whose counting
-    rules it shares, and anything else overrides that model.
+    Each model is a table ``[models."name"]`` with at least ``context_window``. ``like`` names a known model with the same
+    counting rules; the other fields override that model's.
 
     Raises:
         ValueError: the text is not TOML, or a model's fields are wrong; the message names the model.

@@ -1,4 +1,4 @@
-"""The one line that stands in place of what was left out, and the one that carries a summary."""
+"""The system messages for left-out messages: a note with their number, and a summary."""
 
 from functools import lru_cache
 
@@ -8,7 +8,7 @@ _SUMMARY_HEAD = "Summary of the conversation so far:\n"
 
 
 def note_message(left_out: int) -> dict[str, str]:
-    """The system message that says how many messages are not shown."""
+    """The system message with the number of left-out messages."""
     messages = "message is" if left_out == 1 else "messages are"
     return {"role": "system", "content": f"[{left_out} earlier {messages} not shown.]"}
 
@@ -20,14 +20,14 @@ def note_measure(left_out: int) -> Measure:
 
 
 def longest_note(length: int) -> Measure:
-    """The measure of the longest note that a history of ``length`` messages can need: it grows with the digits alone.
+    """The measure of the longest note for a history of ``length`` messages. Its length depends on the digits only.
 
-    Of notes with as many tokens it is the one with more digits, because some vocabularies count each digit.
+    Of notes with equal tokens, the result has the most digits, because some vocabularies count each digit.
     """
     most = (note_measure(10**digits - 1) for digits in range(len(str(length)), 0, -1))
     return max(most, key=lambda each: each.o200k + each.cl100k)
 
 
 def summary_message(text: str) -> dict[str, str]:
-    """The system message that stands in for the messages that a summary covers."""
+    """The system message with a summary's text."""
     return {"role": "system", "content": _SUMMARY_HEAD + text}

@@ -1,18 +1,18 @@
-"""What is known of OpenAI's models; everybody else's are in listings.py.
+"""A table of OpenAI's models. Other makers' models are in listings.py.
 
-Windows as published mix two meanings, the total and the input alone; the table states both.
+Published windows are sometimes the total and sometimes the input alone; the table has both.
 """
 
 import re
 from typing import NamedTuple
 
 K = 1_000
-# Known names end here or go on with a date, a build number or a flavour of the same model.
+# After a known name there may be a date, a build number or a variant of the same model.
 _DATED = r"(-\d{4}-\d{2}-\d{2}|-\d{4}|-\d{8}|-latest|-preview|-\d{4}-preview|-high)*"
 
 
 class TableRow(NamedTuple):
-    """One line of the table: names matched, their family, and windows in tokens."""
+    """One line of the table: a pattern of names, their family, and limits in tokens."""
 
     pattern: re.Pattern[str]
     family: str
@@ -85,7 +85,7 @@ TABLE: tuple[TableRow, ...] = (
           "gpt-5.6-terra-pro", "gpt-5.4", 1_050 * K, max_input=922 * K, max_output=128 * K, exact=False),
     _line("gpt-6 gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
           max_output=128 * K, exact=False),
-    # names that we have not met: the newest family's rules, windows that every sibling has, and an honest "estimate"
+    # unknown names: the newest family's rules, the smallest window of similar models, and counted as estimates
     _line("", "gpt-2023", 8_192, encoding="cl100k_base", exact=False, pattern=r"gpt-(3\.5|4)(?![.\w])(?!-omni).*"),
     _line("", "gpt-4o", 128 * K, max_output=16_384, exact=False, pattern=r"(gpt-4o|chatgpt-4o|gpt-audio).*"),
     _line("", "gpt-4o", 1_047_576, max_output=32_768, exact=False, pattern=r"gpt-4\.1.*"),

@@ -1,10 +1,10 @@
-"""A provider's own request to its count: its messages in chat form, what they hold besides, and what a window never has.
+"""The tokens of a provider's own request: messages in chat form, their native parts, and members that windows never have.
 
 ::
 
     request ── native.read_request ──▶ chat messages, tools, tool_choice, response_format ── count_request ──┐
                     ├─ hosted: definitions of tools that the provider itself runs ───────────────────────────┤
-                    └─ rest: other members; those that ask for nothing but the reply's manner are free ──────┴─▶ RequestCount
+                    └─ rest: other members; those that only change the reply are free ───────────────────────┴─▶ RequestCount
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,19 +40,19 @@ _FREE: Final = frozenset(
         *("responseMimeType", "response_mime_type", "automatic_function_calling", "response_modalities"),
     }
 )
-"""Members that say how to reply, or name what is kept elsewhere: no bill shows their text."""
+"""Members that control the reply, or refer to stored data: their text is in no bill."""
 _MESSAGES: Final = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 _THINKING: Final = 28
-"""Tokens of Claude's instructions to think within a budget: 22 of 22 bills without tools; 0 or more with them."""
+"""Tokens of Claude's instructions to think within a budget: 22 of 22 bills without tools; 0 or more with tools."""
 
 
 def count_provider_request(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
     """Return the predicted ``prompt_tokens`` of a request in ``form``: responses, anthropic, or gemini.
 
-    What the provider adds while it answers, and what it keeps elsewhere (a cache, a file, another reply), is not foreseen.
+    Tokens that the provider adds while it answers, or reads from a cache, a file or another reply, are not included.
 
     Raises:
-        InvalidEntry: the request holds no messages of the provider's; the problem leads to the place.
+        InvalidEntry: the request has no messages in the provider's format; the problem has the place.
     """
     try:
         chat = read_request(form, request)
@@ -132,7 +132,7 @@ def _words_alone(request: Mapping[str, Any], model: Model) -> RequestCount:
 
 
 def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
-    """Definitions of hosted tools: what was billed with each of Claude's, else their words."""
+    """Tokens of hosted tools: for Claude the recorded cost of each kind, plus the tokens of their texts."""
     tokens = 0
     for tool in hosted:
         kind = str(tool.get("type"))
@@ -143,7 +143,7 @@ def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
 
 
 def _rest_tokens(chat: ChatRequest, model: Model) -> int:
-    """Members without a place in a chat request: those that nobody knows cost their words."""
+    """Tokens of members that a chat request does not have: the texts of unknown members, and Claude's extra tokens."""
     tokens = _tokens([text for name, value in chat.rest.items() if name not in _FREE for text in strings(value)], model)
     if isinstance(model.rules, VendorRules) and model.rules.definitions:
         thinking = chat.rest.get("thinking")

@@ -1,10 +1,10 @@
-"""How much each message bears on a question: BM25 over the words of a message and of those around it.
+"""The relevance of messages to a question: BM25 over the words of a message and of its neighbours.
 
-A question's words seldom all stand in the message that answers it: "When did she move?" is asked in one, "In May" answers in
-the next. So a word counts for its message and, halved at each step, for the three before and after it, and only then is
-what stands together weighed by BM25 (Robertson and Zaragoza 2009, with its usual 1.2 and 0.75).
+A message with the answer seldom has all of the question's words: "When did she move?" is in one message, and "In May" in
+the next. So a word also counts for the three messages before and after its own, at half the weight for each step. These
+sums are weighted with BM25 (Robertson and Zaragoza 2009, with the usual parameters 1.2 and 0.75).
 
-It works on the packed words of up to some ten thousand messages at once, as numbers in one array (core/words.py).
+The functions work on the packed words of all searched messages at once, as numbers in one array (core/words.py).
 """
 
 from collections.abc import Sequence
@@ -21,28 +21,27 @@ _SATURATION, _LENGTH = 1.2, 0.75
 _RANK_CONSTANT: Final = 60
 _MOST_RANKED: Final = 1000
 _MOST_WORDS: Final = 32
-"""Words of a question that are looked for, the rarest: a question may be a pasted page."""
+"""The number of a question's words that are searched for, the rarest first. A question may be a pasted page."""
 
 
 def scores_of_words(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> Scores:
-    """Each message's score, 0 where it and those around it share no word with the question.
+    """Each message's score; 0 if the message and its neighbours have no word of the question.
 
-    ``messages`` are packed words, in the order of the conversation; ``question`` has for each word the numbers that it may
-    have there.
+    ``messages`` are packed words, in the conversation's order. ``question`` has, for each word, its possible numbers.
     """
     return _scores(messages, question)[0]
 
 
 def scores_of_matches(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> Scores:
-    """The same for messages that hold a word of the question themselves, 0 for others."""
+    """Each message's score; 0 if the message itself has no word of the question."""
     scores, holds = _scores(messages, question)
     return np.where(holds, scores, np.float32(0))
 
 
 def fused(scores: Scores, near: Scores) -> Scores:
-    """Scores by words and by vectors as one: the sum of reciprocal ranks (Cormack et al. 2009, with its constant 60).
+    """Scores by words and by vectors combined: the sum of reciprocal ranks (Cormack et al. 2009, with their constant 60).
 
-    What only one of them knows counts by that one: a message without a vector is found by its words.
+    A message without a vector is ranked by its words alone.
     """
     total = np.zeros(len(scores), np.float32)
     for each in (scores, near):
@@ -53,7 +52,7 @@ def fused(scores: Scores, near: Scores) -> Scores:
 
 
 def scores_of_vectors(vectors: Sequence[bytes], question: bytes, count: int) -> Scores:
-    """The cosine of the question and each of ``count`` messages, with their neighbours'; 0 for those without a vector."""
+    """The cosine of the question and each of ``count`` messages, plus a share of its neighbours' cosines."""
     near = np.zeros(count, np.float32)
     there = [place for place, vector in enumerate(vectors) if len(vector) == len(question)]
     if not there or not question:
@@ -66,7 +65,7 @@ def scores_of_vectors(vectors: Sequence[bytes], question: bytes, count: int) -> 
 
 
 def _scores(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> tuple[Scores, NDArray[np.bool_]]:
-    """Each message's score, and whether it holds a word of the question."""
+    """Each message's score, and whether the message has a word of the question."""
     count = len(messages)
     sizes = np.fromiter(map(len, messages), np.int64, count) >> 2
     often = _frequencies(b"".join(messages), sizes, question)
@@ -82,14 +81,14 @@ def _scores(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> tup
 
 
 def _frequencies(packed: bytes, sizes: NDArray[np.int64], question: Sequence[Sequence[int]]) -> Scores:
-    """How often each of the rarest words of the question stands in each message: a row a word that stands anywhere."""
+    """The number of occurrences of the question's rarest words in each message: one row for each word that occurs."""
     pairs = sorted((number & DIGEST_BITS, row) for row, numbers in enumerate(question) for number in numbers)
     numbers = np.array([number for number, _ in pairs], np.uint32)
     rows = np.array([row for _, row in pairs], np.int64)
     words = np.frombuffer(packed, "<u4")
     if not len(numbers) or not len(words):
         return np.zeros((0, len(sizes)), np.float32)
-    # The upper half of a number tells nearly all words apart from the few that are looked for, at memory speed.
+    # Compare the upper half of the numbers first: a fast test, which excludes nearly all words.
     maybe = np.zeros(1 << 16, np.bool_)
     maybe[numbers >> 16] = True
     places = np.flatnonzero(maybe.take(words.view("<u2")[1::2]))
@@ -109,7 +108,7 @@ def _frequencies(packed: bytes, sizes: NDArray[np.int64], question: Sequence[Seq
 
 
 def _with_neighbours(values: Any) -> Any:
-    """Values along the last axis, each with a part of those up to three steps before and after it."""
+    """The values along the last axis, each plus shares of the three values before and after it."""
     total = values.copy()
     for step, share in enumerate(_STEPS, 1):
         total[..., step:] += share * values[..., :-step]
@@ -117,10 +116,10 @@ def _with_neighbours(values: Any) -> Any:
     return total
 
 
-def best(scores: Scores, most: int) -> list[tuple[int, float]]:
-    """Places and scores of the ``most`` best, the best first; of equals the newest; none of those that score nothing."""
+def best(scores: Scores, limit: int) -> list[tuple[int, float]]:
+    """Places and scores of the ``limit`` best messages, best first, the newer of equals first. Scores of 0 are left out."""
     places = np.flatnonzero(scores)
-    if len(places) > most:
-        places = places[scores[places] >= np.partition(scores[places], -most)[-most]]
-    order = places[np.lexsort((-places, -scores[places]))][:most]
+    if len(places) > limit:
+        places = places[scores[places] >= np.partition(scores[places], -limit)[-limit]]
+    order = places[np.lexsort((-places, -scores[places]))][:limit]
     return list(zip(order.tolist(), scores[order].tolist(), strict=True))

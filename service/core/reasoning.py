@@ -1,13 +1,13 @@
-"""Reasoning in chat messages: where it stands, what it costs, and which of it a window sends.
+"""Reasoning in chat messages: its members, its tokens, and its removal.
 
-Providers of chat completions put the model's reasoning into members of their own. They want that of the newest turn's tool
-loop back, ignore older one or charge for it, and refuse a signed block that was changed. So a block is sent whole or not
-at all. Gemini wants the signatures of all calls back, so older ones go too unless no reasoning is wanted::
+Providers of chat completions put the model's reasoning into members of their own. They require the reasoning of the newest
+turn's tool loop, ignore or bill older reasoning, and refuse a signed block that was changed. So a block is sent unchanged
+or not at all. Gemini requires the signatures of all calls, so these are sent too, except with ``reasoning=none``::
 
     member                          from                                        sent in the formats
     reasoning_content, reasoning,   DeepSeek, Kimi, Qwen, GLM, vLLM, OpenRouter  openai
     reasoning_details
-    thinking_blocks                 Claude, as LiteLLM hands it on              openai, anthropic
+    thinking_blocks                 Claude through LiteLLM                      openai, anthropic
     tool_calls[].extra_content      Gemini 3's thought signatures               openai, gemini
 
 Sources: api-docs.deepseek.com/guides/thinking_mode (tool calls), ai.google.dev/gemini-api/docs/thought-signatures,
@@ -26,7 +26,7 @@ _PLAIN: Final = ("reasoning_content", "reasoning", "reasoning_details")
 _BLOCKS: Final = "thinking_blocks"
 _SIGNED: Final = "extra_content"
 MEMBERS: Final = frozenset({*_PLAIN, _BLOCKS, _SIGNED})
-"""Members of an assistant message that hold reasoning."""
+"""Members of an assistant message that contain reasoning."""
 
 _CARRIED: Final = {"openai": (0, 1, 2), "anthropic": (1,), "gemini": (2,), "responses": ()}
 _BOUND: Final = re.compile(
@@ -35,24 +35,24 @@ _BOUND: Final = re.compile(
 
 
 class Reasoning(msgspec.Struct, array_like=True, frozen=True):
-    """Tokens of a message's reasoning, by where it stands: plain members, thinking blocks, signatures on calls."""
+    """Tokens of a message's reasoning, by kind: plain members, thinking blocks, signatures on calls."""
 
     plain: Pair = (0, 0)
     blocks: Pair = (0, 0)
     signatures: Pair = (0, 0)
 
     def seals(self) -> "Reasoning":
-        """Return what of it seals calls, without the thoughts."""
+        """Return the signatures on calls alone, without thoughts."""
         return Reasoning(signatures=self.signatures)
 
     def tokens(self, column: int, form: str = "openai") -> int:
-        """Return the tokens of what ``form`` carries, in o200k_base (column 0) or cl100k_base (1)."""
+        """Return the tokens of the kinds that ``form`` sends, in o200k_base (column 0) or cl100k_base (1)."""
         kinds = (self.plain, self.blocks, self.signatures)
         return sum(kinds[kind][column] for kind in _CARRIED[form])
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Reasoning | None:
-    """Return the tokens of an assistant message's reasoning; None where it has none."""
+    """Return the tokens of an assistant message's reasoning; None if it has none."""
     if message["role"] != "assistant":
         return None
     plain = text_tokens({name: message[name] for name in _PLAIN if message.get(name)})
@@ -63,7 +63,7 @@ def reasoning_of(message: Mapping[str, Any]) -> Reasoning | None:
 
 
 def without_reasoning(message: Mapping[str, Any], *, seals: bool = True) -> dict[str, Any]:
-    """Return the message with its reasoning left out; ``seals`` too, or its calls keep their signatures."""
+    """Return the message without its reasoning. With ``seals``, the signatures on its calls are removed too."""
     gone = MEMBERS if seals else MEMBERS - {_SIGNED}
     left = {name: value for name, value in message.items() if name not in gone}
     if not seals:
@@ -78,10 +78,10 @@ def _calls(message: Mapping[str, Any]) -> list[Any]:
 
 
 def binds_reasoning(model: str) -> bool:
-    """Say whether a model refuses a thinking block unless all before it is as it was when the block was made.
+    """Return whether a model refuses a thinking block if anything before the block has changed.
 
-    Claude Fable 5.1 and later, Opus, Sonnet and Haiku 5.5 and later check it: a changed system prompt, tool or earlier
-    message makes every later block invalid, and the request is a 400. Blocks may be left out from the oldest on
+    Claude Fable 5.1 and later, and Opus, Sonnet and Haiku 5.5 and later do: a changed system prompt, tool or earlier
+    message makes every later block invalid, and the answer is 400. Blocks may be left out, the oldest first
     (platform.claude.com/docs/en/build-with-claude/preserved-thinking/prefix-checks, September 2026).
     """
     return _BOUND.search(model) is not None

@@ -1,8 +1,7 @@
-"""Recall: older messages that bear on the newest question, in the part of the budget that is set aside for them.
+"""Recall: older messages that are relevant to the newest question, in a reserved part of the budget.
 
-What comes back is whole: a message with its tool group, and with its question or its answer, because a recalled answer
-without what was asked is worth little. A unit that does not fit is passed over for the next best. What the window says
-already is not said again.
+A message is recalled with its whole tool group, and with its question or its answer, because an answer without its
+question is worth little. A unit that does not fit is skipped. Content that is already in the window is not recalled.
 """
 
 from bisect import bisect_left
@@ -16,17 +15,17 @@ from service.core.records import Flags, Records
 from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, LONGEST_GROUP, TOOL, USER, group_units
 
 BOUND = 20_000
-"""Messages back that recall looks at."""
+"""The number of newest messages that recall searches."""
 DEFAULT_RECALL_TEMPLATE = "Earlier in this conversation:\n{messages}"
 
 
 def bound(length: int) -> int:
-    """The oldest message that recall looks at."""
+    """The seq of the oldest message that recall searches, in a history of ``length`` messages."""
     return max(1, length - BOUND + 1)
 
 
 class Searched(msgspec.Struct, frozen=True):
-    """The messages that recall looked at; null where it looked at none."""
+    """The number and range of the searched messages; the range is null if none was searched."""
 
     messages: int
     first_seq: int | None
@@ -34,9 +33,9 @@ class Searched(msgspec.Struct, frozen=True):
 
 
 class Recollection(msgspec.Struct, frozen=True):
-    """What a window recalled: a line for each message, by seq, and their tokens.
+    """A window's recalled messages: a line for each, by seq, and their tokens.
 
-    ``block`` is the message that carries them where they are not sent in their places; it stands before ``before_seq``.
+    If they are not sent in their places, ``block`` is the message with all of them, which is sent before ``before_seq``.
     """
 
     lines: Mapping[int, Explained]
@@ -46,12 +45,12 @@ class Recollection(msgspec.Struct, frozen=True):
     before_seq: int = 0
 
     def place(self, seqs: Sequence[int]) -> int:
-        """How many of a window's messages stand before the block."""
+        """The number of a window's messages before the block."""
         return bisect_left(seqs, self.before_seq)
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """What comes back together: the seqs of the unit that was found, and of its question or its answer."""
+    """Messages that are recalled together: the seqs of the found unit, and of its question or its answer."""
 
     score: float
     found: tuple[int, ...]
@@ -59,14 +58,14 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def seqs(self) -> tuple[int, ...]:
-        """All of them, the unit first."""
+        """All seqs, the unit's first."""
         return self.found + self.companions
 
 
 def candidates(
     ranked: Iterable[tuple[int, float]], records: Records, first_seq: int, sent: AbstractSet[int]
 ) -> Iterator[Candidate]:
-    """What may come back, the best first: ``ranked`` are places in ``records`` and scores, ``sent`` what the window has."""
+    """Candidates for recall, best first. ``ranked`` are places in ``records`` and scores, ``sent`` the window's seqs."""
     passed: set[int] = set()
     for place, score in ranked:
         if first_seq + place in passed or first_seq + place in sent or records.roles[place] <= DEVELOPER:
@@ -85,7 +84,7 @@ def candidates(
 def choose(
     wanted: Iterable[Candidate], room: int, cost: Callable[[int], int], words: Callable[[int], bytes], said: set[bytes]
 ) -> list[Candidate]:
-    """As many of the best as fit into ``room`` tokens; none whose ``words`` were ``said`` already."""
+    """The best candidates that fit into ``room`` tokens. A message whose digest (``words``) is in ``said`` is left out."""
     taken: list[Candidate] = []
     chosen: set[int] = set()
     for candidate in wanted:
@@ -104,7 +103,7 @@ def choose(
 def explained(
     taken: Iterable[Candidate], role: Callable[[int], str], cost: Callable[[int], int]
 ) -> dict[int, Explained]:
-    """A line for each message that comes back, by seq, ascending: with its score, or the message that it belongs to."""
+    """A line for each recalled message by ascending seq, with its score and its reason."""
     lines: dict[int, Explained] = {}
     for candidate in taken:
         score, found = round(candidate.score, 3), candidate.found[0]
@@ -119,7 +118,7 @@ def explained(
 
 
 def _unit_at(records: Records, place: int) -> range | None:
-    """The unit of a message, as places; None where it may not be sent."""
+    """The places of a message's unit; None if the unit may not be sent."""
     roles, start = records.roles, place
     if (
         roles[place] not in (TOOL, FUNCTION)
@@ -136,7 +135,7 @@ def _unit_at(records: Records, place: int) -> range | None:
 
 
 def _companion(records: Records, unit: range) -> range:
-    """The question that a unit answers, or the answer to a question: the last one before the next question."""
+    """The places of a unit's question; of a question, those of its answer, the last unit before the next question."""
     roles = records.roles
     if roles[unit.start] != USER:
         question = roles.rfind(USER, 0, unit.start)

@@ -1,8 +1,8 @@
-"""What is kept of a message beside its body: all that a window asks, so that no body is opened for one.
+"""Records: the facts about a message that a window needs, stored apart from the body, so that no body is decoded.
 
-A record is 24 bytes, the same for every message, so that a tail of them is read as columns: what a thousand plain
-messages cost is one addition a message, and where they end is a sum. What few messages have (tool calls, names, images,
-documents) stands beside, in ``Details``, and is looked at only where a flag says that it is there::
+A record has 24 bytes for every message, so that a tail of records is read as columns: the cost of a thousand plain
+messages takes one addition for each. Facts that few messages have (tool calls, names, images, documents) are in
+``Details``, which are read only if a flag says so::
 
     0  flags   1  role   2  calls   3  generation, +128 in progress   4-7  tokens in o200k_base   8-11  in cl100k_base
     12-15  bytes of the body   16-23  digest of role and content; numbers are little-endian
@@ -22,25 +22,24 @@ from service.core.measures import Extra
 
 RECORD_BYTES: Final = 24
 DIGEST_BYTES: Final = 8
-"""Of the content, at a record's end."""
+"""The size of the content's digest at the end of a record."""
 _LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
 GENERATION: Final = 2
-"""The rules that measured a message. Messages of older rules are measured again: 0 did not count unknown members and
-reasoning, 1 not all that a provider's own message repeats, nor the scripts of its thoughts."""
+"""The version of the measuring rules. Older messages are measured again: generation 0 did not count unknown members and
+reasoning; generation 1 did not count all repeated texts of a provider's message, nor the scripts of its thoughts."""
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
-"""Beside the generation: the message is in progress."""
+"""A bit in the byte of the generation: the message is in progress."""
 
 
 class Flags:
-    """What a record's flags say; PARALLEL marks a result that answers one of several calls, RICH a message whose cost
-    is in its details, MIXED one whose scripts are there, which estimates alone need.
+    """A record's flags. PARALLEL: a result of one of several calls. RICH: the message's cost depends on its details.
+    MIXED: its details have its scripts, which only estimates need.
 
-    LIST_BEGINS and LIST_ENDS mark the first and the last of such results. They are not stored: a record has them where
-    it is read among its neighbours. IN_PROGRESS marks a message that is still being written; it is stored beside the
-    generation."""
+    LIST_BEGINS and LIST_ENDS mark the first and the last of several results. They are not stored, but computed from the
+    neighbours. IN_PROGRESS marks a message that is still being written; it is stored in the byte of the generation."""
 
     PINNED: Final = 1
     GROUNDED: Final = 2
@@ -62,14 +61,14 @@ _STAMPED = 1 << 44
 
 
 def stamp_of(created_ms: int, chance: int) -> int:
-    """When an entry came, and 20 random bits: they tell a request that is sent again from another of the same moment."""
+    """An entry's time and 20 random bits, which distinguish a repeated request from another one of the same moment."""
     return created_ms << _STAMP_BITS | chance & (1 << _STAMP_BITS) - 1
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who a message is: its id, when it was made (a stamp), and a digest of all that was said of it when it came.
+    """A message's identity: its id, its stamp (time of creation), and a digest of its entry as it was sent.
 
-    ``status`` is what the client said of a reply: ``in_progress``, ``completed``, ``interrupted``, or nothing.
+    ``status`` is the client's status of a reply: ``in_progress``, ``completed``, ``interrupted``, or None.
     """
 
     id: str
@@ -79,14 +78,14 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def created_ms(self) -> int:
-        """Milliseconds since 1970. Entries that were stored before stamps have these alone."""
+        """Milliseconds since 1970. Entries stored before stamps existed have these in place of a stamp."""
         return self.stamp if self.stamp < _STAMPED else self.stamp >> _STAMP_BITS
 
 
 class Details(msgspec.Struct, array_like=True, frozen=True):
-    """What stands beside a record: who the message is, and what its cost depends on beside plain text.
+    """A message's facts that are not in its record: its identity, and parts other than plain text that cost tokens.
 
-    ``grounding`` is what the whole of its documents adds to the text, in tokens of o200k_base and cl100k_base.
+    ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base.
     """
 
     digest: bytes
@@ -98,8 +97,8 @@ class Details(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One message. ``size`` is the body's bytes, ``calls`` how many tool calls it makes, ``grounding`` what the whole of
-    its documents adds to the text, in tokens of o200k_base and cl100k_base."""
+    """One message. ``size`` is the body's bytes, ``calls`` its number of tool calls. ``grounding`` are the tokens that all
+    of its documents add, in o200k_base and cl100k_base."""
 
     flags: int
     measure: Measure
@@ -109,7 +108,7 @@ class Record(msgspec.Struct, frozen=True):
     grounding: tuple[int, int] | None = None
     generation: int = GENERATION
     said: int | None = None
-    """Tokens of all that it says in the model's own vocabulary, where they are known; never stored here."""
+    """Tokens of its text in the model's own vocabulary, if counted; not stored in the record."""
 
     @property
     def pinned(self) -> bool:
@@ -118,28 +117,28 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def in_progress(self) -> bool:
-        """Whether the message is still being written: no window has it."""
+        """Whether the message is still being written. No window contains it then."""
         return bool(self.flags & Flags.IN_PROGRESS)
 
     @property
     def parallel(self) -> int:
-        """Not 0 where the message answers one of several calls; LIST_BEGINS and LIST_ENDS say where among them."""
+        """Not 0 if the message answers one of several calls; LIST_BEGINS and LIST_ENDS mark the first and the last."""
         return self.flags & (Flags.PARALLEL | Flags.LIST_BEGINS | Flags.LIST_ENDS)
 
     @property
     def rich(self) -> bool:
-        """Whether its cost depends on more than its role and its text."""
+        """Whether its cost depends on more than role and text."""
         extra = self.measure.extra
         return self.grounding is not None or (extra is not None and not extra.is_mix)
 
     @property
     def mixed(self) -> bool:
-        """Whether its tokens in a vocabulary that is not here depend on its scripts."""
+        """Whether an estimate of its tokens depends on its scripts."""
         return self.measure.extra is not None and self.measure.extra.mix is not None
 
 
 def encode_record(record: Record) -> bytes:
-    """Its 24 bytes; the rest of it is in its details."""
+    """The record's 24 bytes. Its other facts are in its details."""
     flags = record.flags & ~_IN_DETAILS | (Flags.RICH if record.rich else 0) | (Flags.MIXED if record.mixed else 0)
     one = record.measure
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
@@ -150,7 +149,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def details_of(record: Record, identity: Identity) -> Details:
-    """What stands beside the record."""
+    """The details of the record's message."""
     digest, name, stamp, status = identity.digest, identity.id, identity.stamp, identity.status
     return Details(digest, name, stamp, record.measure.extra, record.grounding, status)
 
@@ -167,8 +166,8 @@ _DETAILED = _places(_IN_DETAILS)
 
 
 class Records(Sequence[Record]):
-    """Consecutive messages as columns. ``details`` are those of the same messages, or none when no message is rich;
-    ``said`` their tokens in the model's own vocabulary, + 1, or 0 where nobody has counted, or none."""
+    """Consecutive messages as columns. ``details`` are the messages' details, or empty if no message is rich. ``said`` are
+    their tokens + 1 in the model's own vocabulary (0: not counted), or empty."""
 
     def __init__(self, packed: bytes, details: Sequence[Details] = (), said: Sequence[int] = ()) -> None:
         self.packed = packed
@@ -180,7 +179,7 @@ class Records(Sequence[Record]):
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Records":
-        """The columns of records that were made one by one."""
+        """The columns of these records."""
         nobody = Identity("", 0, b"")
         return cls(b"".join(map(encode_record, records)), [details_of(record, nobody) for record in records])
 
@@ -213,11 +212,11 @@ class Records(Sequence[Record]):
         return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, generation, said)
 
     def before(self, newer: "Records") -> "Records":
-        """These and the ``newer`` ones after them."""
+        """These records, followed by the ``newer`` ones."""
         return Records(self.packed + newer.packed, [*self.details, *newer.details])
 
     def identity(self, index: int) -> Identity:
-        """Who a message is; its details must be there."""
+        """A message's identity. Its details must have been read."""
         details = self.details[index]
         return Identity(details.id, details.stamp, details.digest, details.status)
 
@@ -234,21 +233,21 @@ class Records(Sequence[Record]):
         return indexes_of(self.flags.translate(_PINNED))
 
     def rich(self) -> Iterator[int]:
-        """Indexes of messages whose cost is in their details, ascending."""
+        """Indexes of messages whose cost depends on their details, ascending."""
         return indexes_of(self.flags.translate(_RICH))
 
     def detailed(self) -> Iterator[int]:
-        """Indexes of those, and of messages whose scripts are in their details, ascending."""
+        """Indexes of rich messages and of messages with scripts in their details, ascending."""
         return indexes_of(self.flags.translate(_DETAILED))
 
     def reasoned(self) -> Iterator[int]:
-        """Indexes of messages with reasoning, or that came in a provider's own form, ascending."""
+        """Indexes of messages with reasoning or in a provider's own format, ascending."""
         extras = ((index, self.details[index].extra) for index in self.rich())
         return (index for index, extra in extras if extra and (extra.reasoning or extra.beside))
 
     @property
     def is_stale(self) -> bool:
-        """Whether older rules measured some of these."""
+        """Whether some of these were measured by older rules."""
         return 1 in self.packed[3::RECORD_BYTES].translate(_STALE)
 
     def stale(self) -> Iterator[int]:
@@ -256,7 +255,7 @@ class Records(Sequence[Record]):
         return indexes_of(self.packed[3::RECORD_BYTES].translate(_STALE))
 
     def replaced(self, records: Mapping[int, Record]) -> "Records":
-        """These with others at some indexes."""
+        """A copy with other records at some indexes."""
         packed, details = bytearray(self.packed), list(self.details) or [_NOTHING] * len(self)
         for index, record in records.items():
             packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] = encode_record(record)
@@ -266,7 +265,7 @@ class Records(Sequence[Record]):
 
     @property
     def plain(self) -> bool:
-        """Whether no message makes a call, and none is in progress."""
+        """Whether no message has a tool call or is in progress."""
         grouped = self.calls.strip(b"\0") or self.flags.translate(_LEGACY).strip(b"\0")
         return not grouped and not self.packed[3::RECORD_BYTES].translate(_OPEN).strip(b"\0")
 
@@ -284,7 +283,7 @@ class Records(Sequence[Record]):
 
 
 def indexes_of(marks: bytes) -> Iterator[int]:
-    """Where ``marks`` is 1."""
+    """The indexes at which ``marks`` is 1."""
     index = marks.find(1)
     while index >= 0:
         yield index
@@ -292,10 +291,10 @@ def indexes_of(marks: bytes) -> Iterator[int]:
 
 
 class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
-    """A message's documents; ``start`` and ``end`` bound the content's value in the body.
+    """A message's documents. ``start`` and ``end`` are the offsets of the content's value in the body.
 
-    ``template`` is the digest of the template and separator that the stored counts were made with: when a conversation's
-    template changes, they are made anew from the documents.
+    ``template`` is the digest of the template and separator of the stored counts. If the conversation's template changes,
+    the documents are counted again.
     """
 
     template: bytes
@@ -305,10 +304,10 @@ class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A text that stands in for messages 1 to ``through_seq``.
+    """A summary of messages 1 to ``through_seq``.
 
-    ``compaction`` is the chat message of what a provider made of them, with its ``native`` member; windows in its format
-    begin with that, and others have the text.
+    ``compaction`` is a provider's compaction as a chat message with a ``native`` member. Windows in the provider's format
+    begin with it; other windows have the text.
     """
 
     text: str
@@ -318,7 +317,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     compaction_measure: Measure | None = None
 
     def sent_as(self, form: str) -> "Summary | None":
-        """What stands in for the messages in this format: the compaction alone, or the text alone; None without either."""
+        """The summary in this format: with its compaction alone, or its text alone; None if it has neither."""
         if self.compaction is not None and self.compaction["native"]["format"] == form:
             return msgspec.structs.replace(self, measure=self.compaction_measure)
         if not self.text:

@@ -1,4 +1,4 @@
-"""A stored message rewritten: what stays of it when its content is taken away, and its measure by newer rules."""
+"""Rewriting stored messages: redaction, and measuring by newer rules."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,14 +10,14 @@ from service.core.messages import digest, encode_message
 from service.core.records import GENERATION, Flags, Record
 
 REDACTED_TEXT = "[redacted]"
-"""Stands where text was: some providers refuse an empty message."""
+"""The text of a redacted message. Not empty, because some providers refuse an empty message."""
 
 NO_DIGEST = bytes(16)
-"""The digest of what is gone. A true one would let short texts be guessed."""
+"""The digest of a redacted entry. With the true digest, short texts could be guessed."""
 
 
 def redact_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The message without content: role, calls' ids and functions' names stay, all else is gone."""
+    """The message without its content: only the role, calls' ids and functions' names are kept."""
     role = message["role"]
     if role == "tool":
         return {"role": role, "tool_call_id": message["tool_call_id"], "content": REDACTED_TEXT}
@@ -38,7 +38,7 @@ def _redact_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measure_again(record: Record, body: bytes) -> Record:
-    """The record of a stored message, measured by the rules of today; sizes that a client gave of images stay."""
+    """The record of a stored message, measured by the current rules. A client's image sizes are kept."""
     extra = record.measure.extra
     sizes = [(width, height) for width, height, _ in extra.images] if extra else []
     measured = measure(msgspec.json.decode(body), image_sizes=sizes)

@@ -1,4 +1,4 @@
-"""The window as bytes: stored bodies spliced into the request that a provider's SDK takes."""
+"""A window's ``request`` as bytes: stored bodies spliced into the arguments of a provider's SDK."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -21,28 +21,28 @@ _NOTHING: Mapping[int, Beside] = MappingProxyType({})
 
 
 class Bodies(msgspec.Struct, frozen=True):
-    """Bodies of a tail, and those of messages before it."""
+    """Bodies of a tail of messages, and of single messages before the tail."""
 
     first_seq: int
     tail: Sequence[bytes]
     outside: Mapping[int, bytes]
     edited: Mapping[int, bytes] = {}
-    """Bodies of messages that are sent otherwise than they were stored."""
+    """Bodies of messages that are not sent as they were stored."""
 
     def have(self, seqs: Sequence[int]) -> bool:
-        """Whether those of ``seqs``, ascending, are all here."""
+        """Whether the bodies of all ``seqs``, which are ascending, were read."""
         if not seqs or seqs[0] >= self.first_seq:
             return True
         return all(seq in self.outside for seq in seqs[: bisect_left(seqs, self.first_seq)])
 
     def body(self, seq: int) -> bytes:
-        """One message's JSON, as it is sent."""
+        """One message's JSON as it is sent, before documents are added."""
         if seq in self.edited:
             return self.edited[seq]
         return self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
 
     def run(self, first: int, last: int) -> Sequence[bytes]:
-        """Messages ``first`` to ``last`` of the tail."""
+        """Bodies of messages ``first`` to ``last`` of the tail, as stored."""
         return self.tail[first - self.first_seq : last - self.first_seq + 1]
 
 
@@ -56,9 +56,9 @@ def render_openai(
     before: bytes = b"",
     after: bytes = b"",
 ) -> bytes:
-    """``request`` for chat completions, from bytes, in between others: nothing is decoded, and all copied once.
+    """``before``, the ``request`` for chat completions, and ``after``. Nothing is decoded, and all bytes are copied once.
 
-    ``beside`` are the messages that came in another form. Raises FormatCannotCarry.
+    ``beside`` are the native parts of messages in other formats, by seq. Raises FormatCannotCarry.
     """
     lines = _lines(window) if window.summary is not None or window.note else ()
     kept = _kept(window, bodies, grounding)
@@ -77,8 +77,7 @@ def render_openai(
 def _chat_forms(
     seqs: Sequence[int], bodies: Sequence[bytes], beside: Mapping[int, Beside], edited: Mapping[int, bytes]
 ) -> list[bytes]:
-    """Bodies without what only another provider is sent; ``edited`` ones have lost it. Raises FormatCannotCarry where that
-    would lose something."""
+    """Bodies without native parts; ``edited`` bodies have none. Raises FormatCannotCarry if content would be lost."""
     refusals = Refusals("openai")
     forms = list(bodies)
     for index, seq in enumerate(seqs):
@@ -94,7 +93,7 @@ def _chat_forms(
 def render_other(
     form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
 ) -> bytes:
-    """``request`` in another provider's form. Raises FormatCannotCarry."""
+    """``request`` in another provider's format. Raises FormatCannotCarry."""
     compaction = window.summary.compaction if window.summary is not None else None
     outgoing = [Outgoing(0, compaction)] if compaction is not None else []
     fixed = [*parts.system, *parts.few_shots, *_lines(window)]
@@ -123,7 +122,7 @@ def _lines(window: Window) -> tuple[bytes, ...]:
 
 
 def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[bytes]:
-    """Kept messages in order; neighbours of the tail leave as one slice."""
+    """The kept messages in order. Runs of consecutive messages in the tail are copied as slices."""
     pieces: list[bytes] = []
     seqs = window.seqs
     if (
@@ -146,7 +145,7 @@ def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGroundin
 
 
 def _apart(window: Window, bodies: Bodies) -> list[int]:
-    """Places in the window of messages that are taken one by one: before the tail, edited, or with documents."""
+    """Places in the window of messages that are not part of a run: before the tail, edited, or with documents."""
     seqs = window.seqs
     before = bisect_left(seqs, bodies.first_seq)
     apart = sorted(bisect_left(seqs, seq) for seq in window.grounding.keys() | bodies.edited.keys())

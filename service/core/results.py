@@ -1,8 +1,8 @@
-"""Tool results as they are sent: whole, cut to their beginning and end, or one line that says where the whole is.
+"""Tool results as they are sent: whole, cut to their beginning and end, or one line with the path of the whole result.
 
-The log keeps every result. What is sent of one is a function of the message and the parameters alone, so that a prefix of
-the request stays that prefix. The law works with the most that a cut result may cost; the cut itself is made when its body
-is at hand, and never costs more.
+The store keeps every result whole. The cut depends on the message and the parameters alone, so that a prefix of the request
+does not change. ``build_window`` uses an upper bound of a cut result's tokens. The cut is made later, from the body, and
+never costs more than the bound.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ from service.core.text import Encoding, count_text, cut_text
 from service.core.unicode_scripts import mix_of
 
 RESULTS = frozenset({TOOL, FUNCTION})
-_CHARACTERS = 4  # a token's, about: where a search begins
+_CHARACTERS = 4  # in a token, approximately: the start of a search
 _ATTEMPTS = 12
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """How a message is sent otherwise than it was stored: its result cut to ``limit`` tokens of the model (0: to the line
-    alone), which is ``saved`` tokens less at least; or without its reasoning, or its calls' signatures too."""
+    """A change to a stored message before it is sent: its result cut to ``limit`` tokens of the model (0: to one line),
+    which saves at least ``saved`` tokens; or its reasoning removed, with or without its calls' signatures (seals)."""
 
     limit: int | None = None
     saved: int = 0
@@ -34,13 +34,13 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 def left_out_line(tokens: int, seq: int, place: str, what: str = "this tool result") -> str:
-    """Return the line in place of what is left out; ``place`` is the path of the conversation's messages, if it has one."""
+    """Return the line in place of left-out tokens. ``place`` is the path of the conversation's messages, or empty."""
     where = f"; the whole is at {place}{seq}" if place else ""
     return f"[… {tokens} tokens of {what} left out{where} …]"
 
 
 def line_cost(record: Record, seq: int, place: str, model: Model) -> int:
-    """Return what a result costs as one line, in the model's tokens: the least that can be sent of it."""
+    """Return the model's tokens of a result as one line, its smallest form."""
     measured = record.measure
     line = left_out_line(max(measured.o200k, measured.cl100k), seq, place)
     counted = both(line)
@@ -52,8 +52,8 @@ def line_cost(record: Record, seq: int, place: str, model: Model) -> int:
 
 
 def share(costs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return what each of several results may cost so that they cost ``room`` together, the longest cut first; none
-    below its ``least``."""
+    """Return each result's limit so that together they cost at most ``room`` tokens. The longest are cut first, and none
+    is cut below its ``least``."""
     low, high = 0, max(costs, default=0)
     while low < high:
         limit = (low + high + 1) // 2
@@ -65,7 +65,7 @@ def share(costs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
 def cut_result(
     message: Mapping[str, Any], record: Record, limit: int, model: Model, *, seq: int, place: str
 ) -> tuple[dict[str, Any], int]:
-    """Return the message with its result cut to at most ``limit`` of the model's tokens, and what it costs then."""
+    """Return the message with its result cut to at most ``limit`` of the model's tokens, and the message's new cost."""
     text = _text(message.get("content"))
     whole = record.measure.o200k if model.encoding == "o200k_base" else record.measure.cl100k
     tokens = limit
@@ -88,7 +88,7 @@ def _text(content: Any) -> str:
 
 
 def _cut(text: str, whole: int, tokens: int, encoding: Encoding, seq: int, place: str) -> str:
-    """The beginning and the end of a text, ``tokens`` together with the line between them, or a little less."""
+    """The beginning and the end of a text with a line between them, at most ``tokens`` together."""
     is_json = text.lstrip()[:1] in ("{", "[")
     what = "this JSON result, cut as text," if is_json else "this tool result"
     room = tokens - count_text(left_out_line(whole, seq, place, what), encoding) - 2
@@ -101,7 +101,7 @@ def _cut(text: str, whole: int, tokens: int, encoding: Encoding, seq: int, place
 
 
 def _end(text: str, encoding: Encoding, tokens: int) -> str:
-    """An end of the text of at most ``tokens``: not the longest, but found in a few counts."""
+    """An end of the text of at most ``tokens``. Not always the longest, so that few counts are needed."""
     size = min(len(text), tokens * _CHARACTERS)
     while size > 0:
         end = text[len(text) - size :]

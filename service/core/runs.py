@@ -1,10 +1,10 @@
-"""Stretches of neighbours among ascending numbers: what stands together is read, added up and sent together."""
+"""Runs of consecutive numbers: messages of a run are read, summed and sent together."""
 
 from collections.abc import Iterator, Sequence
 
 
 def runs(seqs: Sequence[int], start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
-    """First and last of each stretch of neighbours among ``seqs[start:end]``.
+    """The first and last number of each run of consecutive numbers in ``seqs[start:end]``, which is ascending.
 
     >>> list(runs([3, 4, 5, 8, 10, 11]))
     [(3, 5), (8, 8), (10, 11)]

@@ -1,4 +1,4 @@
-"""What is sent of each message: its costs for the law, with reasoning where it is sent, and with long tool results cut."""
+"""The costs of messages as they are sent: with their reasoning if it is sent, and with long tool results cut."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -23,9 +23,9 @@ _IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
 
 
 def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
-    """The view with the reasoning that is sent in its costs: that after the newest question, all, or none.
+    """The view with the tokens of sent reasoning in its costs: of the newest turn, all, or none, as ``options`` say.
 
-    Signatures on calls are sent unless none is: Gemini wants all of them back.
+    Signatures on calls are always sent, except with ``reasoning=none``: Gemini requires all of them.
     """
     history, begins = view.history, _turn_begins(view)
     first = history.first_seq
@@ -60,9 +60,9 @@ def with_fillers(view: View, model: Model, form: str) -> View:
 
 
 def _turn_begins(view: View) -> int:
-    """The question that began the newest turn: one that came with a tool's results goes on with the turn before.
+    """The seq of the question that began the newest turn. A question directly after tool results continues the turn.
 
-    Anthropic answers 400 to results whose call came without the thoughts that led to it.
+    Anthropic answers 400 to results of a call without the thoughts before the call.
     """
     first, roles = view.history.first_seq, view.history.records.roles
     place = view.history.question - first
@@ -72,7 +72,7 @@ def _turn_begins(view: View) -> int:
 
 
 def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | None = None) -> View:
-    """The view with other costs for some messages, by seq, and with what is done to them."""
+    """The view with new costs and edits of some messages, by seq."""
     if not costs:
         return view
     first = view.history.first_seq
@@ -92,23 +92,23 @@ def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | N
 
 
 class Trimming(msgspec.Struct, frozen=True):
-    """How tool results are cut: for which model, by which parameters, and where the whole can be read."""
+    """The cutting of tool results. ``place`` is the path at which whole results can be read, or empty."""
 
     model: Model
     options: WindowQuery
     place: str
 
     def limited(self, view: View) -> View:
-        """The view with results over ``tool_result_max_tokens`` cut to that."""
+        """The view with results cut to ``tool_result_max_tokens``."""
         limit = self.options.tool_result_max_tokens
         if limit is None:
             return view
         return self._cut(view, {seq: limit for seq in _results(view) if view.cost_of(seq) > limit})
 
     def overlong(self, view: View, room: int) -> View:
-        """The view with tool groups that no window has room for cut to half of the ``room``, whatever their place.
+        """The view with tool groups larger than ``room`` cut to half of it, wherever they are in the history.
 
-        So they are sent alike when they are the newest and when the conversation went on.
+        So such a group is sent in the same form when it is the newest and later.
         """
         if self.options.tool_result_overflow != "trim" or max(view.unit_costs, default=0) <= room:
             return view
@@ -121,7 +121,7 @@ class Trimming(msgspec.Struct, frozen=True):
         return view
 
     def required(self, view: View, room: int) -> View:
-        """The view with the results of every window cut to half of the ``room`` or less, when what must be in is over it."""
+        """The view with required results cut to half of ``room`` or less, if the required messages are larger than it."""
         free = room - sum(view.always_costs().values())
         if self.options.tool_result_overflow != "trim" or free >= 0:
             return view
@@ -129,14 +129,14 @@ class Trimming(msgspec.Struct, frozen=True):
         return self._shared(view, results, min(room // 2, free + sum(map(view.cost_of, results))))
 
     def grown(self, view: View, room: int) -> View:
-        """The view with those results as long again as the ``room`` that is left allows."""
+        """The view with required results that were cut extended by the remaining ``room``."""
         cut = [seq for seq in _required(view) if seq in view.edits] if room > 0 and view.edits else []
         return view if self.options.stable or not cut else self._shared(view, cut, sum(map(view.cost_of, cut)) + room)
 
     def cleared(self, view: View, newest_seq: int) -> View:
-        """The view with the results of all but the newest ``tool_results_kept`` groups as one line each.
+        """The view with results as one line each, except those of the newest ``tool_results_kept`` groups.
 
-        Groups are counted back from ``newest_seq``; those that are in every window stay as they are.
+        Groups are counted back from ``newest_seq``. Results of required groups are not changed.
         """
         kept = self.options.tool_results_kept
         if kept is None:
@@ -144,14 +144,14 @@ class Trimming(msgspec.Struct, frozen=True):
         groups = [index for index in range(len(view.units)) if _is_group(view, index)]
         counted = [index for index in groups if view.seq(index) <= newest_seq]
         if counted and newest_seq in _members(view, counted[-1]):
-            kept = max(kept, 1)  # the newest message is never cleared, and stays as it is while the cut stands
+            kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
         old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
         return self._cut(view, {seq: 0 for index in old for seq in _members(view, index) if _is_result(view, seq)})
 
     def _shared(self, view: View, results: Sequence[int], room: int) -> View:
-        """The view with ``results`` cut so that they cost ``room`` together, if that can be."""
+        """The view with ``results`` cut so that together they cost ``room``, if possible."""
         lines = [self._line(view.record(seq), seq) for seq in results]
-        whole = [self._most(view.record(seq), line) for seq, line in zip(results, lines, strict=True)]
+        whole = [self._limit(view.record(seq), line) for seq, line in zip(results, lines, strict=True)]
         least = [min(cost, line) for cost, line in zip(whole, lines, strict=True)]
         costs = dict(zip(results, share(whole, least, room), strict=True))
         changed = recosted(view, costs, {seq: self._edit(view, seq, cost, cost) for seq, cost in costs.items()})
@@ -159,7 +159,7 @@ class Trimming(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(changed, edits=edits)
 
     def _cut(self, view: View, limits: Mapping[int, int]) -> View:
-        """The view with results cut to their limits, or to the line where that is more; none becomes longer."""
+        """The view with results cut to their limits, or to one line if that costs more. No result becomes longer."""
         costs = {seq: max(limit, self._line(view.record(seq), seq)) for seq, limit in limits.items()}
         shorter = {seq: cost for seq, cost in costs.items() if cost < view.cost_of(seq)}
         edits = {seq: self._edit(view, seq, cost if limits[seq] else 0, cost) for seq, cost in shorter.items()}
@@ -168,8 +168,8 @@ class Trimming(msgspec.Struct, frozen=True):
     def _edit(self, view: View, seq: int, limit: int, cost: int) -> Edit:
         return Edit(limit=limit, saved=record_cost(view.record(seq), self.model) - cost)
 
-    def _most(self, record: Record, line: int) -> int:
-        """What a result costs at most: whole, or cut as the parameters say."""
+    def _limit(self, record: Record, line: int) -> int:
+        """The largest cost of a result: whole, or cut to ``tool_result_max_tokens``."""
         limit = self.options.tool_result_max_tokens
         whole = record_cost(record, self.model)
         return whole if limit is None else min(whole, max(limit, line))
@@ -179,14 +179,14 @@ class Trimming(msgspec.Struct, frozen=True):
 
 
 def _results(view: View) -> Iterable[int]:
-    """Seqs of tool results, those before the tail first."""
+    """Seqs of all tool results that were read, by ascending seq."""
     first, roles = view.history.first_seq, view.history.records.roles
     yield from (seq for seq in view.outside if _is_result(view, seq))
     yield from (first + index for index, is_result in enumerate(roles.translate(_IS_RESULT)) if is_result)
 
 
 def _required(view: View) -> list[int]:
-    """Seqs of the results that are in every window."""
+    """Seqs of the tool results that are in every window."""
     seqs = [*view.outside, *(seq for index in view.always for seq in _members(view, index))]
     return [seq for seq in seqs if _is_result(view, seq)]
 
@@ -215,7 +215,7 @@ def keeps_reasoning_from(
     is_whole: bool,
     cut: Cut | None,
 ) -> int:
-    """The first seq whose reasoning the provider accepts, where it binds a block to all that came before it.
+    """The first seq whose reasoning the provider accepts; 0 if it does not bind blocks to the messages before them.
 
     ``room`` is the budget less the fixed parts, ``kept`` the units of the window; ``is_whole``: nothing was left out;
     ``cut``: where a stable cut lets history begin.

@@ -1,4 +1,4 @@
-"""A conversation's settings: what a client sets once, and what is in every window because of it."""
+"""A conversation's settings, and the parts of every window that follow from them."""
 
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal
@@ -18,7 +18,7 @@ from service.problems import BadRequest, InvalidEntry, Pointer
 
 
 class FunctionDefinition(msgspec.Struct):
-    """What we rely on in a function's definition; all else is kept as it is."""
+    """The members of a function's definition that Sash reads. Other members are stored unchanged."""
 
     name: Annotated[str, Meta(min_length=1)]
     description: str | None = None
@@ -39,9 +39,9 @@ class CustomTool(msgspec.Struct, tag_field="type", tag="custom"):
 
 _Tool = FunctionTool | CustomTool
 ToolAsSent = Annotated[dict[str, Any], Meta(title="Tool")]
-"""A tool's definition as the client wrote it; ``check_tools`` holds it against FunctionTool and CustomTool."""
+"""A tool's definition as the client wrote it; ``check_tools`` checks it against FunctionTool and CustomTool."""
 NamedToolChoice = Annotated[
-    dict[str, Any], Meta(title="NamedToolChoice", description="One tool, or some, as the provider writes it.")
+    dict[str, Any], Meta(title="NamedToolChoice", description="One or several tools, in the provider's format.")
 ]
 ToolChoice = Annotated[
     str | NamedToolChoice,
@@ -49,34 +49,34 @@ ToolChoice = Annotated[
 ]
 SystemPrompt = Annotated[str, Meta(description="The system prompt, first in every window.")]
 FewShots = Annotated[list[MessageAsSent], Meta(description="Examples, after the system prompt in every window.")]
-Tools = Annotated[list[ToolAsSent], Meta(description="Tool definitions; they are in every window and count.")]
+Tools = Annotated[list[ToolAsSent], Meta(description="Tool definitions, in every window. They cost tokens.")]
 GroundingTemplate = Annotated[
-    str, Meta(description="How documents join their message; holds `{content}` and `{documents}`.")
+    str, Meta(description="The text of a message with documents; contains `{content}` and `{documents}`.")
 ]
 Recall = Annotated[
     Literal["off", "lexical", "semantic"],
     Meta(
         title="Recall",
-        description="How older messages are found again: not at all, by their words, or by their vectors too.",
+        description="How older messages are found: not at all, by words, or by words and vectors.",
     ),
 ]
 RecallTemplate = Annotated[
     str,
     Meta(
         max_length=10_000,
-        description="How recalled messages are sent where a window is `stable`; holds `{messages}`.",
+        description="The text of recalled messages in a `stable` window; contains `{messages}`.",
     ),
 ]
-DocumentSeparator = Annotated[str, Meta(description="What stands between two documents.")]
+DocumentSeparator = Annotated[str, Meta(description="The text between two documents.")]
 
 
 class ConversationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Every field optional; absent is the default."""
+    """A conversation's settings. Every field is optional."""
 
     owner: Annotated[
-        Id | None, Meta(description="Whose conversation it is; conversations are listed and erased by it.")
+        Id | None, Meta(description="The conversation's owner, by whom conversations are listed and erased.")
     ] = None
-    model: Annotated[Name | None, Meta(description="The model of windows that name none.")] = None
+    model: Annotated[Name | None, Meta(description="The default model of windows.")] = None
     reserve: Annotated[Reserve | None, Meta(description="Tokens that windows keep free for the reply.")] = None
     system: SystemPrompt | None = None
     few_shots: Annotated[FewShots, Meta(max_length=1000)] | None = None
@@ -89,12 +89,12 @@ class ConversationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     recall_template: RecallTemplate | None = None
     ttl_seconds: Annotated[
         Annotated[int, Meta(ge=1, le=TEN_YEARS_SECONDS)] | None,
-        Meta(description="Seconds after the last change until the conversation is forgotten."),
+        Meta(description="Seconds after the last change until the conversation is erased."),
     ] = None
 
 
 class FixedParts(msgspec.Struct, frozen=True):
-    """What every window of a conversation begins with, encoded and measured once."""
+    """The parts at the beginning of every window of a conversation, encoded and measured once."""
 
     fixed: Fixed
     system: tuple[bytes, ...]
@@ -110,12 +110,12 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode_settings(settings: ConversationSettings) -> bytes:
-    """The settings as they are stored."""
+    """The settings as JSON, in the form in which they are stored."""
     return _encoder.encode(settings)
 
 
 def decode_settings(stored: bytes) -> tuple[ConversationSettings, FixedParts]:
-    """Stored settings, and the fixed parts that follow from them: the same text is parsed and measured once."""
+    """Stored settings, and the fixed parts that follow from them. The result is cached."""
     if len(stored) <= _SMALL_BYTES:
         return _decode_small(stored)
     return _decode_middling(stored) if len(stored) <= _MIDDLING_BYTES else _decode_large(stored)
@@ -126,7 +126,7 @@ def _decode_all(stored: bytes) -> tuple[ConversationSettings, FixedParts]:
     return settings, fixed_parts(settings)
 
 
-# What is remembered is bounded by bytes: a count alone would let a few tenants' prompts fill the memory.
+# Caches by size, so that their bytes are limited: long prompts could otherwise fill the memory.
 _SMALL_BYTES, _MIDDLING_BYTES = 16 * 1024, 256 * 1024
 _decode_small = lru_cache(maxsize=2048)(_decode_all)
 _decode_middling = lru_cache(maxsize=128)(_decode_all)
@@ -134,7 +134,7 @@ _decode_large = lru_cache(maxsize=8)(_decode_all)
 
 
 def read_settings(stored: bytes) -> ConversationSettings:
-    """Stored settings alone: nothing is measured, nothing is remembered."""
+    """Stored settings, without measuring and without a cache."""
     return _decode(stored)
 
 
@@ -151,17 +151,17 @@ _decode_recalling = msgspec.json.Decoder(_Recalling).decode
 
 
 def owner_of(stored: bytes) -> str | None:
-    """Whose conversation it is, by its stored settings."""
+    """The conversation's owner, by its stored settings."""
     return _decode_owned(stored).owner
 
 
 def recall_of(stored: bytes) -> str | None:
-    """How a conversation recalls, by its stored settings; None where they do not say."""
+    """The conversation's recall mode, by its stored settings; None for the default."""
     return _decode_recalling(stored).recall if b'"recall"' in stored else None
 
 
 def fixed_parts(settings: ConversationSettings) -> FixedParts:
-    """What the settings put into every window."""
+    """The parts of every window that follow from the settings."""
     system = ({"role": "system", "content": settings.system},) if settings.system is not None else ()
     few_shots = tuple(settings.few_shots or ())
     return FixedParts(
@@ -184,7 +184,7 @@ def fixed_parts(settings: ConversationSettings) -> FixedParts:
 
 
 def check_settings(settings: ConversationSettings) -> None:
-    """Raise BadRequest naming the place for few-shots, tools or a template that no window could carry."""
+    """Raise BadRequest with the place of few-shots, tools or a template that are not valid."""
     calls: set[str] = set()
     for index, message in enumerate(settings.few_shots or ()):
         pointer = f"/few_shots/{index}"
@@ -192,13 +192,13 @@ def check_settings(settings: ConversationSettings) -> None:
         encode_message(message)
         answered = message.get("tool_call_id") if message["role"] == "tool" else None
         if answered is not None and answered not in calls:
-            detail = "A tool result needs its call right before it"
+            detail = "A tool result must follow its call directly"
             raise InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_call_id", detail)])
         if answered is None:
             calls = {call["id"] for call in message.get("tool_calls") or ()}
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
-        detail = "The template must hold {messages} once"
+        detail = "The template must contain {messages} once"
         raise BadRequest(f"{detail}.", errors=[Pointer("#/recall_template", detail)])
     parse_template(
         settings.grounding_template or DEFAULT_TEMPLATE,

@@ -1,17 +1,17 @@
-"""stable_cut: where history begins, so that it begins there again next turn.
+"""stable_cut: the place where history begins, which stays the same for many turns.
 
-A window that slides by one message each turn throws the provider's prompt cache away. Here the beginning moves in steps of
-a part of the budget. Lay all messages of the conversation end to end, as the tokens that they are sent with; a window needs
-the first ``x`` of them gone; then what goes is everything before the first place after ``x`` where a step ends. That depends
-on history and parameters alone, so every replica finds the same place.
+If a window's beginning slid by one message each turn, the provider's prompt cache could not be used. Here the beginning
+moves in steps of a share of the budget. Consider all messages of the conversation as a line of tokens as they are sent. If
+the first ``x`` tokens do not fit, history begins at the first end of a step after ``x``. This place depends on history and
+parameters alone, so every replica finds the same one.
 
-Nobody knows how many tokens lie before the tail, as they are sent: reasoning is left out, long results are cut. How many
-were counted is known. So steps are counted anew at each block of counted tokens, and only the block is read.
+The number of tokens before the tail is not known as they are sent, because reasoning may be left out and long results cut.
+Only the number of counted tokens is known. So steps start again at each block of counted tokens, and only one block is
+read.
 
-``x`` never falls as messages are appended, although documents and reasoning come and go with the newest question: every
-message looks back at what the window needed when that message was the newest, and the greatest need stands. No window needs
-more gone than there was, so messages older than what must go now cannot have needed more, and the tail that was read is
-enough.
+``x`` must never decrease as messages are appended, although documents and reasoning are only sent with the newest question.
+So ``x`` is the largest value that any window had when one of the messages was the newest. A window cannot have left out
+more than existed then, so messages before ``x`` cannot have had a larger value, and the tail that was read is enough.
 
     counted  block ......................................... block ......
     sent     0 ........ step ........ 2 step ........ 3 step 0 ......... end
@@ -34,9 +34,9 @@ from service.core.view import View, unit_at, unit_costs
 
 
 class Span(NamedTuple):
-    """A unit on the line of tokens. ``cost`` counts towards the window (0 for what is in anyway), ``length`` is what was
-    counted of it in reference tokens, ``documents`` what its documents would add, ``question`` if a user wrote it.
-    ``reasoning`` is what it costs besides until the next question."""
+    """A unit on the line of tokens. ``cost`` are its tokens in the window (0 for a required unit), ``length`` its counted
+    reference tokens, ``documents`` the tokens that its documents would add, ``question`` whether it is a user's message.
+    ``reasoning`` are additional tokens until the next question."""
 
     cost: int
     length: int
@@ -46,13 +46,13 @@ class Span(NamedTuple):
 
 
 class Before(NamedTuple):
-    """The tail is too short: it must begin at this place of the line, in reference tokens, or before."""
+    """The tail is too short: it must begin at this place of the line, in reference tokens, or earlier."""
 
     place: int
 
 
 class Cut(NamedTuple):
-    """Where history begins, and the seq of the message that moved it there; 0 while nothing was left out."""
+    """The seq where history begins, and the seq of the message that moved it there; 0 if nothing is left out."""
 
     seq: int
     since_seq: int
@@ -69,11 +69,10 @@ def cut_seq(
     mode: str,
     turn_only: bool = False,
 ) -> Cut | Before:
-    """Where a stable cut lets history begin; Before when the tail is too short to tell.
+    """The stable cut; Before if the tail is too short to find it.
 
-    ``room`` is the budget less the fixed parts, ``step`` a number of the model's tokens, ``block`` of reference tokens;
-    ``mode`` says whose documents are sent: those of the ``latest`` question, of ``all``, of ``none``. ``turn_only``:
-    reasoning is sent until the next question.
+    ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
+    tokens. ``mode`` is the ``grounding`` parameter. With ``turn_only`` reasoning is sent until the next question.
     """
     history, column = view.history, view.history.column
 
@@ -82,7 +81,7 @@ def cut_seq(
         added = _documents_tokens(record, model, column, documents) if question and record.grounding else 0
         return Span(cost + (added if mode == "all" else 0), length, added if mode == "latest" else 0, question, thought)
 
-    # A pinned group that nobody finished is not sent, but its room stays set aside: given back, it would move the cut back.
+    # An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
     records, units = history.records, view.units
     pinned = {unit_at(units, index) for index in records.pinned()}
     thoughts = {**view.reasoning_left, **view.reasoning} if turn_only else {}
@@ -92,10 +91,10 @@ def cut_seq(
         if turn_only and thoughts:
             seqs = range(history.first_seq + units.starts[index], history.first_seq + units.starts[index + 1])
             thought = sum(thoughts.get(seq, 0) for seq in seqs)
-            cost -= sum(view.reasoning.get(seq, 0) for seq in seqs)  # noqa: PLW2901 - it counts for its turn alone
+            cost -= sum(view.reasoning.get(seq, 0) for seq in seqs)  # noqa: PLW2901 - reasoning counts in its turn only
         if view.role(index) <= DEVELOPER or index in pinned:
             room -= cost
-            cost = 0  # noqa: PLW2901 - it is in anyway
+            cost = 0  # noqa: PLW2901 - required, and subtracted from the room
         spans.append(span(records[units.starts[index]], cost, length, thought))
     asked = None
     for seq, record in history.outside.items():
@@ -115,12 +114,12 @@ def cut_seq(
 
 
 def _lengths(view: View) -> list[int]:
-    """Each unit's place on the line, in reference tokens."""
+    """Each unit's length on the line, in reference tokens."""
     return unit_costs(view.units, reference_costs(view.history.records, view.history.column))
 
 
 def _documents_tokens(record: Record, model: Model, column: int, documents: Documents) -> int:
-    """What a message's documents add at most, in the model's tokens."""
+    """The most tokens that a message's documents add, in the model's tokens."""
     if record.grounding is None:
         return 0
     tokens = math.ceil(record.grounding[column] * model.scale)
@@ -130,11 +129,11 @@ def _documents_tokens(record: Record, model: Model, column: int, documents: Docu
 def stable_cut(
     spans: Sequence[Span], *, end: int, room: int, step: float, block: int, whole: bool, asked: Span | None = None
 ) -> tuple[int, int | None] | Before:
-    """The index of the first span that is kept, ``len(spans)`` when none is; and that of the span that moved it there.
+    """The index of the first kept span (``len(spans)`` if none is kept), and of the span that moved the cut there.
 
-    ``end`` is the line's length in reference tokens (the spans are its end), ``room`` what history and documents may
-    take, ``whole`` whether the spans are all of the history, ``asked`` the newest question when it lies before them.
-    Before, when more of the history is needed to tell.
+    ``end`` is the line's length in reference tokens; the spans are its last part. ``room`` are the tokens for history and
+    documents. ``whole``: the spans are the whole history. ``asked`` is the newest question if it is before the spans.
+    Before, if more of the history is needed.
     """
     gone = [0, *accumulate(span.cost for span in spans)]
     needs, before_question = _greatest_needs(spans, gone, room, asked)
@@ -153,11 +152,11 @@ def stable_cut(
         previous = index
     if previous is None or (gone[previous] < before_question and not whole):
         return Before(begins)
-    return cut, bisect_right(needs, gone[previous])  # the first that needed more gone than lies before the place before
+    return cut, bisect_right(needs, gone[previous])  # the first span that needed a later cut than the previous place
 
 
 def _places(spans: Sequence[Span], line: int, step: float, block: int, *, whole: bool) -> Iterator[int]:
-    """Where history may begin: each block's first span, and the first one behind each step from there."""
+    """Indexes where history may begin: each block's first span, and the first span after each step in the block."""
     begins: float | None = 0 if whole else None  # tokens since the block began
     block_before, steps = line // block, -1 if whole else 0
     for index, span in enumerate(spans):
@@ -173,7 +172,7 @@ def _places(spans: Sequence[Span], line: int, step: float, block: int, *, whole:
 
 
 def _greatest_needs(spans: Sequence[Span], gone: Sequence[int], room: int, asked: Span | None) -> tuple[list[int], int]:
-    """How many tokens must go, when each of ``spans`` was the newest; and how many lie before any question that is known.
+    """The tokens that had to be left out when each of ``spans`` was the newest; and the tokens before the first question.
 
     ``gone`` are the tokens before each span. A turn's reasoning counts while it is kept and the turn is the newest.
     """
@@ -192,7 +191,7 @@ def _greatest_needs(spans: Sequence[Span], gone: Sequence[int], room: int, asked
             need = max(need, min(total, total - room))
         else:
             documents = max(0, min(question.documents, room - question.cost))
-            # A question that the window has outgrown stays in it all the same, before everything else that is kept.
+            # If a turn is larger than the window, its question is still kept, before the turn's last messages.
             outgrown = outgrown or turn + documents > room
             while outgrown and first <= index and turn > room - documents - question.cost:
                 turn -= spans[first].cost + spans[first].reasoning

@@ -1,4 +1,4 @@
-"""The strings of a JSON value, in tokens: the upper bound for what no recording prices."""
+"""Tokens of all strings of a JSON value: an upper bound for members that are in no recorded bill."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Pair = tuple[int, int]  # tokens in o200k_base and in cl100k_base
 
 
 def text_tokens(value: Any) -> Pair:
-    """Return the tokens of all strings in a JSON value, names of members and numbers among them."""
+    """Return the tokens of all strings in a JSON value, including names of members and numbers."""
     o200k = cl100k = 0
     for text in strings(value, names=True):
         o200k += count_text(text, "o200k_base")

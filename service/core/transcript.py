@@ -1,15 +1,15 @@
-"""Messages as plain lines, for whoever writes a summary of them."""
+"""Messages as plain text, for a summary or for recall."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from service.core.redaction import REDACTED_TEXT
 
-_LONGEST = 4_000  # characters of one message that a summary needs at most
+_LONGEST = 4_000  # characters of one message; longer ones are cut in the middle
 
 
 def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
-    """One paragraph a message: who said it, and what. What was redacted is left out, long texts lose their middle."""
+    """A paragraph for each message, with its role and text. Redacted texts are left out, long ones cut in the middle."""
     return "\n".join(line for message in messages for line in _lines(message))
 
 

@@ -1,8 +1,8 @@
-"""A function's parameters to the TypeScript that a provider shows the model, and bills.
+"""A function's parameters as the TypeScript that a provider shows to the model and bills.
 
-The 2023 models got one spelling of it, later ones another. Which parts of a schema each keeps was found from what was
-billed (167 requests of 2024 and later, 26 of 2023); where nothing was recorded, a part is rendered rather than left out,
-so that a count errs high.
+Models of 2023 get one spelling, later models another. The parts of a schema that each spelling keeps were found from bills
+(167 requests of 2024 and later, 26 of 2023). Parts without a recorded bill are rendered, so that a count is too high
+rather than too low.
 """
 
 import json
@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 _DEEPEST = 40
-# References are expanded where they stand, and a few lines of nested references can stand for gigabytes.
+# References are expanded in place, and a few lines of nested references could expand to gigabytes.
 _MOST_REFERENCED_CHARACTERS = 200_000
 _NODE_CHARACTERS = 16
-# Constraints in the order in which they are told. That ``format`` is told was recorded; of the others nothing was.
+# Constraints in the order in which they are rendered. Only ``format`` is in recorded bills.
 _CONSTRAINTS = (
     "format",
     "pattern",
@@ -48,7 +48,7 @@ def _is_object(schema: Schema) -> bool:
 
 
 def _takes_more(schema: Schema) -> bool:
-    """Say whether an object takes properties that it does not name; false is what most schemas say."""
+    """Return whether an object allows properties that it does not name."""
     more = schema.get("additionalProperties")
     return more is True or isinstance(more, Mapping)
 
@@ -72,7 +72,7 @@ def _simple(kind: Any) -> str:
 
 
 def parameters_2023(schema: Schema) -> str:
-    """Return what stands behind ``_:`` in the 2023 spelling; nothing without properties."""
+    """Return the text after ``_:`` in the 2023 spelling; empty without properties."""
     members = _members_2023(schema, 0)
     return " {\n" + "\n".join(members) + "\n}" if members else ""
 
@@ -109,7 +109,7 @@ def _type_2023(schema: Schema, indent: int) -> str:
 
 
 def comment(text: str) -> list[str]:
-    """Every line of a description has its own slashes, and loses its indent; it does not begin with empty ones."""
+    """A description as comment lines, each with slashes and without its indent. Empty lines at the start are removed."""
     return [f"// {line.strip()}".rstrip() for line in text.lstrip("\n").split("\n")] if text else []
 
 
@@ -124,7 +124,7 @@ def _notes(schema: Schema) -> list[str]:
 
 
 def _trail(schema: Schema, variants: Sequence[Schema]) -> str:
-    """Return the comment behind a property: its constraints, those of its variants, and its default."""
+    """Return the comment after a property: its constraints, those of its variants, and its default."""
     told = [f"{name}: {_told(part[name])}" for part in (schema, *variants) for name in _CONSTRAINTS if name in part]
     if "default" in schema:
         told.append(f"default: {_literal(schema['default'])}")
@@ -132,22 +132,22 @@ def _trail(schema: Schema, variants: Sequence[Schema]) -> str:
 
 
 def _told(value: Any) -> str:
-    """Bounds are told as the floating-point numbers they are read into."""
+    """A constraint's value as text. Integers are written as floating-point numbers, as providers do."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value}.0"
     return _text(value) or _literal(value)
 
 
 def _variant_note(variant: Schema) -> str:
-    """Return a variant's description behind it; an object's stands before it."""
+    """Return the comment after a variant; an object's description is before it instead."""
     description = _text(variant.get("description"))
     return f" // {description}" if description and not _is_object(variant) else ""
 
 
 class _Member(NamedTuple):
-    """A property ready to be written: comments above, the name with its colon, its type, comment behind.
+    """The parts of a rendered property: comments above it, its name with a colon, its type, and the comment after it.
 
-    ``variants`` are its types with what is told behind each, where one of them has something to tell.
+    ``variants`` are its types with the comment after each, if any of them has a comment.
     """
 
     notes: list[str]
@@ -175,19 +175,19 @@ class _Member(NamedTuple):
 
 
 def parameters_2024(schema: Schema) -> str:
-    """Return what stands behind ``_:`` in the 2024 spelling; nothing without properties."""
+    """Return the text after ``_:`` in the 2024 spelling; empty without properties."""
     return _Spelling(schema).parameters() if _properties(schema) or _takes_more(schema) else ""
 
 
 class _Spelling:
-    """The 2024 spelling of one function's parameters; ``root`` is where its references point."""
+    """The 2024 spelling of one function's parameters; ``root`` is the schema that its references point into."""
 
     def __init__(self, root: Schema) -> None:
         self.root = root
         self.left_characters = _MOST_REFERENCED_CHARACTERS
 
     def parameters(self) -> str:
-        """Return the parameters' object; with comments of its own it stands on lines of its own."""
+        """Return the parameters' object, on separate lines if it has comments."""
         notes = _notes(self.root)
         body = self._object(self.root, 0, ())
         return "\n" + "\n".join([*notes, body]) + "\n" if notes else f" {body}"
@@ -261,7 +261,7 @@ class _Spelling:
         return _simple(kind)
 
     def _noted(self, schema: Schema, depth: int, open_references: tuple[str, ...]) -> str:
-        """Return a type that is no property's, its title and description right before it."""
+        """Return a type that is not a property's, after its title and description."""
         schema, open_references = self._resolved(schema, open_references)
         notes = _notes(schema)
         if open_references:
@@ -272,7 +272,7 @@ class _Spelling:
         return (self._noted if _is_object(schema) else self._type)(schema, depth, open_references)
 
     def _resolved(self, schema: Schema, open_references: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
-        """Return ``schema`` with what it refers to merged in, and the references now open; a loop ends as ``any``."""
+        """Return ``schema`` with its references merged in, and the open references. A circular reference becomes ``any``."""
         while isinstance(reference := schema.get("$ref"), str):
             beside = {key: value for key, value in schema.items() if key != "$ref"}
             if reference in open_references or self.left_characters < 0:
@@ -289,7 +289,7 @@ class _Spelling:
         return schema, open_references
 
     def _target(self, reference: str) -> Schema:
-        """Return what ``#/$defs/Name`` points at; an empty schema when there is nothing."""
+        """Return the schema at a reference such as ``#/$defs/Name``; empty if there is none."""
         found: Any = self.root
         for step in reference.removeprefix("#").strip("/").split("/"):
             found = _mapping(found).get(step.replace("~1", "/").replace("~0", "~"))

@@ -1,8 +1,8 @@
-"""Characters that Unicode 17 added: toktok groups them as letters, marks and digits, tiktoken 0.14 as symbols.
+"""Replaces characters of Unicode 17, which toktok treats as letters, marks and digits, and tiktoken 0.14 as symbols.
 
-Grouping decides where a text is split before it is encoded, so ``'s`` after one of them is one token to toktok and two to
-tiktoken. tiktoken is what counts are held against. Here each such character gets a stand-in that both call a symbol and
-whose bytes are encoded into as many tokens; texts without them, nearly all, pay for one look.
+The class of a character decides where a text is split before encoding. So ``'s`` after such a character is one token in
+toktok and two in tiktoken, whose counts are the correct ones. Each such character is replaced by one that both libraries
+treat as a symbol, and whose bytes give the same number of tokens. Nearly all texts have no such character.
 """
 
 import re
@@ -14,7 +14,7 @@ _RANGES = (
     "18d80-18df2 1e6c0-1e6de 1e6e0-1e6f5 1e6fe-1e6ff 2b73a-2b73f 2cea2-2cead 323b0-33479"
 )
 _STAND_IN = 0x1000C
-# Where bytes merge otherwise than in the stand-in: another stand-in for these.
+# Characters whose bytes merge differently get another stand-in.
 _OTHERS = {
     0x101CC: (
         "16ebc 18d11 18d81 18d8c 1e6c8 1e6f0 3246b 32478 324a4 324dd 324e8 324f0 324f4 324f8 32545 32610 "
@@ -64,14 +64,14 @@ def _spans(low: str, high: str) -> str:
     return "".join(f"{first}-{last}" for first, last in points if low <= first <= high)
 
 
-# Three looks because ranges beyond the basic plane are slow to look for: 4 ns a character, then 5, then 35.
+# Three searches, because ranges beyond the basic plane are slow: 4 ns a character, then 5, then 35.
 _BASIC = re.compile(f"[{_spans(chr(0), chr(0xFFFF))}]")
 _ASTRAL = re.compile(f"[{chr(0x10000)}-{chr(0x10FFFF)}]")
 _NEW_ASTRAL = re.compile(f"[{_spans(chr(0x10000), chr(0x10FFFF))}]")
 
 
 def with_stand_ins(text: str) -> str:
-    """Return ``text``, as long as before, with every character newer than Unicode 16 replaced by its stand-in."""
+    """Return ``text`` with every character newer than Unicode 16 replaced. The length stays the same."""
     if text.isascii():
         return text
     if _BASIC.search(text) or (_ASTRAL.search(text) and _NEW_ASTRAL.search(text)):

@@ -1,7 +1,7 @@
-"""Tool groups: what stays together or goes together.
+"""Units: messages that a window keeps or leaves out together.
 
-A unit is one message, or an assistant message with calls and the results right after it. Providers answer 400 for a call
-without its results, and for a result without its call.
+A unit is one message, or a tool group: an assistant message with calls, and the results directly after it. Providers
+answer 400 for a call without its results, and for a result without its call.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ LONGEST_GROUP = 129
 
 
 class Unit(NamedTuple):
-    """Records ``start`` to ``end`` (exclusive) of a list; ``whole`` when it may be sent."""
+    """Records ``start`` to ``end`` (exclusive) of a list; ``whole`` if the unit is complete and may be sent."""
 
     start: int
     end: int
@@ -27,9 +27,9 @@ class Unit(NamedTuple):
 
 
 class Units(Sequence[Unit]):
-    """Units of consecutive records, ascending: where each begins, and which are not whole.
+    """Units of consecutive records, ascending. ``broken`` are the indexes of units that are not whole.
 
-    ``starts`` has one more than there are units: where the next one would begin.
+    ``starts`` are the indexes of the units' first records, and one more: the index after the last record.
     """
 
     def __init__(self, starts: Sequence[int], broken: AbstractSet[int] = frozenset()) -> None:
@@ -56,8 +56,8 @@ class Units(Sequence[Unit]):
 def group_units(records: Records) -> Units:  # noqa: C901 - one loop, as it goes over every message of a tail
     """Units of consecutive records.
 
-    Results whose call is not among the records make a unit that is not whole; so do calls that other messages overtook
-    before every result came, and a message in progress. Calls at the very end wait for their results still, and are whole.
+    These units are not whole: results whose call is not among the records, calls with missing results that another message
+    follows, and a message in progress. Calls at the very end still wait for results, and are whole.
     """
     roles, flags, calls = records.roles, records.flags, records.calls
     if TOOL not in roles and records.plain:

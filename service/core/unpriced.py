@@ -1,7 +1,7 @@
-"""What a message carries beside the members that recordings price: counted at the tokens of its strings.
+"""Members of a message that are in no recorded bill, counted as the tokens of their strings.
 
-Providers add members, and clients add their own. A window sends them on, so they are counted; nobody knows the bill, so the
-count is no longer exact.
+Providers add members, and clients add their own. Windows send these members, so they are counted. Their bill is not known,
+so the count is then not exact.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -31,7 +31,7 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class Unknown(NamedTuple):
-    """A member that no declaration names: the path to its object, ending in ``/`` if there is one, and what it is."""
+    """An undeclared member: the path of its object, ending in ``/`` if not empty, its name and its value."""
 
     path: str
     name: str
@@ -39,12 +39,12 @@ class Unknown(NamedTuple):
 
 
 def unpriced_tokens(message: Mapping[str, Any]) -> Pair:
-    """Return the tokens of the strings that stand in no known member of a message."""
+    """Return the tokens of the strings in a message's unknown members."""
     return text_tokens([{each.name: each.value} for each in unknown_members(message)])
 
 
 def unknown_members(message: Mapping[str, Any]) -> Iterator[Unknown]:
-    """Return the members of a message, its parts and its calls that no declaration names and that hold something."""
+    """Return the undeclared members of a message, its parts and its calls, except empty ones."""
     yield from _others("", message, _ASSISTANT if message["role"] == "assistant" else _MESSAGE)
     content = message.get("content")
     for index, part in enumerate(content if isinstance(content, list) else ()):

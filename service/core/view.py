@@ -1,4 +1,4 @@
-"""A history as one model sees it: units, their costs, and what is in every window."""
+"""A history for one model: its units, their costs, and the units of every window."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,11 @@ _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
 
 
 class History(msgspec.Struct, frozen=True):
-    """A conversation as far as it was read.
+    """The part of a conversation that was read.
 
-    ``records`` is its tail, from ``first_seq`` to the newest; ``outside`` holds the messages of every window that lie
-    before the tail: the newest user message, system and developer messages, and pinned ones with the whole of their tool
-    group, each as Records give it among the others. Totals are of the whole conversation, in reference tokens of the
-    model's encoding (``column``).
+    ``records`` is its tail, from ``first_seq`` to the newest message. ``outside`` are required messages before the tail:
+    the newest user message, system and developer messages, and pinned ones with their whole tool group. Totals are of the
+    whole conversation, in reference tokens of the model's encoding (``column``).
     """
 
     first_seq: int
@@ -36,10 +35,10 @@ class History(msgspec.Struct, frozen=True):
     grounding_messages: int
     grounding_tokens: int
     question: int
-    """Seq of the newest user message, 0 when there is none."""
+    """Seq of the newest user message; 0 if there is none."""
     summary: Summary | None = None
     recalled: AbstractSet[int] = frozenset()
-    """Seqs of older messages, whole units, that are in this window because they bear on the question."""
+    """Seqs of recalled messages (whole units), which this window must contain."""
 
     def record(self, seq: int) -> Record:
         """The record of a message that was read."""
@@ -47,27 +46,27 @@ class History(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """The tail as units and their costs for one model; ``always`` names the units of every window and says why."""
+    """The tail's units and their costs for one model. ``always`` are the indexes of required units, with the reason."""
 
     history: History
     costs: list[int]
-    """Of each message of the tail."""
+    """The tokens of each message of the tail."""
     units: Units
     unit_costs: list[int]
     always: dict[int, str]
     outside: dict[int, int]
-    """Costs of what is in every window and lies before the tail, by seq."""
+    """Tokens of required messages before the tail, by seq."""
     headless: bool
-    """Whether the first unit may have begun before the tail, so that nothing is known of it."""
+    """Whether the first unit may have begun before the tail, so that it cannot be judged."""
     reasoning: Mapping[int, int] = {}
-    """Tokens of the reasoning that is sent, by seq; they are in the costs."""
+    """Tokens of the reasoning that is sent, by seq. The costs include them."""
     reasoning_left: Mapping[int, int] = {}
     """Tokens of the reasoning that is not sent, by seq."""
     edits: Mapping[int, Edit] = {}
-    """How tool results are cut, by seq; the costs are of what is sent."""
+    """Cuts of tool results, by seq. The costs are those after the cut."""
 
     def seq(self, index: int) -> int:
-        """Where a unit begins."""
+        """The seq of a unit's first message."""
         return self.history.first_seq + self.units.starts[index]
 
     def role(self, index: int) -> int:
@@ -75,11 +74,11 @@ class View(msgspec.Struct, frozen=True):
         return self.history.records.roles[self.units.starts[index]]
 
     def always_seqs(self) -> list[int]:
-        """Where each unit of every window begins, ascending; those before the tail message by message."""
+        """Seqs of required messages before the tail and of required units' first messages, ascending."""
         return sorted(self.outside) + sorted(map(self.seq, self.always))
 
     def always_costs(self) -> dict[str, int]:
-        """Tokens of what is in every window, by the reason for it, the oldest first."""
+        """Tokens of required messages by reason, in the order of the oldest."""
         costs: dict[str, int] = {}
         for seq, cost in self.outside.items():
             why = self.why(seq)
@@ -93,7 +92,7 @@ class View(msgspec.Struct, frozen=True):
         return self.history.record(seq)
 
     def is_known(self, seq: int) -> bool:
-        """Whether a message may be sent, as far as was read."""
+        """Whether a message was read and may be sent."""
         return seq >= self.history.first_seq or seq in self.outside
 
     def cost_of(self, seq: int) -> int:
@@ -102,7 +101,7 @@ class View(msgspec.Struct, frozen=True):
         return self.costs[seq - first] if seq >= first else self.outside[seq]
 
     def why(self, seq: int) -> str:
-        """Why a message before the tail is in every window."""
+        """The reason why a message before the tail is required."""
         record = self.history.outside[seq]
         if seq in self.history.recalled:
             return "recalled"
@@ -110,7 +109,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 def view_history(history: History, model: Model) -> View | None:
-    """The view; None when the tail cuts through a group that is in every window, so that older messages are needed."""
+    """The view; None if the tail begins inside a required tool group, so that older messages are needed."""
     records, first = history.records, history.first_seq
     units = group_units(records)
     headless = bool(records) and first > 1 and records.roles[0] in (TOOL, FUNCTION)
@@ -137,7 +136,7 @@ def unit_costs(units: Units, costs: list[int]) -> list[int]:
 
 
 def _why(role: int, *, pinned: bool) -> str:
-    """A pinned question is called pinned: that is what it stays when it is not the newest any more."""
+    """The reason for a required message. A pinned question is ``pinned``, as it stays so when it is not the newest."""
     if role <= DEVELOPER:
         return ROLES[role]
     return "pinned" if pinned else "question"
@@ -164,18 +163,18 @@ def _always(history: History, units: Units) -> dict[int, str]:
 
 
 def _newest(records: Records, units: Units) -> int | None:
-    """The newest unit that is no reply in progress; None where there is none."""
+    """The newest unit that is not a reply in progress; None if there is none."""
     last = records.in_progress.rfind(0)
     return unit_at(units, last) if last >= 0 else None
 
 
 def unit_at(units: Units, index: int) -> int:
-    """The unit of a message."""
+    """The index of the unit that contains a message."""
     return index if units.single else bisect_right(units.starts, index) - 1
 
 
 def _outside(history: History, model: Model) -> dict[int, int]:
-    """Costs of the messages before the tail that are in every window; a pinned group that nobody finished is not."""
+    """Tokens of required messages before the tail, by seq, without unfinished pinned groups."""
     costs: dict[int, int] = {}
     for first, last in runs(sorted(history.outside)):
         seqs = range(first, last + 1)
@@ -186,7 +185,7 @@ def _outside(history: History, model: Model) -> dict[int, int]:
 def _run_costs(seqs: Sequence[int], run: Sequence[Record], model: Model) -> dict[int, int]:
     costs: dict[int, int] = {}
     for unit in group_units(Records.of(run)):
-        # Calls at the end of a run are waiting only where the run is the end of the history, which it is not.
+        # Calls at the end of this run are unanswered: only at the end of the history could they still wait.
         unanswered = run[unit.start].calls and unit.end - unit.start <= run[unit.start].calls
         if unit.whole and not unanswered:
             for index in range(unit.start, unit.end):

@@ -1,4 +1,4 @@
-"""walk: history from newest to oldest, into the room that is left."""
+"""walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
@@ -16,18 +16,18 @@ from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, USER
 from service.core.view import View
 
 SKIP_HORIZON = 10_000
-"""How many messages ``overflow=skip`` looks back over, once one was too large: a window must not cost the history."""
+"""Messages that ``overflow=skip`` considers after the first that is too large, so that it does not read a long history."""
 _SMALLEST_COST = 1
-"""No message with text costs less, so nothing fits in less room."""
+"""The smallest cost of a message with text."""
 _NO_CONTENT = digest(["assistant", None], 8)
-"""What assistant messages without content share: a refusal, a call. It does not make them the same."""
+"""The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
 
 Reason = Literal["complete", "budget", "limit", "summary", "older"]
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """Where history may begin: ``limit_seq`` by the caller's limit, ``summary_seq`` after what a summary covers,
-    ``cut_seq`` by a stable cut; and how to walk."""
+    """Where history may begin, and the options of a walk. ``limit_seq`` follows from the caller's limit, ``summary_seq``
+    is the first seq after a summary, ``cut_seq`` follows from a stable cut."""
 
     limit_seq: int = 1
     summary_seq: int = 1
@@ -39,11 +39,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def oldest_seq(self) -> int:
-        """The oldest seq that history may go back to."""
+        """The oldest seq that may be kept."""
         return max(self.cut_seq, self.limit_seq, self.summary_seq)
 
     def reason(self, seq: int) -> Reason | None:
-        """Why history does not go back to ``seq``; None when it may."""
+        """Why history must not include ``seq``; None if it may."""
         if seq < self.cut_seq:
             return "budget"
         if seq < self.limit_seq:
@@ -52,11 +52,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Walk(msgspec.Struct):
-    """What a walk kept, as unit indexes, newest first; ``stop`` is ``older`` when the tail was too short to know.
+    """The state and result of a walk. ``kept`` are unit indexes, newest first; ``stop`` is ``older`` for too short a tail.
 
-    ``room`` is what is left of the budget, ``taken`` what the kept units cost, ``grounding`` the documents that are
-    sent, ``seen`` their keys and ``spent`` their tokens; ``skipped_seq`` is the first message that was too large, 0 while
-    all fitted. ``reasons`` say why a unit that was passed is left out, ``rest`` why the others are.
+    ``room`` is the rest of the budget and ``taken`` the kept units' cost, in tokens. ``grounding`` are the documents that
+    are sent, ``seen`` their keys, ``spent`` their tokens. ``skipped_seq`` is the first message that was too large, or 0.
+    ``reasons`` tell why single units are left out, ``rest`` why all others are.
     """
 
     room: int
@@ -80,14 +80,14 @@ class Walk(msgspec.Struct):
 
 
 def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
-    """Keep units from the newest to the oldest while they fit into the room; gives ``state`` back, changed."""
+    """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
     if bounds.skip or bounds.dedupe or bounds.documents_everywhere:
         return step_by_step(state, view, bounds, model=model, documents=documents)
     return at_once(state, view, bounds)
 
 
 def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
-    """The walk where a unit's cost alone decides: as many of the newest as a running sum allows."""
+    """The walk if only costs decide: keeps as many of the newest units as a running sum allows."""
     units, count = view.units, len(view.units)
     free = units.broken | view.always.keys()
     costs = view.unit_costs
@@ -95,7 +95,7 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
         costs = costs.copy()
         for index in free:
             costs[index] = 0
-    newest = int(view.headless)  # the first unit that the walk may see
+    newest = int(view.headless)  # the first unit that may be kept
     oldest = max(newest, bisect_left(units.starts, bounds.oldest_seq - view.history.first_seq, 0, count))
     sums = list(accumulate(reversed(costs)))
     end = max(oldest, count - bisect_right(sums, state.room))
@@ -115,7 +115,7 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
 
 
 def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
-    """The walk where what was kept before decides too: by what was said, by documents, by what was skipped."""
+    """The walk if kept units matter for older ones: with deduplication, documents everywhere, or skipping."""
     said = _always_said(view) if bounds.dedupe else set()
     for index in range(len(view.units) - 1, -1, -1):
         seq = view.seq(index)
@@ -145,19 +145,19 @@ def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, docum
 
 
 def _stop(state: Walk, bounds: Bounds, seq: int) -> Reason | None:
-    """Why history does not go back to ``seq``; None when it may."""
+    """Why history must not include ``seq``; None if it may."""
     given_up = state.skipped_seq and seq < state.skipped_seq - SKIP_HORIZON
     return bounds.reason(seq) or ("budget" if given_up else None)
 
 
 def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
-    """The walk saw all of the tail: what lies before it is left out for one reason, or must be read."""
+    """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
     before = view.history.first_seq - 1
     stop = _stop(state, bounds, before)
     seen = before == len(view.outside) and not view.headless
     if seen and (before == 0 or stop or not bounds.documents_everywhere):
         return _ended(state, view, "complete", user_first=bounds.user_first)
-    alone = view.headless and view.role(0) == FUNCTION  # or with a call before the tail: who knows
+    alone = view.headless and view.role(0) == FUNCTION  # its call may be before the tail
     if stop is None or stop != _stop(state, bounds, 1) or alone:
         state.stop = "older"
         return state
@@ -165,7 +165,7 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
 
 
 def _keep(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> bool:
-    """Whether the unit fits, with its documents where messages have theirs."""
+    """Keep the unit if it fits, including its documents if all messages have theirs. Returns whether it fits."""
     cost = view.unit_costs[index]
     if cost > state.room or (everywhere and not _ground(state, view, index, cost, model, documents)):
         return False
@@ -176,13 +176,13 @@ def _keep(state: Walk, view: View, index: int, model: Model, documents: Document
 
 
 def _pass(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> None:
-    """Give what is in anyway its documents, where messages have theirs; the newest question has them already."""
+    """Add a required unit's documents, if all messages have theirs and these were not added before."""
     if everywhere and view.seq(index) not in state.grounding:
         _ground(state, view, index, 0, model, documents)
 
 
 def _ground(state: Walk, view: View, index: int, cost: int, model: Model, documents: Documents) -> bool:
-    """Send a user message's documents beside its own ``cost``; False when they may not be trimmed and do not fit."""
+    """Add a user message's documents to its own ``cost``. False if they do not fit and may not be trimmed."""
     if view.role(index) != USER:
         return True
     seq, room = view.seq(index), state.room - cost
@@ -197,7 +197,7 @@ def _ground(state: Walk, view: View, index: int, cost: int, model: Model, docume
 
 
 def _ended(state: Walk, view: View, stop: Reason, *, user_first: bool) -> Walk:
-    """Close a walk: what it did not reach is left out."""
+    """End a walk. The units that it did not reach are left out."""
     state.rest = stop
     state.stop = "budget" if state.skipped_seq else stop
     if user_first:
@@ -206,9 +206,9 @@ def _ended(state: Walk, view: View, stop: Reason, *, user_first: bool) -> Walk:
 
 
 def _begin_with_user(state: Walk, view: View) -> None:
-    """Take away what leads before the first user message, system and developer messages aside.
+    """Remove kept units before the first user message, except system and developer messages.
 
-    What is in every window is not taken away, so history that begins with such a message is left as it is.
+    Required units are not removed, so history that begins with one is not changed.
     """
     first_must = _first_must(view)
     while state.kept:
@@ -249,14 +249,14 @@ def _take_away(state: Walk, view: View, why: str) -> None:
 
 
 def _always_said(view: View) -> set[bytes]:
-    """What the messages of every window say."""
+    """Content digests of required messages."""
     inside = [_said(view, index) for index in view.always]
     outside = [_words(view.record(seq)) for seq in view.outside]
     return {words for words in (*inside, *outside) if words is not None}
 
 
 def _said(view: View, index: int) -> bytes | None:
-    """What tells that a unit is said again; None for tool groups, which are never the same."""
+    """A unit's content digest, by which duplicates are found; None for tool groups, which are never duplicates."""
     unit = view.units[index]
     return _words(view.history.records[unit.start]) if unit.end - unit.start == 1 else None
 

@@ -1,15 +1,15 @@
-"""build_window: what is kept, and what goes.
+"""build_window ("the law"): chooses the parts and messages of a window.
 
-The law, in the order in which it is applied:
+They are taken in this order:
 
 1. The fixed parts: priming, system prompt, few-shots, tool definitions.
-2. What is always in: system and developer messages, pinned messages, the newest user message, the newest message with
-   its tool group. If 1 and 2 do not fit there is no window, and the problem says what each costs.
-3. The newest question's documents, as far as they fit.
-4. History, newest to oldest, tool groups whole, until a unit does not fit (or over it, with ``overflow=skip``).
+2. The required messages: system and developer messages, pinned messages, the newest user message, and the newest message
+   with its tool group. If 1 and 2 do not fit, there is no window, and the problem has the cost of each part.
+3. The newest question's documents, as many as fit.
+4. History, from newest to oldest, in whole tool groups, until a unit does not fit (``overflow=skip`` skips the unit).
 
-It works on records alone: no body is opened, nothing is tokenised but a document that is being cut. It sees a tail of the
-history; when that is too short to decide, it answers NeedOlder instead of a window, and is asked again with more.
+``build_window`` uses records only: no body is decoded, and only a document that is being cut is tokenised. It gets a tail
+of the history. If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
 """
 
 from bisect import bisect_right
@@ -43,37 +43,37 @@ _NOTHING_DROPPED = dict.fromkeys(
     ("messages", "tokens", "duplicates", "grounding_messages", "grounding_tokens", "reasoning_tokens"), 0
 )
 _MORE = 64
-"""The least that is asked for when a tail was too short, in messages."""
+"""The smallest number of older messages to request if a tail was too short."""
 _TYPICAL_COST = 16
-"""Tokens of a short chat message: room for so many is worth reading at once."""
+"""Tokens of a short chat message, to estimate how many messages fit into a budget."""
 _BLOCK = 4
-"""Budgets a block of a stable cut: more would be read of a long history, less would move the cut more often."""
+"""The size of a stable cut's block, in budgets. Larger blocks read more of a long history; smaller ones move the cut more
+often."""
 
 
 class NeedOlder(msgspec.Struct, frozen=True):
-    """The tail was too short: ask again with messages from ``first_seq`` on."""
+    """The tail is too short: call again with messages from ``first_seq`` on."""
 
     first_seq: int
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent: fixed parts, the summary's line, the note's, then messages by seq, ascending; and the figures of the
-    contract."""
+    """A chosen window: fixed parts, a summary, a note, then messages by ascending seq; and the figures of the answer."""
 
     budget: int
     seqs: list[int]
     grounding: Mapping[int, Grounded]
     summary: Summary | None
     note: int
-    """How many messages the note speaks of; 0 without a note."""
+    """The number of messages in the note; 0 without a note."""
     tokens: Mapping[str, int]
     dropped: Mapping[str, int]
     stop_reason: str
     explain: list[Explained] | None
     edits: Mapping[int, Edit] = {}
-    """How messages are sent otherwise than they were stored, by seq."""
+    """Changes to stored messages before they are sent, by seq."""
     place: str = ""
-    """The path of the conversation's messages, for the lines in place of tool results."""
+    """The path of the conversation's messages, for lines in place of tool results."""
     recalled: Recollection | None = None
 
 
@@ -88,12 +88,13 @@ def build_window(
     place: str = "",
     aside: int = 0,
 ) -> Window | NeedOlder:
-    """The window of ``budget`` tokens, or NeedOlder. ``place`` is the path of the conversation's messages, if it has one.
+    """The window of at most ``budget`` tokens, or NeedOlder.
 
-    ``aside`` tokens of the budget are left free by history, as far as there are.
+    ``place`` is the path of the conversation's messages, or empty. History leaves ``aside`` tokens of the budget free, if
+    the required parts do.
 
     Raises:
-        WindowDoesNotFit: what must be in is over the budget; the problem carries each cost and the shortfall.
+        WindowDoesNotFit: the required parts are over the budget; the problem has each cost and the shortfall.
     """
     if history.summary is not None:
         history, options = _summarized(history, options)
@@ -108,7 +109,7 @@ def build_window(
     frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside)
     summary = history.summary if options.summary == "always" else None
     noted = False
-    # A line takes room, so that what is left out is found again with it: at most once for each line.
+    # A summary or a note takes room, so the choice is made again with each: at most twice more.
     while True:
         selected = frame.select(summary, noted=noted)
         if isinstance(selected, NeedOlder):
@@ -124,7 +125,7 @@ def build_window(
 
 
 def _summarized(history: History, options: WindowQuery) -> tuple[History, WindowQuery]:
-    """The history with the summary that the window's format has; a provider's compaction is in every such window."""
+    """The history with its summary in the window's format. A provider's compaction is in every window of its format."""
     summary = history.summary and history.summary.sent_as(options.format)
     if summary is not None and summary.compaction is not None and options.summary == "auto":
         options = msgspec.structs.replace(options, summary="always")
@@ -132,7 +133,7 @@ def _summarized(history: History, options: WindowQuery) -> tuple[History, Window
 
 
 def _as_sent(view: View, budget: int, fixed: Fixed, trimming: Trimming) -> View:
-    """The view with what is sent of reasoning, and of tool results that are over their limit or over the window."""
+    """The view with costs as sent: reasoning that is sent, and tool results cut to their limit or to the window."""
     model, options, history = trimming.model, trimming.options, view.history
     view = trimming.limited(with_reasoning(view, model, options))
     if options.format in FILLED_FORMATS:
@@ -145,10 +146,10 @@ def _as_sent(view: View, budget: int, fixed: Fixed, trimming: Trimming) -> View:
 
 
 def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery) -> Window | None:
-    """The window of a plain chat, as many of the newest messages as a sum allows; None where there is more to decide.
+    """The window of a plain chat: as many of the newest messages as a sum allows. None if the chat is not plain.
 
-    It is what the law gives where no message is in every window but the newest and the newest question, and where there
-    are no tool groups, documents, definitions, lines or duplicates to look for.
+    It is the same window as by the full rules. A chat is plain if its only required messages are the newest one and the
+    newest question, and it has no tool groups, documents, definitions, summary, note or deduplication.
     """
     records, first = history.records, history.first_seq
     if not _is_plain(history, fixed, options):
@@ -186,7 +187,7 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
 
 
 def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
-    """Whether costs alone decide what is kept."""
+    """Whether costs alone decide which messages are kept."""
     records = history.records
     return not (
         not records.flags
@@ -213,17 +214,17 @@ def _needs_fillers(records: Records, kept: int) -> bool:
 
 
 def _is_more_than_a_tail(options: WindowQuery) -> bool:
-    """Whether something else than the budget decides where history begins."""
+    """Whether an option other than the budget decides where history begins."""
     return options.note or bool(options.stable) or options.overflow == "skip" or options.start == "user"
 
 
 def _is_marked(records: Records) -> bool:
-    """Whether a message of every window is among them: system, developer or pinned."""
+    """Whether a system, developer or pinned message is among the records."""
     return SYSTEM in records.roles or DEVELOPER in records.roles or any(True for _ in records.pinned())
 
 
 def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[str, int]:
-    """What was left out of a plain chat, of which ``kept`` messages cost the model ``messages`` tokens."""
+    """The figures of left-out messages of a plain chat, of which ``kept`` messages cost ``messages`` tokens."""
     counted = messages
     if not costs_as_counted(history.records, model, history.column):
         counted = sum(reference_costs(history.records, history.column)[-kept:])
@@ -231,12 +232,12 @@ def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[s
 
 
 def _older(history: History, room: int) -> NeedOlder:
-    """Ask for as much as may fill the room, and at least as much again as was read: the questions stay few."""
+    """Request enough messages to fill the room, and at least as many as were read before, so that few reads are needed."""
     return NeedOlder(max(1, history.first_seq - max(len(history.records), _MORE, room // _TYPICAL_COST)))
 
 
 def _before(history: History, place: int) -> NeedOlder:
-    """Ask for messages back to a place on the line of counted tokens, by what those that were read count."""
+    """Request messages back to a place on the line of counted tokens, estimated from the average of those read."""
     counted = max(1, sum(reference_costs(history.records, history.column)))
     missing = max(0, history.tokens - counted - place)
     messages = max(missing * len(history.records) // counted, len(history.records)) + _MORE
@@ -254,7 +255,7 @@ class _Selected(msgspec.Struct, frozen=True):
 
 
 class _Frame(msgspec.Struct, frozen=True):
-    """One question, with what stays the same while lines come in."""
+    """The arguments of one call of ``build_window``, which stay the same while a summary and a note are added."""
 
     view: View
     model: Model
@@ -263,18 +264,18 @@ class _Frame(msgspec.Struct, frozen=True):
     options: WindowQuery
     documents: Documents
     always: dict[str, int]
-    """Tokens of what is in every window, by the reason for it."""
+    """Tokens of required messages, by reason."""
     trimming: Trimming
     aside: int
-    """Tokens that history leaves free."""
+    """Tokens that history leaves free, for recall."""
 
     def select(self, summary: Summary | None, *, noted: bool) -> _Selected | NeedOlder:
-        """Steps 1 to 4 of the law. Raises WindowDoesNotFit."""
+        """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
         room = self._room(summary)
         if room < 0:
             raise does_not_fit(self.budget, self._costs(summary), self.always)
         if noted:
-            # Its place is set aside first, and only what must be in may take it: a little more budget never keeps less.
+            # The longest note's tokens are reserved first, so that a larger budget never keeps fewer messages.
             room = max(0, self._room(summary, self._longest_note()))
         state = self._ask(summary, room)
         held = min(state.room, self.aside)
@@ -317,7 +318,7 @@ class _Frame(msgspec.Struct, frozen=True):
         return state
 
     def _cut(self, room: int) -> Cut | NeedOlder | None:
-        """Where a stable cut lets history begin; None without one. ``room`` is the budget less fixed parts."""
+        """The stable cut; None without one. ``room`` is the budget minus the fixed parts, in tokens."""
         options, history = self.options, self.view.history
         if not options.stable:
             return None
@@ -334,7 +335,7 @@ class _Frame(msgspec.Struct, frozen=True):
         return _before(history, found.place) if isinstance(found, Before) else found
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
-        """Where history may begin, and how to walk."""
+        """The bounds of history, and the options of the walk."""
         options = self.options
         return Bounds(
             limit_seq=self.view.history.length - options.limit + 1 if options.limit else 1,
@@ -347,7 +348,7 @@ class _Frame(msgspec.Struct, frozen=True):
         )
 
     def wants_summary(self, taken: Walk, seqs: list[int]) -> bool:
-        """Whether messages that the summary covers are left out, and it fits beside what must be in."""
+        """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
         summary = self.view.history.summary
         if summary is None or taken.stop == "complete":
             return False
@@ -355,23 +356,23 @@ class _Frame(msgspec.Struct, frozen=True):
         return covered < summary.through_seq and self._room(summary) >= 0
 
     def seqs(self, taken: Walk) -> list[int]:
-        """What is in the window, ascending."""
+        """The seqs of the window's messages, ascending."""
         view = self.view
         first, starts = view.history.first_seq, view.units.starts
         indexes = sorted((*view.always, *taken.kept))
         whole = bool(indexes) and indexes[-1] - indexes[0] == len(indexes) - 1
-        if whole and not view.outside:  # neighbours, as nearly always
+        if whole and not view.outside:  # one run, as nearly always
             return list(range(first + starts[indexes[0]], first + starts[indexes[-1] + 1]))
         if not view.units.single:
             indexes = [i for index in indexes for i in range(starts[index], starts[index + 1])]
         return sorted(view.outside) + [first + index for index in indexes]
 
     def window(self, selected: _Selected, seqs: list[int], summary: Summary | None, left_out: int) -> Window:
-        """The window of what was taken; the note is in it if it fits beside what must be in."""
+        """The window of the selected messages, with the note if it fits with the required parts."""
         taken = selected.taken
         noted = left_out if left_out and self._room(summary, self._longest_note()) >= 0 else 0
         lines = _measures((summary, note_measure(noted) if noted else None))
-        # What is left of the room goes back to the newest results, if they were cut to let the rest in.
+        # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)
         grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
         costs = self.documents.cost
@@ -418,7 +419,7 @@ class _Frame(msgspec.Struct, frozen=True):
         )
 
     def _leading(self, seqs: list[int]) -> list[Measure]:
-        """Measures of the messages that what definitions cost may depend on: the first, and those that instruct."""
+        """Measures of the messages on which the cost of definitions may depend: the first, and system messages."""
         if not self.fixed.tools or not seqs:
             return []
         leading = {
@@ -435,7 +436,7 @@ class _Frame(msgspec.Struct, frozen=True):
         return {**costs, "priming": costs["priming"] + opening} if opening else costs
 
     def _room(self, *lines: Measure | Summary | None) -> int:
-        """What is left of the budget beside what must be in and these lines; below 0 when it is not enough."""
+        """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
         return self.budget - sum(self._costs(*lines).values()) - sum(self.always.values())
 
     def _longest_note(self) -> Measure:

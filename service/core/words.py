@@ -1,12 +1,12 @@
-"""Words of a text, and a message's words as an index keeps them.
+"""The words of a text, and a message's words in the form of an index.
 
 Words are runs of letters, marks and digits (Unicode Standard Annex 29, without its rules for points and hyphens inside a
-word), folded in case, without accents, and stemmed by the Snowball algorithm of their script. Scripts
-without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), and Korean, whose words join their endings, give
-each two neighbouring characters.
+word), in lower case, without accents, and stemmed by the Snowball algorithm of their script. Scripts without spaces between
+words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) give pairs of neighbouring characters, and so does Korean, whose
+endings are part of the word.
 
-A message's words are numbers of 32 bits, ascending: 28 bits of the word's digest, and how often it stands there, 15 at
-most. They do not tell the order of the words, nor, where the digest is keyed, which words they are.
+A message's words are ascending numbers of 32 bits: 28 bits of the word's digest, and its number of occurrences, at most 15.
+They do not show the order of the words. If the digest is keyed, they do not show the words either.
 """
 
 import re
@@ -26,7 +26,7 @@ from service.core.redaction import REDACTED_TEXT
 DIGEST_BITS: Final = 0xFFFFFFF0
 MOST_OFTEN: Final = 15
 _LONGEST_TEXT = 65_536
-"""Characters of one message that are indexed: a pasted book must not make a turn slow."""
+"""Characters of one message that are indexed, so that a pasted book does not make a turn slow."""
 _LONGEST_WORD = 64
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+)"
@@ -35,7 +35,7 @@ _PLAIN_RUNS = re.compile(r"[a-z0-9]+").findall
 _RUNS = regex.compile(r"[^\W_]+").findall  # with marks, which the standard library's \w leaves out
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _LANGUAGES = (("Ѐ", "ӿ", "russian"), ("Ͱ", "Ͽ", "greek"), ("؀", "ۿ", "arabic"), ("ऀ", "ॿ", "hindi"))
-"""Scripts whose most spoken language has a stemmer; all others are stemmed as English, which leaves most as they are."""
+"""Scripts whose most spoken language has a stemmer. Others use the English stemmer, which hardly changes their words."""
 _STOP_WORDS = frozenset(
     regex.findall(
         r"\w+",
@@ -54,7 +54,7 @@ Numbering = Callable[[bytes], int]
 
 
 def words_of(text: str) -> list[str]:
-    """Every word of the text that may tell it from others, in order; at most the first 65,536 characters are read."""
+    """The words of the text's first 65,536 characters, without stop words, grouped by language."""
     folded = text[:_LONGEST_TEXT].casefold()
     if folded.isascii():
         return _stemmed("english", _PLAIN_RUNS(folded))
@@ -72,7 +72,7 @@ def words_of(text: str) -> list[str]:
 
 
 def _parts(runs: Iterable[str]) -> Iterator[str]:
-    """Runs, cut where a script with spaces meets one without."""
+    """The runs, split between scripts with and without spaces."""
     return (part for run in runs for part in _UNSPACED.split(run) if part)
 
 
@@ -83,13 +83,13 @@ def _language(letter: str) -> str:
 
 
 def _stemmed(language: str, runs: Iterable[str]) -> list[str]:
-    # Made anew: a stemmer is no thread's but its own, takes a third of a microsecond to make, and would keep words.
+    # A new stemmer each time: it is not thread-safe, would keep words in memory, and takes a third of a microsecond to make.
     stemmer = Stemmer.Stemmer(language, 0)
     return stemmer.stemWords([run[:_LONGEST_WORD] for run in runs if run not in _STOP_WORDS])  # type: ignore[no-any-return]
 
 
 def said_in(message: Mapping[str, Any]) -> str:
-    """What is said in a chat message: its text, a refusal, and what tools are called with. Nothing of a redacted one."""
+    """The texts of a chat message: content, refusal, and tool calls with their arguments. Redacted texts are left out."""
     content = message.get("content")
     parts = (content,) if isinstance(content, str) else ([_part(part) for part in content or ()])
     calls = [call.get("function") or call.get("custom") or {} for call in message.get("tool_calls") or ()]
@@ -107,12 +107,12 @@ def _part(part: Mapping[str, Any]) -> Any:
 
 
 def plain_number(word: bytes) -> int:
-    """A word's number where nothing is encrypted."""
+    """A word's number without encryption at rest."""
     return crc32(word)
 
 
 def pack_words(words: Iterable[str], number: Numbering = plain_number) -> bytes:
-    """Words as an index keeps them: four bytes for each that is different, in little-endian order."""
+    """The words in the form of an index: four bytes for each distinct word, little-endian."""
     packed = array(
         "I",
         sorted(number(word.encode()) & DIGEST_BITS | min(often, MOST_OFTEN) for word, often in Counter(words).items()),

@@ -1,4 +1,4 @@
-"""What the store's servers say of themselves, as one sentence for whoever is called at night: a pure function."""
+"""The store's condition, from its servers' INFO: a name, a title, and a sentence that tells an operator what to do."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -17,7 +17,7 @@ Name = Literal[
     "full",
     "down",
 ]
-"""From good to bad: a later one hides an earlier."""
+"""From best to worst. If several apply, the worst is reported."""
 NAMES: tuple[Name, ...] = Name.__args__  # type: ignore[attr-defined]
 
 _HANGS_SECONDS = 0.7
@@ -30,14 +30,14 @@ _LITTLE_FREE_SHARE, _LITTLE_FREE_BYTES = 0.1, 5 << 30
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """Memory of all servers in bytes, ``max`` 0 without a limit, and their keys."""
+    """Memory of all servers in bytes (``max`` is 0 without a limit), and the number of their keys."""
 
     used: int = 0
     max: int = 0
     keys: int = 0
     evicted_keys: int = 0
     replication_lag_bytes: int | None = None
-    """How far the slowest replica is behind its primary; None without replicas."""
+    """The slowest replica's distance behind its primary; None without replicas."""
 
 
 class Disk(msgspec.Struct, frozen=True):
@@ -48,31 +48,31 @@ class Disk(msgspec.Struct, frozen=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """How the store is: a name for machines, what is wrong, and a sentence that says where to look or what to do."""
+    """The store's condition: a name for programs, a title, and a sentence that says where to look or what to do."""
 
     name: Name
     title: str
     look: str = ""
     alert: str = ""
-    """The alert, and the entry of the runbook."""
+    """The alert's name, which is also its heading in the runbook."""
 
     @property
     def rank(self) -> int:
-        """How bad it is; 0 is well."""
+        """The severity: 0 is well, and the largest is down."""
         return NAMES.index(self.name)
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a condition is made of."""
+    """The observations that a condition follows from. Each server has its INFO, None if lost, and a delay in seconds."""
 
     kind: str
     servers: Sequence[tuple[Inspection | None, float]]
     lost_files: str = ""
     disk: Disk | None = None
     call_seconds: float = 0.0
-    """What calls took lately, on average."""
+    """The average duration of recent calls."""
     refused_as_full: bool = False
-    """Whether the store refused a write for want of memory in the last seconds."""
+    """Whether the store refused a write as out of memory in the last seconds."""
     not_ready: str = ""
 
 
@@ -81,7 +81,7 @@ STARTING = Condition("not-ready", "Sash is connecting to the store", "Wait two s
 
 
 def memory_of(servers: Sequence[tuple[Inspection | None, float]]) -> Memory:
-    """The sums of what the servers report."""
+    """The sums of the servers' INFO."""
     infos = [found.info for found, _ in servers if found is not None]
     lags = [lag for info in infos if (lag := _lag(info)) is not None]
     limits = [_number(info, "maxmemory") for info in infos]
@@ -95,7 +95,7 @@ def memory_of(servers: Sequence[tuple[Inspection | None, float]]) -> Memory:
 
 
 def condition(seen: Observation) -> Condition:
-    """The worst that is to be said of the store."""
+    """The worst condition that applies."""
     for each in (_lost, _hanging, _without_room, _read_only):
         found = each(seen)
         if found is not None:
@@ -158,11 +158,11 @@ def _read_only(seen: Observation) -> Condition | None:
     why = ""
     if any(info.get("loading") == "1" for info in infos):
         return Condition(
-            "down", "The store is loading its data", "Wait: it loads some 100 MB a second.", "SashStoreFailing"
+            "down", "The store is loading its data", "Wait: it loads about 100 MB a second.", "SashStoreFailing"
         )
     if any(info.get("role") == "slave" for info in infos):
         if seen.kind != "single":
-            look = "A primary became a replica: look at INFO replication to see who is elected."
+            look = "A primary became a replica: look at INFO replication for the new primary."
             return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
         why = "SASH_REDIS_URL names a replica, which takes no writes: name its primary, or promote it."
     elif any(info.get("aof_last_write_status", "ok") != "ok" for info in infos):
@@ -180,7 +180,7 @@ def _slow(seen: Observation) -> Condition | None:
     seconds = max(seen.call_seconds, *(quiet for _, quiet in seen.servers))
     if seconds < _SLOW_SECONDS:
         return None
-    look = f"A call takes {seconds * 1000:.0f} ms: look at its disk, a rewrite of its file, its processor, the network."
+    look = f"A call takes {seconds * 1000:.0f} ms: look at the store's disk, AOF rewrites, processor and network."
     return Condition("slow", "The store is slow", look, "SashStoreSlow")
 
 
@@ -201,7 +201,7 @@ def _sentence(text: str) -> str:
 
 
 def _lag(info: dict[str, str]) -> int | None:
-    """How far the slowest replica of a primary is behind, in bytes: ``slave0:ip=…,offset=1234,lag=0``."""
+    """The slowest replica's distance behind its primary in bytes, from lines such as ``slave0:ip=…,offset=1234,lag=0``."""
     offsets = [
         int(value.partition("offset=")[2].partition(",")[0])
         for name, value in info.items()

@@ -1,7 +1,7 @@
-"""The dashboard: one page, put together once from the files of ``page/``, that asks nobody but this service.
+"""The dashboard: one page, built once from the files of ``page/``, that sends requests to this service only.
 
-There is no build step. The policy that goes with the page names the page's own style and script by their digests, so a
-browser runs nothing else, whatever a message may hold.
+There is no build step. The page's content security policy allows its own style and script by their hashes, so a browser
+runs no script that a message may contain.
 """
 
 from base64 import b64encode
@@ -14,7 +14,7 @@ _SCRIPTS = ("base.js", "charts.js", "status.js", "deployment.js", "conversation.
 
 
 class DashboardPage(NamedTuple):
-    """A page, and the headers that it is sent with."""
+    """A page and its headers."""
 
     body: bytes
     headers: dict[str, str]
@@ -22,7 +22,7 @@ class DashboardPage(NamedTuple):
 
 @lru_cache(maxsize=1)
 def dashboard() -> DashboardPage:
-    """The page."""
+    """The dashboard's page and headers, built at the first call."""
     folder = files("service.operations") / "page"
     style = (folder / "style.css").read_bytes()
     script = b"".join((folder / name).read_bytes() for name in _SCRIPTS)

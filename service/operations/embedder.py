@@ -1,9 +1,9 @@
-"""Embeddings of texts, from any endpoint that speaks OpenAI's ``/v1/embeddings``.
+"""Embeddings of texts, from any endpoint with OpenAI's ``/v1/embeddings``.
 
-A vector is cut to its first 256 numbers (models are trained so that the first say most; Kusupati et al. 2022), and kept as
-signed bytes: its largest number becomes 127. Only its direction is compared, so the scale is not kept.
+A vector is cut to its first 256 numbers, as models are trained to put most information first (Kusupati et al. 2022). The
+numbers are stored as signed bytes, scaled so that the largest becomes 127: only the vector's direction is compared.
 
-When the endpoint fails or is slow, all embedding pauses, as ``endpoint.py`` says.
+After a failure or a timeout, all embedding pauses (``endpoint.py``).
 """
 
 import asyncio
@@ -22,13 +22,13 @@ DIMENSIONS: Final = 256
 BATCH: Final = 64
 """Texts of one request."""
 _CHARACTERS: Final = 8_000
-"""Of each text: endpoints refuse what is over their model's limit, usually 8,192 tokens."""
+"""The start of each text that is sent: endpoints refuse texts over their model's limit, usually 8,192 tokens."""
 _QUESTION_SECONDS: Final = 0.5
 _LIMIT_BYTES: Final = 32 * 1024 * 1024
 
 
 class NotEmbedded(Exception):  # noqa: N818 - it reads as what happened
-    """The endpoint gave no embeddings, or must not be asked now; the message says why, and quotes nothing."""
+    """The endpoint gave no embeddings, or is paused. The message gives the reason and quotes no text."""
 
 
 class _Embedding(msgspec.Struct):
@@ -61,7 +61,7 @@ class Embedder:
         return self._endpoint.pause_seconds
 
     async def embed(self, texts: Sequence[str], *, timeout_seconds: float | None = None) -> list[bytes]:
-        """The vector of each text, nothing for one without a word. Raises NotEmbedded."""
+        """The vector of each text, empty for a blank text. Raises NotEmbedded."""
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         vectors = [b""] * len(texts)
         for start in range(0, len(wanted), BATCH):
@@ -72,7 +72,7 @@ class Embedder:
         return vectors
 
     async def vector_of(self, text: str) -> bytes:
-        """The vector of a question that somebody waits for; nothing when that fails or takes half a second."""
+        """The vector of a question, during a request; empty if the endpoint fails or takes over half a second."""
         try:
             return (await self.embed([text], timeout_seconds=_QUESTION_SECONDS))[0]
         except NotEmbedded:
@@ -92,7 +92,7 @@ class Embedder:
                 vectors = await asyncio.to_thread(_vectors_of, await self._endpoint.post(body), len(texts))
         except (EndpointFailed, httpx2.HTTPError, TimeoutError) as error:
             self._metrics.embedded(0, time.perf_counter() - started)
-            # A question's time limit is shorter than the endpoint's, so to run out of it is no failure of the endpoint.
+            # A request's shorter timeout is no failure of the endpoint.
             if timeout_seconds is None or not isinstance(error, TimeoutError):
                 self._endpoint.failed(error)
             raise NotEmbedded(str(error) or type(error).__name__) from None
@@ -113,7 +113,7 @@ def _vectors_of(body: bytes, count: int) -> list[bytes]:
 
 
 def quantized(vector: Sequence[float]) -> bytes:
-    """A vector's first 256 numbers as signed bytes; nothing of one without a direction."""
+    """A vector's first 256 numbers as signed bytes; empty if they are all 0."""
     cut = vector[:DIMENSIONS]
     largest = max(map(abs, cut), default=0.0)
     return array("b", [round(value * 127 / largest) for value in cut]).tobytes() if largest > 0 else b""

@@ -1,9 +1,8 @@
-"""Which part of a window the provider may have in its prompt cache, because the window before it began alike.
+"""Estimates the part of a window that is in the provider's prompt cache, because the window before began the same.
 
-What a conversation's last window was is remembered in this process alone, for a bounded number of conversations. So the
-figures are a lower bound: with several workers some windows follow one that another worker made, and then an older
-one is compared with, or none. Windows are told apart by their messages' seqs, not their bytes: an edited message is
-not noticed, and one that was erased is.
+Each process remembers the last window of a limited number of conversations, so the figures are a lower bound: with
+several workers, the window before may be another worker's, and an older window or none is compared. Windows are compared
+by their messages' seqs, not their bytes: an edited message is not noticed, an erased one is.
 """
 
 from collections import OrderedDict
@@ -11,15 +10,15 @@ from collections.abc import Callable, Hashable, Sequence
 
 import msgspec
 
-_MOST = 10_000
-"""Conversations remembered; about 3 MB."""
+_LIMIT = 10_000
+"""Conversations that are remembered, in about 3 MB."""
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """A window, as far as the next one is compared with it.
+    """The facts of a window that the next window is compared with.
 
-    ``fixed`` stands for all that goes before the messages. ``tokens`` is the whole window's; ``documents`` are those of
-    its documents, which begin at message ``documents_from`` and stay only while the same ``question`` is asked.
+    ``fixed`` is a hash of the parts before the messages. ``tokens`` are the whole window's, and ``documents`` the tokens
+    of its documents, which begin at message ``documents_from`` and stay only while ``question`` is the newest question.
     """
 
     fixed: int
@@ -33,23 +32,23 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 class Followups:
-    """The last window of each conversation, the most recent ``most`` of them."""
+    """The last window of each of the latest ``limit`` conversations."""
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
+    def __init__(self, limit: int = _LIMIT) -> None:
+        self._limit = limit
         self._last: OrderedDict[Hashable, Beginning] = OrderedDict()
 
     def follow(
         self, key: Hashable, seqs: Sequence[int], now: Beginning, tokens_of: Callable[[int, int], int]
     ) -> int | None:
-        """Tokens at the start of this window that stood there in the one before; None when none is known.
+        """Tokens at the start of this window that also began the window before; None if no window before is known.
 
-        ``tokens_of`` counts the messages of this window from one seq to another, both included, without documents.
+        ``tokens_of`` counts the window's messages from one seq to another, both included, without documents.
         """
         before = self._last.get(key)
         self._last[key] = now
         if before is None:
-            if len(self._last) > self._most:
+            if len(self._last) > self._limit:
                 self._last.popitem(last=False)
             return None
         self._last.move_to_end(key)

@@ -1,14 +1,14 @@
-"""The indexer: behind requests, what recall needs of messages is written beside them.
+"""The indexer: writes the words and vectors of messages for recall, in the background.
 
 ::
 
-    append ── appended ──▶ its entries wait a moment ──▶ their words, all conversations' in one go ──▶ index.lua
-                                                              │ the list ends elsewhere
-    fork, import, settings, search ── notice ──▶ a task for the conversation: from where the list ends, a few hundred
-                                                 messages at a time, until nothing is missing
+    append ── appended ──▶ entries wait a moment ──▶ words of all waiting conversations at once ──▶ index.lua
+                                                              │ if the index does not end just before them
+    fork, import, settings, search ── notice ──▶ a task for the conversation: from the end of its index, a few hundred
+                                                 messages at a time, until all are indexed
 
-Nobody waits for it: a reader makes the words of messages that are not indexed yet. A conversation that was never indexed, a
-worker that died, a list that the store evicted are all one case: the list goes on where it ends.
+No request waits for the index: a reader computes the words of messages that are not indexed yet. A conversation that was
+never indexed, a worker that died and an index that the store evicted need the same work: continue where the index ends.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ _STEP_MESSAGES: Final = 250
 _PAUSE_SECONDS: Final = 0.2
 _ATTEMPTS: Final = 8
 _AT_ONCE: Final = 4
-_MOST_TASKS: Final = 10_000
-"""Conversations that wait: more are found again by their next append or search."""
-_MOST_BYTES: Final = 4 * 1024 * 1024
-"""Bodies that wait; the messages of more are read again."""
+_LIMIT_TASKS: Final = 10_000
+"""Conversations that may wait. A conversation over the limit is indexed after its next append or search."""
+_LIMIT_BYTES: Final = 4 * 1024 * 1024
+"""Bodies of messages that may wait in memory. Messages over the limit are read from the store again."""
 _SLICE: Final = 16
-"""Conversations whose words are made before others have their turn: a millisecond."""
+"""Conversations that are indexed before other tasks run: about a millisecond."""
 _log = get_logger()
 Place = tuple[str, str]
 
 
 class Waiting(NamedTuple):
-    """Digests and bodies of an append's entries, and what must still stand when their words are written."""
+    """Digests and bodies of an append's entries, and the state in which their words may be written."""
 
     first_seq: int
     digests: Sequence[bytes]
@@ -52,7 +52,7 @@ class Waiting(NamedTuple):
 
 
 class Indexer:
-    """Writes the index of conversations; ``default`` is how those recall that do not say."""
+    """Writes the index of conversations. ``default`` is the recall mode of conversations without one."""
 
     def __init__(
         self,
@@ -74,11 +74,11 @@ class Indexer:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     def mode(self, settings: bytes) -> str:
-        """How a conversation recalls, by its settings as they are stored and open."""
+        """A conversation's recall mode, by its encoded settings, decrypted."""
         return recall_of(settings) or self._default
 
     def appended(self, tenant: str, conversation: str, entries: Sequence[NewEntry], reply: AppendReply) -> None:
-        """Index the entries of an append behind it, where its conversation recalls. Never fails."""
+        """Index an append's entries in the background, if the conversation has recall on. Never fails."""
         with best_effort:
             mode = self.mode(reply.settings)
             if mode == "off":
@@ -89,7 +89,7 @@ class Indexer:
                 if not step.duplicate
             ]
             size = sum(len(body) for _, _, body in fresh)
-            if self._waiting_bytes + size > _MOST_BYTES:
+            if self._waiting_bytes + size > _LIMIT_BYTES:
                 self.notice(tenant, conversation, reply.settings)
             elif fresh:
                 self._waiting_bytes += size
@@ -101,30 +101,30 @@ class Indexer:
                 self._begin("appended", self._write_waiting())
 
     def notice(self, tenant: str, conversation: str, settings: bytes) -> None:
-        """Index what is missing behind the request, where the conversation recalls and nothing is under way. Never fails."""
+        """Index the missing messages in the background, if the conversation has recall on and no task. Never fails."""
         with best_effort:
             if self.mode(settings) != "off":
                 self._catch_up((tenant, conversation))
 
     async def close(self) -> None:
-        """Stop what is under way; the next append or search begins it again."""
+        """Stop all tasks. The next append or search starts them again."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _begin(self, name: Place | str, work: Coroutine[Any, Any, None]) -> None:
-        if name in self._tasks or len(self._tasks) >= _MOST_TASKS:
+        if name in self._tasks or len(self._tasks) >= _LIMIT_TASKS:
             work.close()
             return
         task = asyncio.create_task(work)
         self._tasks[name] = task
         task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
-    # ---- what was just appended
+    # ---- new entries
 
     async def _write_waiting(self) -> None:
-        """Write the words of all that waits, until nothing does."""
+        """Write the words of all waiting entries, until none waits."""
         while True:
             await asyncio.sleep(self._pause_seconds)
             waiting, self._waiting, self._waiting_bytes = self._waiting, defaultdict(list), 0
@@ -141,10 +141,7 @@ class Indexer:
                         self._catch_up(place)
 
     async def _write(self, place: Place, parts: list[Waiting]) -> bool:
-        """Write what waits of one conversation; False where it does not follow what is written, or itself.
-
-        Another process may have appended in between.
-        """
+        """Write a conversation's waiting words. False if there is a gap, because another process appended in between."""
         first, standing = parts[0].first_seq, parts[0].standing
         plain: list[bytes] = []
         bodies: list[bytes] = []
@@ -158,7 +155,7 @@ class Indexer:
         written = await self._index.write(*place, "words", first - 1, words, standing=standing, digests=digests)
         return written is not None and len(bodies) == sum(len(part.bodies) for part in parts)
 
-    # ---- what is missing
+    # ---- missing messages
 
     def _catch_up(self, place: Place) -> None:
         self._begin(place, self._work(*place))
@@ -178,12 +175,12 @@ class Indexer:
                 return
             except Problem as problem:
                 _log.info("index waits", problem=problem.slug)
-            except Exception as error:  # noqa: BLE001 - behind the request nobody else would tell of it
+            except Exception as error:  # noqa: BLE001 - a background task: only the log shows the error
                 _log.error("index failed", **describe(error))
                 return
 
     async def _words(self, tenant: str, conversation: str) -> bool:
-        """Write words up to the newest message; False when the conversation was changed meanwhile. Raises HistoryEdited."""
+        """Write words up to the newest message. False if the conversation changed meanwhile. Raises HistoryEdited."""
         state = await self._reader.get(tenant, conversation)
         length = (await self._index.progress(tenant, conversation)).words
         while length < state.length and self.mode(state.settings) != "off":
@@ -195,7 +192,7 @@ class Indexer:
         return True
 
     async def _vectors(self, tenant: str, conversation: str) -> bool:
-        """Write vectors up to the newest message, where they are wanted; otherwise as ``_words``.
+        """Write vectors up to the newest message, in semantic mode. False if the conversation changed meanwhile.
 
         Raises HistoryEdited, NotEmbedded.
         """
@@ -220,7 +217,7 @@ class Indexer:
         return True
 
     async def _step(self, tenant: str, conversation: str, length: int, last: int, state: State) -> int | None:
-        """Write the words of the messages after ``length`` up to ``last``; gives the length of the list then."""
+        """Write words of the messages after ``length`` up to ``last``; the index's new length, or None if it changed."""
         place = tenant, conversation
         digests = await self._index.digests(*place, length + 1, last)
         records = await self._reader.records(*place, length + 1, last, state=state)

@@ -1,13 +1,13 @@
-"""Log lines: one JSON object each, on standard output, and never what people wrote.
+"""Log lines: one JSON object each, on standard output, without message text.
 
-A line has ``timestamp`` (UTC), ``level``, ``event`` and the fields it was given. What a field may hold is guarded here,
-in one place, because a log lives longer than a conversation and more people read it: texts under a name that speaks of
-content or of secrets are withheld, long ones are cut, and an exception is its type and where it came from. Its message
-is left out unless it is one of ours or the system's, since others quote what they choked on (msgspec the wrong value,
-redis-py the whole command).
+A line has ``timestamp`` (UTC), ``level``, ``event`` and its fields. A log lives longer than a conversation and more people
+read it, so every field is guarded here:
 
-What libraries log through the standard library takes the same way, its first line only, from warnings on: an HTTP client
-tells of each request at the level info, with its URL. Secrets in URLs are masked in every text, ours too.
+* Texts are withheld if the field's name suggests content or a secret. Long texts are cut. Secrets in URLs are masked.
+* An exception is logged as its type and traceback. Its message is logged only for a problem of Sash or an OSError: others
+  quote data (msgspec the wrong value, redis-py the whole command).
+* Log records of libraries are guarded in the same way, and only their first line is logged. The default level is warning,
+  because an HTTP client logs each request's URL at the level info.
 """
 
 import logging
@@ -28,13 +28,13 @@ from service.settings import mask_urls
 RequestLog = Callable[[dict[str, Any]], None]
 """Writes the line of a request: its fields in their order."""
 
-_LONGEST_TEXT = 500  # characters: more than any name, path or sentence of ours
+_LONGEST_TEXT = 500  # characters: longer than any name, path or sentence of Sash
 _DEEPEST = 4
 _FRAMES_SHOWN = 20
 _SERVER_ERROR = 500
 _WITHHELD = "[withheld]"
 
-# The last word of a field's name. Numbers under such a name are figures (messages=7) and pass.
+# Compared with the last word of a field's name. Numbers under such a name are figures (messages=7) and are logged.
 _GUARDED_WORDS = frozenset(
     word
     for line in (
@@ -47,13 +47,13 @@ _GUARDED_WORDS = frozenset(
 
 
 def configure_logging(
-    format: Literal["json", "console"] = "json",  # noqa: A002 - its name
+    format: Literal["json", "console"] = "json",  # noqa: A002 - the setting's name
     level: str = "info",
     library_level: str = "warning",
 ) -> RequestLog | None:
-    """Send every log line of this process to standard output, libraries' from both levels on. May be called again.
+    """Write this process's log lines to standard output. Libraries' lines must reach both levels. May be called again.
 
-    Gives what writes the lines of requests, None where the level holds all of them back.
+    Returns the function that writes the lines of requests; None if ``level`` excludes all of them.
     """
     stream = _stdout()
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -78,23 +78,23 @@ def configure_logging(
 
 
 def _stdout() -> BinaryIO:
-    """Standard output without a buffer: a line is one write, so that worker processes do not cut into each other's."""
+    """Unbuffered standard output: each line is one write, so that the lines of several workers do not mix."""
     return cast("BinaryIO", os.fdopen(1, "wb", buffering=0, closefd=False))
 
 
 def get_logger() -> structlog.typing.FilteringBoundLogger:
-    """A logger for the shell; the core has nothing to log."""
+    """A logger. The core does not log."""
     return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
 
 
 def log_request(line: dict[str, Any]) -> None:
-    """Write the line of a request as any other."""
+    """Write a request's line through structlog, like other lines."""
     level = "error" if line["status"] >= _SERVER_ERROR else "info"
     getattr(get_logger(), level)("request", **line)
 
 
 def in_json(stream: BinaryIO) -> RequestLog:
-    """Writes the line of a request straight to the stream: its values are numbers, checked ids and names of ours."""
+    """A function that writes a request's line directly to ``stream``, unguarded: its values are safe (numbers, ids)."""
     encode, write = msgspec.json.Encoder().encode, stream.write
 
     def write_line(line: dict[str, Any]) -> None:
@@ -105,7 +105,7 @@ def in_json(stream: BinaryIO) -> RequestLog:
 
 
 def _failures_to(write: RequestLog) -> RequestLog:
-    """Writes only the lines of requests that failed on our side."""
+    """A function that writes only lines with a status of 500 or more."""
 
     def write_line(line: dict[str, Any]) -> None:
         if line["status"] >= _SERVER_ERROR:
@@ -115,7 +115,7 @@ def _failures_to(write: RequestLog) -> RequestLog:
 
 
 def guard(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Withhold what may be content or a secret, and cut what is long; a structlog processor.
+    """A structlog processor that withholds texts that may be content or a secret, and cuts long ones.
 
     >>> guard(None, "info", {"event": "appended", "messages": 2, "content": "hello", "api_key": "k1"})
     {'event': 'appended', 'messages': 2, 'content': '[withheld]', 'api_key': '[withheld]'}
@@ -138,7 +138,7 @@ def _guarded(name: str, value: Any, depth: int) -> Any:
 
 
 def printable(value: object) -> str:
-    """The text, its URLs masked, cut, and half surrogate pairs escaped: a path that is not UTF-8 has them."""
+    """The text, cut, with secrets in URLs masked and lone surrogates escaped (a path that is not UTF-8 has them)."""
     text = mask_urls(str(value))
     text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
@@ -154,9 +154,9 @@ def _describe_exception(_logger: object, _method: str, event: MutableMapping[str
 
 
 class _BestEffort:
-    """What is beside an answer, such as metrics: an exception in it is logged, and the answer goes out all the same.
+    """For work beside an answer, such as metrics: an exception is logged and suppressed, so that the answer is sent.
 
-    A write that is stored must never be answered with an error.
+    A stored write must never be answered with an error.
     """
 
     def __enter__(self) -> None:
@@ -169,11 +169,11 @@ class _BestEffort:
 
 
 best_effort = _BestEffort()
-"""``with best_effort:`` around work that no answer depends on."""
+"""Use ``with best_effort:`` around work that no answer depends on."""
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """An exception without what it quotes: types, from the last to the first cause, and the way of the last."""
+    """An exception as log fields, without its message: its type, its causes' types, and its traceback."""
     causes: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(causes) < _FRAMES_SHOWN:
@@ -207,7 +207,7 @@ def _to_json(_logger: object, _method: str, event: MutableMapping[str, Any]) -> 
 
 
 class _FromStandardLibrary(logging.Handler):
-    """Passes on what libraries log, its first line: asyncio puts the repr of a task, and of its error, after that."""
+    """Logs the first line of libraries' records: asyncio writes the repr of a task and its error on later lines."""
 
     def __init__(self) -> None:
         super().__init__()

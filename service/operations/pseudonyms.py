@@ -1,7 +1,7 @@
-"""What stands for a conversation in log lines: a keyed hash, so that lines of one conversation are found and none is named.
+"""A conversation's pseudonym in log lines: a keyed hash, by which its lines are found without logging its name.
 
-The key is made once and kept in the store, so all workers and ``sash logs-hash`` have the same. Until the store was first
-asked there is none, and lines name no conversation.
+The key is made once and kept in the store, so that all workers and ``sash logs-hash`` share it. Until a worker has read
+the key, its lines have no pseudonym.
 """
 
 import secrets
@@ -25,11 +25,11 @@ class Pseudonyms:
 
     @property
     def known(self) -> bool:
-        """Whether the key was read."""
+        """Whether the key has been read."""
         return self._key is not None
 
     async def read(self, store: _Asks) -> None:
-        """Read the key, or make it. Raises StoreUnavailable, StoreFull."""
+        """Read the key from the store, which creates it if missing. Raises StoreUnavailable, StoreFull."""
         (found,) = await store.commands([("GET", KEY)])
         if found is None:
             await store.commands([("SET", KEY, secrets.token_bytes(_KEY_BYTES), "NX")])
@@ -37,7 +37,7 @@ class Pseudonyms:
         self._key = found
 
     def of(self, tenant: str, conversation: str) -> str | None:
-        """16 hexadecimal digits; None until the key was read."""
+        """The pseudonym, 16 hexadecimal digits; None until the key has been read."""
         if self._key is None:
             return None
         return blake2b(f"{tenant}/{conversation}".encode(), key=self._key, digest_size=_HASH_BYTES).hexdigest()

@@ -1,4 +1,4 @@
-"""Whether the service may take traffic: the store answers, takes every command, and keeps what it is given as asked."""
+"""Readiness: the store answers, allows every command, and is as durable as the settings require."""
 
 from service.problems import StorePermissionDenied, StoreUnavailable
 from service.store.client import Client
@@ -8,15 +8,15 @@ from service.store.versions import stored_layout, too_new
 
 
 async def judged(client: Client, data_keys: DataKeys) -> list[Inspection]:
-    """What was found of the servers that may be written to. Raises StoreUnavailable, with what to change."""
-    lost = client.lost_files  # its socket may be lost too, and then there is nobody to ask
+    """The findings on each writable server. Raises StoreUnavailable; its detail says what to change."""
+    lost = client.lost_files  # checked first: the store's socket may be lost too, and then no call can be made
     if lost:
         raise StoreUnavailable(f"Not ready: {lost}.")
     denied: StorePermissionDenied | None = None
     try:
         unfit = too_new(await stored_layout(client)) or await data_keys.refusal()
     except StorePermissionDenied as error:
-        unfit, denied = "", error  # one command; the judgement of the server names every one
+        unfit, denied = "", error  # it names one command; refused.problem below names all
     if unfit:
         raise StoreUnavailable(f"Not ready: {unfit}.")
     servers = client.servers
@@ -26,5 +26,5 @@ async def judged(client: Client, data_keys: DataKeys) -> list[Inspection]:
     if denied is not None:
         raise denied
     if not servers:
-        raise StoreUnavailable("Not ready: no server was met yet.")
+        raise StoreUnavailable("Not ready: no server of the store has answered yet.")
     return servers

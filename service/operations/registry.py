@@ -1,4 +1,4 @@
-"""Metrics by prometheus_client, counted in each worker and shared between those of a machine.
+"""Metrics by prometheus_client, counted in each worker and shared between the workers of a machine.
 
 ::
 
@@ -6,9 +6,8 @@
               └─ flat ──▶ Statistics ──▶ the store ──▶ /stats: the whole deployment
 
 prometheus_client's own numbers take a lock and write a memory-mapped file at each increment, which costs a window of 32
-messages 8 % of its processor time. Here an increment is an addition; ``share`` writes what changed, every second and
-before each exposition, into the library's own files. A file only grows and a worker shares before it answers, so no
-counter goes back from one scrape to the next, whichever workers answer.
+messages 8 % of its processor time. Here an increment is an addition. ``share`` writes the changes to the library's files
+every second and before each exposition. So no counter decreases from one scrape to the next, whichever worker answers.
 """
 
 import os
@@ -23,13 +22,13 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import CollectorRegistry
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-"""The environment variable that names the workers' common folder; prometheus_client reads it. Unset for a lone worker."""
+"""The environment variable of the workers' common folder, which prometheus_client reads. Not set for a single worker."""
 
 SECONDS = (*(float(f"{step}e{power}") for power in range(-4, 1) for step in (1, 1.5, 2, 3, 5, 7)), 10.0)
 """Upper bounds for durations, from 0.1 ms to 10 s."""
 
 Flat = dict[str, int]
-"""Whole numbers by the name and the labels of a series, joined by bars."""
+"""Whole numbers by series: the metric's name and labels, joined by bars."""
 
 _NOT_FLAT = ("_sum", "_count")
 
@@ -37,7 +36,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Registry:
-    """The metrics of one process. With labels, a metric is a function from their values to a counter, histogram or gauge."""
+    """The metrics of one process. A metric with labels is a function from their values to a counter, histogram or gauge."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -52,16 +51,16 @@ class Registry:
         return _by_labels(_Histogram(name, meaning, labels, registry=self._registry, buckets=bounds))
 
     def gauge(self, name: str, meaning: str, *labels: str, workers: Any = "livesum") -> Any:
-        """A gauge; ``workers``, a mode of prometheus_client's, says how those of several make one."""
+        """A gauge; ``workers`` is the mode in which prometheus_client combines the workers' gauges."""
         return _by_labels(Gauge(name, meaning, labels, registry=self._registry, multiprocess_mode=workers))
 
     def share(self) -> None:
-        """Let the other workers see what changed."""
+        """Share the changed numbers with the other workers."""
         for number in self._numbers.made:
             number.share()
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
-        """All workers' metrics in the format that ``accept`` asks for, and the media type."""
+        """All workers' metrics in the format of ``accept`` (an Accept header), and the media type."""
         registry = self._registry
         if _shared():
             registry = CollectorRegistry()
@@ -70,7 +69,7 @@ class Registry:
         return encode(registry), media_type
 
     def flat(self, *beginnings: str) -> Flat:
-        """This process's counters and buckets whose names begin so; a bucket's number is its own, not cumulative."""
+        """This process's counters and buckets with these beginnings of names. Buckets are not cumulative."""
         flat: Flat = {}
         for family in self._registry.collect():
             below = 0.0
@@ -84,7 +83,7 @@ class Registry:
 
 
 def ended(worker: int) -> None:
-    """Take the gauges of a worker's process that ended out of expositions; what it counted stays."""
+    """Remove the gauges of an ended worker process from expositions. Its counters stay."""
     if _shared():
         mark_process_dead(worker)  # type: ignore[no-untyped-call]
 
@@ -94,7 +93,7 @@ def _shared() -> bool:
 
 
 def _by_labels(metric: Counter | Gauge | Histogram) -> Any:
-    return cache(metric.labels) if metric._labelnames else metric  # noqa: SLF001 - it says so nowhere else
+    return cache(metric.labels) if metric._labelnames else metric  # noqa: SLF001 - has no public attribute
 
 
 class _Histogram(Histogram):
@@ -106,7 +105,7 @@ class _Histogram(Histogram):
 
 
 class _Number:
-    """A number of this process, and where the other workers see it."""
+    """A number of this process, and the file that shares it with the other workers."""
 
     __slots__ = ("_file", "_shared", "value")
 

@@ -1,7 +1,7 @@
-"""What is told of a request when it is over: metrics, a log line, and, for fifteen minutes, this worker's own figures.
+"""Records each finished request: in metrics, in a log line, and in this worker's figures of the last fifteen minutes.
 
-A refusal is kept with the names of its tenant and conversation, for who has the metrics key; a log line has a hash of the
-conversation. Neither has what anybody wrote.
+A refused request is kept with the names of its tenant and conversation, which can be read with the metrics key. A log
+line has only a hash of the conversation. Neither contains message text.
 """
 
 import time
@@ -19,7 +19,7 @@ from service.problems import Problem
 MINUTES = 15
 _REFUSALS = 50
 _TENANTS = 1000
-_SEEN = 500  # conversations; a minute may bring more
+_SEEN = 500  # conversations; exceeded during a minute, and cut at its end
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A conversation whose window was read: how long it is, and the tokens of that window."""
+    """A conversation whose window was read: its number of messages, and the window's tokens."""
 
     tenant: str
     conversation: str
@@ -56,14 +56,14 @@ class Minute(msgspec.Struct, frozen=True):
 
 
 class ProblemCount(msgspec.Struct, frozen=True):
-    """How many requests were answered with a problem of a type; ``problem`` is the last part of its URI."""
+    """The number of requests answered with a problem of one type; ``problem`` is the last part of its URI."""
 
     problem: str
     requests: int
 
 
 def counts(problems: Counter[str]) -> list[ProblemCount]:
-    """Problem types, those of most requests first."""
+    """Problem types with their numbers of requests, the largest first."""
     return [ProblemCount(problem, number) for problem, number in problems.most_common()]
 
 
@@ -72,7 +72,7 @@ class Requests:
 
     def __init__(self, metrics: Metrics, pseudonyms: Pseudonyms, log: RequestLog | None) -> None:
         self.refusals: deque[Refusal] = deque(maxlen=_REFUSALS)
-        """The latest, newest last."""
+        """The latest refusals, newest last."""
         self._metrics = metrics
         self._pseudonyms = pseudonyms
         self._log = log
@@ -82,15 +82,15 @@ class Requests:
         self._seen: dict[tuple[str, str], tuple[int, int, int]] = {}
         self._answered = metrics.registry.counter(
             "sash_requests_total",
-            "Requests answered, by operation and status; status 0 is a client that went away before.",
+            "Requests answered, by operation and status. Status 0: the client disconnected before the answer.",
             *("operation", "status"),
         )
         self._seconds = metrics.registry.histogram(
-            "sash_request_duration_seconds", "From a request's first byte to its answer's last.", SECONDS, "operation"
+            "sash_request_duration_seconds", "From a request's start to its answer's end.", SECONDS, "operation"
         )
 
     def answered(self, line: dict[str, Any], seconds: float, scope: Any, *, quiet: bool) -> None:
-        """A request was answered. ``line`` is its log line, with status and operation; ``quiet`` ones are not logged."""
+        """Record an answered request. ``line`` is its log line, with status and operation; a ``quiet`` one is not logged."""
         status, operation = line["status"], line["operation"] or "none"
         with best_effort:
             self._answered(operation, status).inc()
@@ -118,7 +118,7 @@ class Requests:
             self._log(line)
 
     def _refused(self, line: dict[str, Any], scope: Any) -> None:
-        """Count and keep a refusal; its line gets the tenant, and what stands for the conversation."""
+        """Count and keep a refusal, and add the tenant and the conversation's pseudonym to its log line."""
         tenant, conversation, problem = scope.get("sash.tenant"), _conversation(scope["path"]), line["problem"]
         refusal = Refusal(
             at_ms=time.time_ns() // 1_000_000,
@@ -138,29 +138,29 @@ class Requests:
             line["conversation"] = self._pseudonyms.of(tenant, conversation)
 
     def by_tenant(self) -> dict[str, int]:
-        """Requests by class of status, and window tokens, since the start, as flat figures."""
+        """Requests by class of status, and window tokens, of each tenant since the process started, as flat figures."""
         return {f"tenants|{tenant}|{kind}": number for (tenant, kind), number in self._tenants.items() if number}
 
     def minutes(self) -> list[Minute]:
-        """The last fifteen minutes and the running one, oldest first."""
+        """The last fifteen minutes and the current one, oldest first."""
         now = int(time.time()) // 60
         counted = [(minute, self._minutes.get(minute, Counter())) for minute in range(now - MINUTES, now + 1)]
         return [Minute(minute * 60_000, by.total(), by["4"], by["5"]) for minute, by in counted]
 
     def conversations(self) -> list[Seen]:
-        """Conversations whose windows were read in the last fifteen minutes, the latest first."""
+        """Conversations whose windows were read in the last fifteen minutes, latest first."""
         seen = reversed(list(self._seen.items()))
         return [Seen(*named, minute * 60_000, messages, tokens) for named, (minute, messages, tokens) in seen]
 
     def forget(self, tenant: str, conversation: str) -> None:
-        """Forget the name of a conversation that was erased."""
+        """Remove the name of an erased conversation."""
         self._seen.pop((tenant, conversation), None)
         kept = [each for each in self.refusals if (each.tenant, each.conversation) != (tenant, conversation)]
         self.refusals.clear()
         self.refusals.extend(kept)
 
     def problems(self) -> list[ProblemCount]:
-        """Refusals of the last fifteen minutes by problem type, most first."""
+        """Refusals of the last fifteen minutes by problem type, the most frequent first."""
         oldest = int(time.time()) // 60 - MINUTES
         recent = (by for minute, by in self._problems.items() if minute >= oldest)
         return counts(sum(recent, Counter()))
@@ -178,7 +178,7 @@ class Requests:
 
 
 def _conversation(path: str) -> str | None:
-    """The conversation that a path names; it may be refused before anybody looked for a route."""
+    """The conversation's id in a path. Read from the path, because a request may be refused before routing."""
     parts = path.split("/", 3)
     return parts[2] if len(parts) > 2 and parts[1] == "conversations" and parts[2] not in {"", "import"} else None
 

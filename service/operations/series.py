@@ -1,4 +1,4 @@
-"""Sums of what processes counted, by series, and what can be read off them."""
+"""Sums of the workers' figures by series; totals, buckets and quantiles of these sums."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from service.operations.registry import Flat
 
 
 class Series:
-    """Sums by the name and the labels of a series. A label that is not said, or None, may have any value."""
+    """Sums by a series' name and labels. In a query, a label that is left out or None matches any value."""
 
     def __init__(self, flat: Mapping[str, int]) -> None:
         self._named: dict[str, list[tuple[list[str], int]]] = defaultdict(list)
@@ -21,11 +21,11 @@ class Series:
         return sum(number for _, number in self.of(name, *wanted))
 
     def values(self, name: str) -> set[str]:
-        """What the first label of a metric is."""
+        """The values of a metric's first label."""
         return {labels[0] for labels, _ in self._named.get(name, ())}
 
     def buckets(self, name: str, bounds: tuple[float, ...], *wanted: str | None) -> list[int]:
-        """How many values lie below each bound and above the one before, and how many above the last."""
+        """The number of values in each bucket: up to each bound, and above the last."""
         found: Counter[float] = Counter()
         for labels, number in self.of(f"{name}_bucket", *wanted):
             found[float(labels[-1])] += number
@@ -34,7 +34,7 @@ class Series:
     def quantiles(
         self, name: str, bounds: tuple[float, ...], *wanted: str | None, scale: float = 1
     ) -> tuple[float | None, ...]:
-        """The median and the 95th percentile of a histogram."""
+        """The median and the 95th percentile of a histogram, times ``scale``; None without values."""
         buckets = self.buckets(name, bounds, *wanted)
         values = (quantile(bounds, buckets, share) for share in (0.5, 0.95))
         return tuple(None if value is None else round(value * scale, 4) for value in values)
@@ -56,9 +56,9 @@ def added(parts: Iterable[Mapping[str, int]]) -> Flat:
 
 
 def quantile(bounds: tuple[float, ...], buckets: list[int], share: float) -> float | None:
-    """The value that ``share`` of all values do not exceed, read off a straight line inside its bucket.
+    """The value that ``share`` of all values do not exceed, by linear interpolation in its bucket.
 
-    None without values. What lies above the last bound is said to be at it.
+    None without values. Values above the last bound count as equal to it.
     """
     wanted, below = share * sum(buckets), 0
     if not wanted:

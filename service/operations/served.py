@@ -1,4 +1,4 @@
-"""A window that was served, as metrics and the request's log line tell it: figures, nothing that anybody wrote."""
+"""Reports a served window to metrics and the request's log line, as figures without message text."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable
@@ -12,12 +12,12 @@ from service.windows.answer import Made
 
 
 def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, Any], *, key: Hashable = None) -> None:
-    """Count a window, and compare it with the one before it of the conversation that ``key`` stands for.
+    """Count a window, and compare it with the last window of the conversation ``key``.
 
-    ``line`` is the request's log line, which gets the window's figures.
+    ``line`` is the request's log line, to which the window's figures are added. ``seconds`` is the time of making it.
     """
     if made.query.explain:
-        return  # somebody looks at a window; nobody sends it
+        return  # an explained window is read by people, and not sent to a provider
     head, window = made.head, made.window
     saved, trimmed = _documents(made) if made.history.grounding_messages else (0, 0)
     facts = WindowFacts(
@@ -36,7 +36,7 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
     label = metrics.windows.count(facts, seconds)
     if metrics.spans is not None:
         metrics.spans.did("build window", seconds)
-    if key is not None and window.seqs and head.dropped.messages:  # what was left out may be in the provider's cache
+    if key is not None and window.seqs and head.dropped.messages:  # ReuseStats has only windows that left history out
         metrics.windows.follow(
             facts, key, window.seqs, _beginning(made), lambda first, last: _tokens_of(made, first, last)
         )
@@ -48,10 +48,10 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
 
 
 def _documents(made: Made) -> tuple[int, int]:
-    """Tokens of documents that the window's messages have and the window has not: saved, and lost."""
+    """Tokens of the window's messages' documents that are not sent: repeats (saved), and for lack of room (lost)."""
     history, window, head = made.history, made.window, made.head
     lost = _left(made, history.question) if head.grounding.truncated else 0
-    if not head.dropped.messages:  # all of the history is here: its totals say it, no message need be asked
+    if not head.dropped.messages:  # the whole history is in the window: the totals suffice
         return max(0, head.dropped.grounding_tokens - lost), lost
     rich = {history.first_seq + index for index in history.records.rich()} | history.outside.keys()
     wholes = (history.record(seq).grounding for seq in rich.intersection(window.seqs))
@@ -60,7 +60,7 @@ def _documents(made: Made) -> tuple[int, int]:
 
 
 def _left(made: Made, seq: int) -> int:
-    """What a message's documents have beside what is sent of them, in tokens."""
+    """Tokens of a message's documents that the window does not send."""
     whole, chosen = made.history.record(seq).grounding, made.window.grounding.get(seq)
     return max(0, whole[made.history.column] - (chosen.tokens if chosen else 0)) if whole is not None else 0
 

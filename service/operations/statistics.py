@@ -1,14 +1,14 @@
-"""Statistics of the whole deployment, kept in the store that its replicas share.
+"""Statistics of the whole deployment, in the store that all replicas share.
 
 ::
 
-    every 5 s, each worker:   what it counted since ──add_figures──▶ sash:{stats}:minute:29384756   kept 2 hours
-                                                                     sash:{stats}:hour:489745      kept 26 hours
-                                                                     sash:{stats}:start            kept 400 days
+    every 5 s, each worker:   its new figures ──add_figures──▶ sash:{stats}:minute:29384756   kept 2 hours
+                                                               sash:{stats}:hour:489745      kept 26 hours
+                                                               sash:{stats}:start            kept 400 days
 
-A hash holds whole numbers by series (``Metrics.flat``), under 50 kB each. Nothing is written while a request waits. A
-worker that crashes loses what it had not added, five seconds at most; one that is stopped adds it first. A store
-that is away is tried again, with the same numbers and under the same token, so that nothing is added twice.
+Each hash has whole numbers by series (``Registry.flat``), and is under 50 kB. No request waits for a write. A worker that
+crashes loses at most the figures of five seconds; a worker that is stopped writes them first. If the store fails, the
+same numbers are sent again under the same token, so that nothing is added twice.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ _ADDED = (
     "sash_prompt",
 )
 _READ_SECONDS = 1.0
-"""How long an answer is given again: a wall of dashboards costs the store one read a second from each worker."""
+"""How long an answer is cached: many dashboards cost the store one read a second for each worker."""
 
 
 def wall_ms() -> int:
@@ -51,7 +51,7 @@ def wall_ms() -> int:
 
 
 class Statistics:
-    """Adds what this worker counts to the deployment's statistics, and reads them."""
+    """Adds this worker's figures to the deployment's statistics, and reads the sums."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class Statistics:
         self._answer: tuple[float, Stats] | None = None
 
     async def flush(self) -> None:
-        """Add what was counted since the last time. Raises StoreUnavailable and StoreFull; then nothing is lost."""
+        """Add the figures since the last flush. After StoreUnavailable or StoreFull the next flush adds them."""
         async with self._lock:
-            if self._pending is not None:  # exactly what was asked before: it may have been done
+            if self._pending is not None:  # the same call again, as the store may have executed it
                 await self._add(*self._pending)
             now = await asyncio.to_thread(self._metrics.registry.flat, *_ADDED) | self._requests.by_tenant()
             delta = {path: number - self._added.get(path, 0) for path, number in now.items()}
@@ -105,7 +105,7 @@ class Statistics:
         self._pending = None
 
     async def flush_or_later(self) -> None:
-        """The same, for where nobody waits for it: a failure is counted."""
+        """Flush without raising a Problem: a failure is counted in metrics."""
         try:
             await self.flush()
         except Problem:
@@ -118,7 +118,7 @@ class Statistics:
             await self.flush_or_later()
 
     async def read(self) -> Stats:
-        """The deployment's statistics; those of other workers are up to five seconds old. Raises StoreUnavailable."""
+        """The deployment's statistics. Other workers' figures are up to five seconds old. Raises StoreUnavailable."""
         if self._answer is not None and time.monotonic() - self._answer[0] < _READ_SECONDS:
             return self._answer[1]
         await self.flush_or_later()

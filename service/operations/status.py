@@ -1,4 +1,4 @@
-"""How this worker is, without asking the store: the body of ``GET /status``, declared once."""
+"""The body of ``GET /status``: the state of this worker and, as last seen, of the store."""
 
 import os
 import time
@@ -17,7 +17,7 @@ _BEGAN = time.time()
 
 
 class Connections(msgspec.Struct, frozen=True):
-    """This worker's connections to the store, and commands that wait for it."""
+    """This worker's connections to the store, by state, and the number of commands that wait for the store."""
 
     waiting: int
     idle: int
@@ -26,27 +26,27 @@ class Connections(msgspec.Struct, frozen=True):
 
 
 class StoreStatus(msgspec.Struct, frozen=True):
-    """The store as this worker last saw it."""
+    """The store's state when this worker last saw it."""
 
     connections: Connections
     memory: Memory
     disk: Disk | None
-    """Of the embedded store; null for another."""
+    """The disk of the embedded store; null for another store."""
 
 
 class OfWorker(msgspec.Struct, frozen=True):
-    """What this worker alone answered in the last fifteen minutes."""
+    """This worker's requests of the last fifteen minutes."""
 
     minutes: list[Minute]
     problems: list[ProblemCount]
-    conversations: Annotated[list[Seen], Meta(description="Those whose windows were read, the latest first.")]
+    conversations: Annotated[list[Seen], Meta(description="Conversations whose windows were read, latest first.")]
     refusals: Annotated[
-        list[Refusal], Meta(description="The latest, newest first: what was refused, never whose words.")
+        list[Refusal], Meta(description="The latest refused requests, newest first, without message text.")
     ]
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How the service is, by the worker that answers."""
+    """The state of the service, as seen by the worker that answers."""
 
     at_ms: int
     version: str
@@ -58,7 +58,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def status(watch: Watch, requests: Requests, client: Client) -> Status:
-    """How this worker is now."""
+    """The current status."""
     return Status(
         at_ms=time.time_ns() // 1_000_000,
         version=__version__,

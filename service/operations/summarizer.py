@@ -1,13 +1,13 @@
-"""The built-in summariser: a language model behind any OpenAI-compatible endpoint writes what windows leave out.
+"""The built-in summariser: summarises messages that windows leave out, with any OpenAI-compatible endpoint.
 
 ::
 
-    window ── notice ──▶ enough left out that no summary covers? ──▶ a task behind the request
-    task: take the conversation's lease ─▶ old summary + what newly fell out ─▶ endpoint ─▶ put the summary if
-          nothing was edited meanwhile ─▶ give the lease back
+    window ── notice ──▶ are enough left-out messages without a summary? ──▶ a background task
+    task: take the conversation's lease ─▶ old summary + messages after it ─▶ endpoint ─▶ put the summary, unless
+          the history was edited meanwhile ─▶ release the lease
 
-Nobody waits for it, and nothing is deleted for it. A conversation has one summariser at a time, over all replicas, because
-the lease is in the store. When the endpoint fails or is slow, all summaries pause, as ``endpoint.py`` says.
+No request waits for a summary, and no message is deleted. A conversation has one summariser at a time in all replicas,
+because the lease is in the store. After a failure or a timeout, all summaries pause (``endpoint.py``).
 """
 
 import asyncio
@@ -33,9 +33,9 @@ from service.store.reading import Reader
 from service.store.replies import Message, State
 
 STEP: Final = 8
-"""Messages that windows leave out and no summary covers, before one is written."""
+"""Messages that a window must leave out, without a summary, before a summary is written."""
 SHARE: Final = 0.4
-"""How much of a window's budget a summary may take."""
+"""The largest share of a window's budget that a summary may take."""
 
 _PROMPT = (
     "You keep the memory of a conversation. Write one summary that takes the place of the summary so far and of the "
@@ -54,7 +54,7 @@ _log = get_logger()
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A summary that a window could have used: up to which message, and for which budget in the model's tokens."""
+    """A summary to write: of messages up to ``through_seq``, for windows of ``budget`` tokens of the model."""
 
     tenant: str
     conversation: str
@@ -88,7 +88,7 @@ class Summarizer:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     def notice(self, tenant: str, conversation: str, state: State, window: Window, model: Model) -> None:
-        """Begin a summary behind the request, when the window left out enough that no summary covers."""
+        """Start a background summary if the window leaves out STEP messages that no summary covers."""
         through = _left_out(window)
         covered = state.summary.through_seq if state.summary else 0
         if through - covered < STEP or (tenant, conversation) in self._tasks:
@@ -99,7 +99,7 @@ class Summarizer:
         task.add_done_callback(lambda _: self._tasks.pop((tenant, conversation), None))
 
     async def close(self) -> None:
-        """Stop what is under way; it is begun again by later windows."""
+        """Stop all tasks. Later windows start them again."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -107,7 +107,7 @@ class Summarizer:
         await self._endpoint.close()
 
     async def idle(self) -> None:
-        """Return when nothing is under way."""
+        """Wait until no task is running."""
         while self._tasks:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
@@ -122,10 +122,10 @@ class Summarizer:
             except (EndpointFailed, httpx2.HTTPError) as error:
                 self._endpoint.failed(error)
             except Problem as problem:
-                # Another summary or an edit came first, or the conversation is gone: there is nothing to do again.
+                # Another summary or an edit was first, or the conversation was erased: do not try again.
                 _log.info("summary dropped", problem=problem.slug)
                 return
-            except Exception as error:  # noqa: BLE001 - behind the request nobody else would tell of it
+            except Exception as error:  # noqa: BLE001 - a background task: only the log shows the error
                 _log.error("summary failed", **describe(error))
                 return
             else:
@@ -149,7 +149,7 @@ class Summarizer:
             await self._histories.lease_summary(*place, holder, now_ms=_now_ms(), until_ms=0)
 
     async def _round(self, wanted: Wanted) -> bool:
-        """Take the summary some messages further; whether there are more."""
+        """Extend the summary by some messages. Returns whether messages remain."""
         state = await self._reader.get(wanted.tenant, wanted.conversation)
         first = (state.summary.through_seq if state.summary else 0) + 1
         last = min(wanted.through_seq, state.length)
@@ -184,7 +184,7 @@ class Summarizer:
     # ---- the endpoint
 
     async def _write(self, before: str, messages: list[Message], limit: int) -> str:
-        """The endpoint's summary. Raises EndpointFailed, httpx2.HTTPError."""
+        """The summary's text from the endpoint. Raises EndpointFailed, httpx2.HTTPError."""
         said = transcript(msgspec.json.decode(message.body) for message in messages)
         length = f"The summary has at most {max(20, limit * 6 // 10)} words."
         asked = f"Summary so far:\n{before or '(none)'}\n\nMessages after it:\n{said}"
@@ -203,7 +203,7 @@ class Summarizer:
 
 
 def _left_out(window: Window) -> int:
-    """The last seq before the window's unbroken end, when it is the budget that ended it; else 0."""
+    """The seq before the window's last unbroken run of messages; 0 unless the budget ended the window."""
     if window.stop_reason != "budget" or not window.seqs:
         return 0
     first = window.seqs[-1]
@@ -215,7 +215,7 @@ def _left_out(window: Window) -> int:
 
 
 def _portion(messages: list[Message]) -> list[Message]:
-    """As many as one request may carry; not ending between a call and its results, if that can be helped."""
+    """The first messages, as many as fit into one request, with the results of the last tool calls if possible."""
     size, end = 0, 0
     while end < len(messages) and (size < _CHARACTERS or messages[end].record.measure.role == TOOL):
         size += min(messages[end].record.size, 4_000)
@@ -224,7 +224,7 @@ def _portion(messages: list[Message]) -> list[Message]:
 
 
 def _text_of(body: bytes) -> str:
-    """The text of a chat completion. Raises EndpointFailed for anything else."""
+    """The text of a chat completion. Raises EndpointFailed if the body is none."""
     try:
         decoded: Any = msgspec.json.decode(body)
         text = decoded["choices"][0]["message"]["content"]
@@ -236,7 +236,7 @@ def _text_of(body: bytes) -> str:
 
 
 def _bounded(text: str, through_seq: int, model: Model, limit: int) -> Summary | None:
-    """The summary, cut to its share of the budget; None when not even a word fits."""
+    """The summary, cut to ``limit`` tokens; None if no text fits."""
     room = limit
     while room > 0:
         summary = make_summary(cut_text(text, model.encoding, room), through_seq)

@@ -1,4 +1,4 @@
-"""From sums by series to what people ask of them: the body of ``GET /stats``, declared once."""
+"""The body of ``GET /stats``, computed from sums by series."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ from service.operations.window_metrics import FILL, TOKENS, TWENTIETHS_FROM
 
 
 class Prices(msgspec.Struct, frozen=True):
-    """Dollars a million input tokens, and as many from and to the prompt cache; null where nobody published them."""
+    """List prices of a million input tokens in dollars: uncached, read from cache, written to cache. Null if unknown."""
 
     input: float | None = None
     cached_input: float | None = None
@@ -22,14 +22,14 @@ class Prices(msgspec.Struct, frozen=True):
 
 
 class Quantiles(msgspec.Struct, frozen=True):
-    """What half of the values, and 95 in 100, do not exceed; null without values. Read off a histogram: ±10 %."""
+    """The median and the 95th percentile; null without values. Taken from a histogram, so accurate to ±10 %."""
 
     p50: float | None
     p95: float | None
 
 
 class FillStats(msgspec.Struct, frozen=True):
-    """A window's tokens divided by its budget; ``histogram`` counts windows by twentieths, emptiest first."""
+    """Windows' tokens divided by their budgets. ``histogram`` counts windows by twentieths, the emptiest first."""
 
     p50: float | None
     p95: float | None
@@ -37,7 +37,7 @@ class FillStats(msgspec.Struct, frozen=True):
 
 
 class StopReasons(msgspec.Struct, frozen=True):
-    """Windows by what ended them."""
+    """Numbers of windows by ``stop_reason``."""
 
     complete: int
     budget: int
@@ -46,10 +46,10 @@ class StopReasons(msgspec.Struct, frozen=True):
 
 
 class ReuseStats(msgspec.Struct, frozen=True):
-    """Windows that left history out and followed another of their conversation.
+    """Windows that left history out and followed another window of their conversation.
 
-    ``same_beginning`` of them began as the one before; ``reused_tokens`` of their ``tokens`` stood in the same place
-    there, which is what a provider's prompt cache can serve. A lower bound: each worker knows its own windows.
+    ``same_beginning`` counts those that began like the window before. ``reused_tokens`` of their ``tokens`` were in the
+    same place there, so a provider's prompt cache can serve them. A lower bound: each worker compares its own windows.
     """
 
     windows: int
@@ -60,9 +60,9 @@ class ReuseStats(msgspec.Struct, frozen=True):
 
 
 class PredictionStats(msgspec.Struct, frozen=True):
-    """Predicted against billed, from reported usage: ``under`` are reports of more than was predicted.
+    """Predicted and billed tokens of reported usage. ``under`` counts reports where the prediction was too low.
 
-    ``mean_error_tokens`` is predicted - billed; ``mean_error_share`` is the distance as a part of what was billed.
+    ``mean_error_tokens`` is the mean of predicted - billed. ``mean_error_share`` is all absolute errors / billed tokens.
     """
 
     reports: int
@@ -77,17 +77,17 @@ class PredictionStats(msgspec.Struct, frozen=True):
 
 
 class SavedStats(msgspec.Struct, frozen=True):
-    """Dollars not spent, at list prices: documents not sent again, and prompts that a cache can serve under stable cuts."""
+    """Saved dollars at list prices: documents not repeated, and tokens of stable windows that a cache can serve."""
 
     documents_usd: float | None
     prompt_cache_usd: float | None
 
 
 class CacheStats(msgspec.Struct, frozen=True):
-    """What providers' prompt caches did, from reported usage with ``cached_tokens`` or ``cache_write_tokens``.
+    """Providers' prompt caches, from reported usage with ``cached_tokens`` or ``cache_write_tokens``.
 
-    ``hit_share`` is read tokens as a part of billed ones. At list prices ``saved_usd`` is what reading cost less, and
-    ``lost_usd`` what writing cost more, than uncached input.
+    ``hit_share`` is read tokens divided by billed tokens. Compared with uncached input at list prices, ``saved_usd`` is the
+    saving by reading, and ``lost_usd`` the extra cost of writing.
     """
 
     billed_tokens: int
@@ -99,7 +99,7 @@ class CacheStats(msgspec.Struct, frozen=True):
 
 
 class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Windows served. Tokens are the model's own; those dropped, saved and trimmed are the encoding's."""
+    """Served windows. Tokens are the model's; dropped, saved and trimmed tokens are the encoding's."""
 
     windows: int
     does_not_fit: int
@@ -121,14 +121,14 @@ class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelStats(WindowStats, frozen=True, kw_only=True):
-    """The same of one model; ``other`` are names that nobody has published."""
+    """Served windows of one model; ``other`` is all unpublished names."""
 
     model: str
     usd_per_million: Prices
 
 
 class RequestStats(msgspec.Struct, frozen=True):
-    """Requests of clients: probes, scrapes and the dashboard, which ask all day, are not among them.
+    """Requests of clients, without probes, scrapes and the dashboard.
 
     ``append_milliseconds`` and ``window_milliseconds`` are whole requests: ``POST …/messages``, with or without a window,
     and ``GET …/window``.
@@ -140,11 +140,11 @@ class RequestStats(msgspec.Struct, frozen=True):
     append_milliseconds: Quantiles
     window_milliseconds: Quantiles
     problems: list[ProblemCount]
-    """Requests answered with a problem, by its type, most first."""
+    """Requests answered with a problem, by its type, the most frequent first."""
 
 
 class TenantStats(msgspec.Struct, frozen=True):
-    """Requests of one tenant, and tokens of the windows that it was given."""
+    """Requests of one tenant, and tokens of its windows."""
 
     tenant: str
     requests: int
@@ -154,7 +154,7 @@ class TenantStats(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """A minute of the hour, or an hour of the day."""
+    """Figures of one minute of the hour, or one hour of the day."""
 
     at: str
     windows: int
@@ -164,7 +164,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class RangeStats(msgspec.Struct, frozen=True):
-    """A stretch of time up to now."""
+    """Statistics of a period that ends now."""
 
     since: str
     seconds: int
@@ -172,13 +172,13 @@ class RangeStats(msgspec.Struct, frozen=True):
     all: WindowStats
     models: list[ModelStats]
     tenants: list[TenantStats]
-    """The twenty tenants with most requests; those of a service without keys are ``default``."""
+    """The twenty tenants with the most requests. Without API keys, all requests are of the tenant ``default``."""
     timeline: list[Moment]
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """The deployment's statistics. ``quarter``, ``hour`` and ``day`` hold 15 and 60 minutes and 24 hours, and the running
-    one beside; ``start`` all that this store ever counted. Figures of other workers are up to ``flush_seconds`` old."""
+    """The deployment's statistics: of the last 15 and 60 minutes, 24 hours, and since the start. The current minute and
+    hour are included. Other workers' figures are up to ``flush_seconds`` old."""
 
     at: str
     flush_seconds: float
@@ -191,7 +191,7 @@ class Stats(msgspec.Struct, frozen=True):
 def summarise(
     flat: Flat, slices: Mapping[int, Flat], *, since_ms: int, at_ms: int, prices: Callable[[str], Prices]
 ) -> RangeStats:
-    """What ``flat`` says of the time since ``since_ms``; ``slices`` are its parts by when they began, milliseconds."""
+    """The statistics of ``flat`` since ``since_ms``. ``slices`` are its parts by their start; times are in milliseconds."""
     series = Series(flat)
     names = series.values("sash_windows_total") | series.values("sash_window_does_not_fit_total")
     models = [
@@ -220,7 +220,7 @@ def summarise(
 
 
 def moment(milliseconds: int) -> str:
-    """RFC 3339, in UTC, to the second."""
+    """The time in RFC 3339, in UTC, to the second."""
     return datetime.fromtimestamp(milliseconds // 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -306,7 +306,7 @@ def _cache(series: Series, model: str | None, price: Prices) -> CacheStats:
 
 
 def _sum_usd(dollars: Iterable[float | None]) -> float | None:
-    """What is known of it; null when no model has a price."""
+    """The sum of the known values; None if no model has a price."""
     known = [each for each in dollars if each is not None]
     return round(sum(known), 6) if known else None
 

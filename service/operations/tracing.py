@@ -1,9 +1,9 @@
-"""W3C trace context, read and passed on; and OpenTelemetry spans where they are asked for.
+"""W3C trace context, and OpenTelemetry spans if they are configured.
 
-A request that comes with a ``traceparent`` is logged under its trace, and answered with a ``traceparent`` of our own in
-the same trace. Spans are made only when the extra ``otel`` is installed and OpenTelemetry's own variables name an
-exporter; without them nothing of it is imported. A span is made when its work is done, from the time that was measured
-anyway: the store, the window and the tokeniser know nothing of tracing.
+A request with a ``traceparent`` is logged with its trace id, and answered with Sash's own ``traceparent`` in the same
+trace. Spans need the extra ``otel`` and OpenTelemetry's variables that name an exporter; without these, OpenTelemetry is
+not imported. A span is made after its work, from the time that metrics measure anyway, so the store, the windows and the
+tokeniser contain no tracing code.
 """
 
 import os
@@ -32,7 +32,7 @@ class TraceContext(NamedTuple):
 
 
 def read_traceparent(value: bytes) -> TraceContext | None:
-    """What a ``traceparent`` header says; None for one that the specification tells to ignore."""
+    """The trace context of a ``traceparent`` header; None if W3C's specification says to ignore the header."""
     match = _TRACEPARENT.fullmatch(value)
     if match is None or (value.startswith(b"00") and len(value) != 55):
         return None
@@ -40,7 +40,7 @@ def read_traceparent(value: bytes) -> TraceContext | None:
 
 
 class PassedOn:
-    """A span that only passes the trace on."""
+    """A span without an exporter, which only continues the caller's trace."""
 
     def __init__(self, parent: TraceContext) -> None:
         self.context = parent._replace(span_id=os.urandom(8).hex())
@@ -50,7 +50,7 @@ class PassedOn:
 
 
 class OpenTelemetry:
-    """Spans for an exporter of OpenTelemetry's."""
+    """Makes spans for an OpenTelemetry exporter."""
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider
@@ -60,7 +60,7 @@ class OpenTelemetry:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """What OpenTelemetry's variables ask for. Raises ImportError without the extra."""
+        """Configured by OpenTelemetry's environment variables. Raises ImportError without the extra ``otel``."""
         sdk = import_module("opentelemetry.sdk.trace")
         export = import_module("opentelemetry.sdk.trace.export")
         exporter = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter").OTLPSpanExporter()
@@ -70,7 +70,7 @@ class OpenTelemetry:
         return cls(provider)
 
     def begin(self, parent: TraceContext | None) -> "Recorded":
-        """A span that those of its task's work hang on until it ends."""
+        """A request's span, the parent of its task's other spans until it ends."""
         trace = self._trace
         within = None
         if parent is not None:
@@ -86,12 +86,12 @@ class OpenTelemetry:
         return Recorded(span, trace.StatusCode.ERROR, lambda: self._context.detach(token))
 
     def did(self, name: str, seconds: float) -> None:
-        """Add a span for a part of the present request that took so long, until now."""
+        """Add a span for a part of the current request that ends now and took ``seconds``."""
         now = time.time_ns()
         self._tracer.start_span(name, start_time=now - int(seconds * 1e9)).end(now)
 
     def asked_store(self, call: str, seconds: float, *, failed: bool) -> None:
-        """Add a span for a call of the store, with the attributes that OpenTelemetry has for databases."""
+        """Add a span for a call of the store, with OpenTelemetry's attributes of databases."""
         now, trace = time.time_ns(), self._trace
         span = self._tracer.start_span(
             f"store {call}",
@@ -104,12 +104,12 @@ class OpenTelemetry:
         span.end(now)
 
     def close(self) -> None:
-        """Send what was not sent."""
+        """Send the remaining spans."""
         self._provider.shutdown()
 
 
 class Recorded:
-    """A request's span, which is sent when it ended."""
+    """A request's span, which is sent after its end."""
 
     def __init__(self, span: Any, error: Any, detach: Callable[[], None]) -> None:
         self._span = span
@@ -119,7 +119,7 @@ class Recorded:
         self.context = TraceContext(f"{at.trace_id:032x}", f"{at.span_id:016x}", f"{int(at.trace_flags):02x}")
 
     def end(self, method: str, route: str, status: int) -> None:
-        """End the span; ``route`` is the path's template, empty where nothing is. The path itself holds ids."""
+        """End the span. ``route`` is the path's template, empty at an unknown path; a path itself contains ids."""
         self._span.update_name(f"{method} {route}".rstrip())
         self._span.set_attributes({"http.request.method": method, "http.response.status_code": status})
         if route:
@@ -131,11 +131,11 @@ class Recorded:
 
 
 Span = PassedOn | Recorded
-"""A request's place in its trace."""
+"""A request's span."""
 
 
 def begin_span(spans: OpenTelemetry | None, traceparent: bytes) -> Span | None:
-    """A request's span; without an exporter one that only passes the caller's trace on, where there is any."""
+    """A request's span. Without an exporter, a span that continues the caller's trace; None without a trace."""
     parent = read_traceparent(traceparent)
     if spans is not None:
         return spans.begin(parent)
@@ -143,6 +143,6 @@ def begin_span(spans: OpenTelemetry | None, traceparent: bytes) -> Span | None:
 
 
 def wants_spans(environ: Mapping[str, str]) -> bool:
-    """Whether OpenTelemetry's variables name somebody to send spans to."""
+    """Whether OpenTelemetry's variables name an endpoint for spans."""
     off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none"
     return not off and any(environ.get(name) for name in _ENDPOINTS)

@@ -1,11 +1,11 @@
-"""Watches the store and readiness: sets their gauges, logs their turns, and knows how they are without asking.
+"""Watches the store's condition and readiness: sets gauges, logs changes, and has the latest condition for ``/status``.
 
 ::
 
     Client.health, INFO ──▶ conditions.condition ──▶ gauges, /status, /readyz, events: "store lost", "store found", …
 
-A turn for the worse is logged at once, one for the better when it has held for two seconds, so that an outage is two lines.
-One worker of a machine logs.
+A worse condition is logged at once, a better one when it has lasted two seconds, so that an outage is logged as two lines.
+Only one worker of a machine logs.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from service.store.client import Client
 from service.store.layout import PARTS
 
 WORKER_VARIABLE = "_SASH_WORKER"
-"""Numbers the worker processes of a machine from 0."""
+"""The environment variable with a worker process's number, from 0."""
 LOOK_SECONDS = 0.25
 
 _ASK_SECONDS = 1.0
@@ -50,7 +50,7 @@ _STARTING_SECONDS = 3.0
 _SURE_SECONDS = 1.0
 _LATELY_SECONDS = 5.0
 _MILD: frozenset[Name] = frozenset({"nearly-full", "slow"})
-"""Told when they have held for a second: a store that hangs is slow first."""
+"""Conditions that are logged when they have lasted a second, because a store that hangs is slow first."""
 _LOST: frozenset[Name] = frozenset({"down", "failing-over"})
 _EVENTS: dict[Name, str] = {
     "nearly-full": "store nearly full",
@@ -66,7 +66,7 @@ _log = get_logger()
 
 
 class Watch:
-    """How the store is. ``ready`` asks it what readiness asks; ``data_dir`` is the embedded store's."""
+    """The store's condition. ``ready`` raises if the service is not ready; ``data_dir`` is the embedded store's folder."""
 
     def __init__(
         self,
@@ -97,17 +97,17 @@ class Watch:
         self.disk: Disk | None = None
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Call ``look`` every LOOK_SECONDS until cancelled."""
         self._began = time.monotonic()
         while True:
             try:
                 self.look()
-            except Exception as error:  # noqa: BLE001 - the night's only watchman does not fall over a strange answer
+            except Exception as error:  # noqa: BLE001 - an unexpected answer must not stop the watch
                 _log.error("watch failed", **describe(error))
             await asyncio.sleep(LOOK_SECONDS)
 
     def look(self) -> None:
-        """See how the store is now, without asking it, and begin to ask what takes a while."""
+        """Update the condition without calling the store. Once a second, also start a task for checks that call it."""
         if (self._asked is None or self._asked.done()) and time.monotonic() > self._next_ask:
             self._next_ask = time.monotonic() + _ASK_SECONDS
             self._asked = asyncio.create_task(self._ask())
@@ -116,7 +116,7 @@ class Watch:
         young = self.condition is STARTING and time.monotonic() < self._began + _STARTING_SECONDS
         if young and not any(found for found, _ in servers):
             return
-        if any(found for found, _ in servers):  # else what it last said stands
+        if any(found for found, _ in servers):  # else keep the last known figures
             self.memory = memory_of(servers)
         self.disk = _disk(self._data_dir)
         self.condition = condition(
@@ -138,7 +138,7 @@ class Watch:
                 self._gauges.turns(event).inc()
 
     def _slowest_lately(self, probe_seconds: float) -> float:
-        """What a probe took, or calls since the last look on average: the most of the last moment, so that it holds."""
+        """Seconds of the slowest probe, or the average of calls since the last look: the largest of the last moments."""
         total, before, now = self._metrics.store_total, self._calls, time.monotonic()
         self._calls = total
         seconds = max(probe_seconds, (total[0] - before[0]) / max(1, total[1] - before[1]))
@@ -147,7 +147,7 @@ class Watch:
         return self._slowest[0]
 
     async def _ask(self) -> None:
-        """What needs the store's answer: readiness, the key of pseudonyms, a sample of keys."""
+        """Checks that call the store: readiness, the key of pseudonyms, a sample of keys."""
         try:
             if not self._pseudonyms.known:
                 await self._pseudonyms.read(self._client)
@@ -162,7 +162,7 @@ class Watch:
 
 
 class Story:
-    """The turns of the condition, as events that are told once."""
+    """Changes of the condition as log events, each reported once."""
 
     def __init__(self) -> None:
         self._told = WELL
@@ -172,7 +172,7 @@ class Story:
         self._primaries: set[str] = set()
 
     def goes_on(self, now: Condition, primaries: set[str], at: float) -> list[tuple[str, str, dict[str, Any]]]:
-        """Events that the condition ``now`` makes: name, level and fields."""
+        """The events to log for the condition ``now``: name, level and fields. ``at`` is in seconds."""
         if now.rank > self._told.rank:
             self._better_since = None
             self._worse_since = at if self._worse_since is None else self._worse_since
@@ -213,11 +213,11 @@ class _Gauges:
         gauge = registry.gauge
         self._ready = gauge("sash_ready", "Whether every worker may take traffic: 1 or 0.", workers="livemin")
         self._condition = gauge(
-            "sash_store_condition", "1 for how the store is now, 0 for the others.", "condition", workers="livemax"
+            "sash_store_condition", "1 for the current condition, 0 for others.", "condition", workers="livemax"
         )
-        self.turns = registry.counter("sash_store_turns_total", "Events of the store, as the log tells them.", "event")
+        self.turns = registry.counter("sash_store_turns_total", "Logged events of the store's condition.", "event")
         for event in _EVENTS.values():
-            self.turns(event)  # there from the start, so that rates see it grow from 0
+            self.turns(event)  # created at 0, so that a rate includes the first event
         self._memory = gauge(
             "sash_store_memory_bytes", "Memory of the store: used, and max (0: no limit).", "kind", workers="livemax"
         )
@@ -225,14 +225,12 @@ class _Gauges:
             "sash_store_disk_bytes", "Disk of the embedded store: free, and total.", "kind", workers="livemax"
         )
         self._evicted = gauge(
-            "sash_store_evicted_keys", "Keys that the store evicted since it began.", workers="livemax"
+            "sash_store_evicted_keys", "Keys that the store evicted since its start.", workers="livemax"
         )
-        self._lag = gauge(
-            "sash_store_replication_lag_bytes", "How far the slowest replica is behind.", workers="livemax"
-        )
-        self._keys = gauge("sash_store_keys", "Keys by kind, by a sample of them.", "kind", workers="livemax")
+        self._lag = gauge("sash_store_replication_lag_bytes", "The slowest replica's lag.", workers="livemax")
+        self._keys = gauge("sash_store_keys", "Keys by kind, estimated from a sample.", "kind", workers="livemax")
         self._bytes = gauge(
-            "sash_store_key_bytes", "Memory of keys by kind, by the same sample.", "kind", workers="livemax"
+            "sash_store_key_bytes", "Memory of keys by kind, estimated from a sample.", "kind", workers="livemax"
         )
 
     def set(self, now: Condition, memory: Memory, disk: Disk | None) -> None:

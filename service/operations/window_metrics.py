@@ -1,4 +1,4 @@
-"""What is counted of windows, by model."""
+"""Metrics of windows, by model."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
@@ -8,12 +8,12 @@ from service.operations.followups import Beginning, Followups
 from service.operations.registry import SECONDS, Registry
 
 TOKENS = tuple(sorted({float(round(2 ** (step / 4))) for step in range(89)}))
-"""From 1 to 4 million, four bounds to each doubling: a quantile is off by a tenth."""
+"""Bucket bounds from 1 to 4 million, four in each doubling: a quantile is accurate to a tenth."""
 FILL = (0.001, 0.002, 0.005, 0.01, 0.02, 0.035, *(step / 20 for step in range(1, 21)))
 TWENTIETHS_FROM = 6
-"""Bounds of ``FILL`` within the first twentieth: small talk takes a thousandth of a large budget."""
+"""The number of bounds of ``FILL`` in the first twentieth: short chats take a thousandth of a large budget."""
 RATIO = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999999, 1.0, 1.005, 1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0)
-"""Predicted divided by billed: below 1 is a window that costs more than predicted."""
+"""Bounds of predicted divided by billed tokens: below 1, a window cost more than predicted."""
 
 OTHER = "other"
 _STOPS = frozenset({"complete", "budget", "limit", "summary"})
@@ -21,7 +21,7 @@ _OUTCOMES = ("under", "exact", "over")
 
 
 class WindowFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A window that was served, in figures."""
+    """The figures of a served window."""
 
     model: str
     tokens: int
@@ -30,9 +30,9 @@ class WindowFacts(msgspec.Struct, frozen=True, kw_only=True):
     dropped_messages: int
     dropped_tokens: int
     documents_saved_tokens: int
-    """Documents of messages in this window that were not sent again."""
+    """Tokens of documents of this window's messages that were not repeated."""
     documents_trimmed_tokens: int
-    """What the newest question's documents lost for want of room."""
+    """Tokens of the newest question's documents that did not fit."""
     truncated: bool
     stop_reason: str
     stable: bool
@@ -46,9 +46,9 @@ class WindowMetrics:
         self._known: frozenset[str] = frozenset()
         self._begun: set[str] = set()
         self._last = Followups()
-        self.served = counter("sash_windows_total", "Windows served, by what ended them.", "model", "stop_reason")
+        self.served = counter("sash_windows_total", "Windows served, by stop_reason.", "model", "stop_reason")
         self.refused = counter(
-            "sash_window_does_not_fit_total", "Windows refused: what must be in does not fit.", "model"
+            "sash_window_does_not_fit_total", "Windows refused because the required parts do not fit.", "model"
         )
         self.seconds = histogram(
             "sash_window_duration_seconds", "Building a window, from messages to JSON.", SECONDS, "model"
@@ -59,7 +59,7 @@ class WindowMetrics:
         self.dropped_messages = counter("sash_window_dropped_messages_total", "Messages left out of windows.", "model")
         self.dropped_tokens = counter("sash_window_dropped_tokens_total", "Tokens of messages left out.", "model")
         self.saved_tokens = counter(
-            "sash_documents_saved_tokens_total", "Documents of messages in a window that were not sent again.", "model"
+            "sash_documents_saved_tokens_total", "Tokens of windows' documents that were not repeated.", "model"
         )
         self.trimmed_tokens = counter(
             "sash_documents_trimmed_tokens_total",
@@ -71,39 +71,39 @@ class WindowMetrics:
         )
         self.followups = counter(
             "sash_window_followups_total",
-            "Windows that left history out and followed another of their conversation, by whether they began as it did.",
+            "Windows that left history out and followed another of their conversation, by same or moved beginning.",
             *("model", "cut", "beginning"),
         )
         self.followup_tokens = counter("sash_window_followup_tokens_total", "Tokens of those windows.", "model", "cut")
         self.reused_tokens = counter(
             "sash_window_reused_tokens_total",
-            "Of them, tokens that stood in the same place before: what a provider's prompt cache can serve.",
+            "Tokens of those windows in the same place as before, which a provider's prompt cache can serve.",
             *("model", "cut"),
         )
         self.predictions = counter(
-            "sash_predictions_total", "Reports of billed tokens, by where the prediction was.", "model", "outcome"
+            "sash_predictions_total", "Reports of billed tokens: predicted under, exact or over.", "model", "outcome"
         )
         self.error_tokens = counter(
-            "sash_prediction_error_tokens_total", "Tokens that predictions were off by.", "model", "outcome"
+            "sash_prediction_error_tokens_total", "The errors of predictions, in tokens.", "model", "outcome"
         )
-        self.billed_tokens = counter("sash_billed_tokens_total", "Tokens that were reported as billed.", "model")
+        self.billed_tokens = counter("sash_billed_tokens_total", "Reported billed tokens.", "model")
         self.cache_tokens = counter(
             "sash_prompt_cache_tokens_total",
-            "Tokens that were reported as billed, with what the provider's prompt cache did: read, written or neither.",
+            "Reported billed tokens, by the provider's prompt cache: read, written or neither.",
             *("model", "part"),
         )
         self.ratio = histogram("sash_prediction_ratio", "Predicted divided by billed tokens.", RATIO, "model")
 
     def know(self, models: Iterable[str]) -> None:
-        """Take these names of models as labels from now on."""
+        """Use these models' names as labels from now on."""
         self._known |= {name for name in models if "|" not in name}
 
     def label(self, name: str) -> str:
-        """The name of a model as it may be told: what a client made up, or a fine-tuned model's, is ``other``."""
+        """The model's label: its name if known, else ``other``, as for invented and fine-tuned models' names."""
         return name if name in self._known else OTHER
 
     def count(self, facts: WindowFacts, seconds: float) -> str:
-        """A window was built, in this time from its messages to its JSON; gives the model's label."""
+        """Record a window that took ``seconds`` from its messages to its JSON. Returns the model's label."""
         label = facts.model if facts.model in self._known else OTHER
         if label not in self._begun:
             self._begin(label)
@@ -122,7 +122,7 @@ class WindowMetrics:
         return label
 
     def _begin(self, label: str) -> None:
-        """Begin a model's series at 0, so that rates see them grow."""
+        """Create a model's series at 0, so that rates include the first event."""
         self._begun.add(label)
         for metric in (self.refused, self.dropped_messages, self.dropped_tokens):
             metric(label)
@@ -152,15 +152,15 @@ class WindowMetrics:
         self.reused_tokens(label, cut).inc(reused)
 
     def does_not_fit(self, model: str) -> None:
-        """What must be in a window was over its budget."""
+        """Count a window whose required parts were over its budget."""
         self.refused(self.label(model)).inc()
 
     def record_usage(self, model: str, predicted: int, billed: int) -> None:
-        """A provider billed ``billed`` tokens for a request that we said would be ``predicted``."""
+        """Record a provider's bill and the prediction, in tokens."""
         label = self.label(model)
         self.ratio(label).observe(predicted / max(1, billed))
         self.billed_tokens(label).inc(billed)
-        for outcome in _OUTCOMES:  # each is there from the first report on, so that rates see it grow from 0
+        for outcome in _OUTCOMES:  # created at 0 by the first report, so that rates include the first event
             self.predictions(label, outcome)
         outcome = _OUTCOMES[(predicted > billed) - (predicted < billed) + 1]
         self.predictions(label, outcome).inc()
@@ -168,7 +168,7 @@ class WindowMetrics:
             self.error_tokens(label, outcome).inc(abs(predicted - billed))
 
     def record_cache(self, model: str, *, billed: int, read: int, written: int) -> None:
-        """A provider read and wrote so many of ``billed`` tokens in its prompt cache."""
+        """Record the tokens of a bill that the provider read from and wrote to its prompt cache."""
         label = self.label(model)
         for part, tokens in (("read", read), ("written", written), ("neither", billed - read - written)):
             self.cache_tokens(label, part).inc(tokens)

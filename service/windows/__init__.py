@@ -1,4 +1,4 @@
-"""A window from end to end: what is read, the law, the answer. HTTP and the command line call it.
+"""Windows from end to end: reading, choosing messages, and the answer. HTTP and the command line call this package.
 
 ::
 
@@ -13,11 +13,11 @@
         ▼                                                         │
     Windows.of_tail                                               │
         │ budgets.limits_of      model, reserve, budget           │
-        │ tail.GrowingTail       reads older messages if asked    │
+        │ tail.GrowingTail       reads older messages if needed   │
         ▼                                                         ▼
-    core.window.build_window ── the law: NeedOlder, or a Window of seqs and figures
+    core.window.build_window ── the law, which chooses the messages: NeedOlder, or a Window of seqs and figures
         ▼
-    answer.make ── figures encoded, stored bodies spliced: Made, whose body is sent as it is
+    answer.make ── figures encoded, stored bodies spliced: Made, whose body is sent unchanged
 
-Nothing is held between requests. A parameter is declared once, in ``core/parameters.py``.
+Nothing is kept between requests. Each parameter is declared once, in ``core/parameters.py``.
 """

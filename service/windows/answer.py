@@ -1,4 +1,4 @@
-"""A window as JSON: its figures encoded, the stored bodies spliced in behind them."""
+"""A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
@@ -32,7 +32,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class WindowTokens(msgspec.Struct, frozen=True):
-    """The prediction of ``prompt_tokens``, and its terms: ``total`` is the sum of the others."""
+    """The prediction of ``prompt_tokens``: ``total`` is the sum of the other figures, which are tokens by kind of part."""
 
     total: int
     priming: int
@@ -46,7 +46,7 @@ class WindowTokens(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The messages that are sent; null where there is none."""
+    """The messages that are sent: their number, and the first and last sequence number, which are null if there is none."""
 
     messages: int
     first_seq: int | None
@@ -54,7 +54,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """What the history has and the window has not, in messages and in tokens of the encoding."""
+    """Parts of the history that the window leaves out, in messages and in tokens of the encoding."""
 
     messages: int
     tokens: int
@@ -65,14 +65,14 @@ class Dropped(msgspec.Struct, frozen=True):
 
 
 class Trimmed(msgspec.Struct, frozen=True):
-    """Tool results that are sent cut, or as one line: how many, and the tokens that were left out."""
+    """Tool results that are sent shortened or as one line: their number, and the tokens that were cut."""
 
     messages: int
     tokens: int
 
 
 class WindowGrounding(msgspec.Struct, frozen=True):
-    """Documents of the messages that are sent: how many there are, how many are sent, whether something was left out."""
+    """Documents of the sent messages: their number, the number that is sent, and whether a document was cut or left out."""
 
     documents: int
     documents_kept: int
@@ -80,7 +80,7 @@ class WindowGrounding(msgspec.Struct, frozen=True):
 
 
 class WindowRecalled(msgspec.Struct, frozen=True):
-    """Older messages that came back because they bear on the question, their tokens, and where they were looked for."""
+    """Older messages in the window that are relevant to the question, their tokens, and the range that was searched."""
 
     messages: int
     tokens: int
@@ -89,19 +89,19 @@ class WindowRecalled(msgspec.Struct, frozen=True):
 
 
 class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A window but for its request, which is spliced in."""
+    """A window's members, except ``request``, whose bytes are spliced in after them."""
 
     conversation_id: str | None
     version: int | None
     model: str
-    encoding: Annotated[str, Meta(description="What the tokens were counted with.")]
+    encoding: Annotated[str, Meta(description="The vocabulary that the tokens were counted with.")]
     exact: Annotated[bool, Meta(description="Whether the count is the provider's own; false for an estimate.")]
     context_window: Annotated[
-        int | None, Meta(description="Tokens that the model can hold; null when only the caller knows.")
+        int | None, Meta(description="The model's context window in tokens; null if Sash does not know it.")
     ]
     max_input_tokens: int | None
     reserve: int
-    budget: Annotated[int, Meta(description="Tokens that the window may have.")]
+    budget: Annotated[int, Meta(description="The largest number of tokens for the window.")]
     format: str
     tokens: WindowTokens
     kept: Kept
@@ -109,18 +109,18 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     grounding: WindowGrounding
     stop_reason: str
     summary_used: bool
-    note: Annotated[int, Meta(description="How many messages the note speaks for; 0 without one.")]
+    note: Annotated[int, Meta(description="The number of left-out messages that the note names; 0 without a note.")]
     trimmed: Trimmed | None = None
     cache: Expected | None = None
     correction: Annotated[
-        float | None, Meta(description="The factor by which estimates were corrected from bills.")
+        float | None, Meta(description="The factor that corrects the estimate, computed from reported bills.")
     ] = None
     recalled: WindowRecalled | None = None
     explain: list[Any] | None = None
 
 
 class Hints(NamedTuple):
-    """What ``cache=auto`` adds: by which rules, where, under which key, and what is expected of it."""
+    """Additions of ``cache=auto``: the cache's rules, the places of the hints, the cache key, and the expected result."""
 
     rules: Caching | None
     places: Places
@@ -129,7 +129,7 @@ class Hints(NamedTuple):
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A window that was made: its JSON, and what it was made of."""
+    """A finished window: its JSON, and the objects that it was made from."""
 
     body: bytes
     query: WindowQuery
@@ -210,7 +210,7 @@ def _hinted(
     model: Model,
     hints: Hints,
 ) -> bytes:
-    """``request`` with hints for the prompt cache: it is decoded, because they stand inside messages."""
+    """The window's ``request`` as JSON with hints for the prompt cache. It is decoded first: hints are inside messages."""
     if form == "openai":
         plain = render_openai(parts, window, bodies, grounding, beside)
     else:
@@ -220,14 +220,14 @@ def _hinted(
 
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
-    """The window with its edited bodies and what they cost, where the law knew the most that they may; and what was cut."""
+    """Apply the window's edits: the window with exact tokens in place of upper bounds, the edited bodies, what was cut."""
     edited: dict[int, bytes] = {}
     saved = count = spared = 0
     trimmed: dict[int, int] = {}
     for seq, each in window.edits.items():
         message, record = msgspec.json.decode(bodies.body(seq)), history.record(seq)
         if each.limit is not None or not is_of(message, model.format):
-            message.pop("native", None)  # a cut result goes out in its chat form
+            message.pop("native", None)  # a cut result is sent in its chat form
         if each.without_reasoning:
             message = without_reasoning(message, seals=each.without_seals)
             if native := message.get("native"):
@@ -246,7 +246,7 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
 
 
 def _explained(line: Explained, trimmed: int | None, history: History, model: Model) -> Explained:
-    """A message's line with what its cut result costs; the law knew the most that it may."""
+    """A message's line with the exact tokens of its cut result, in place of the upper bound."""
     if trimmed is None:
         return line
     cost = record_cost(history.record(line.seq), model) - trimmed
@@ -267,7 +267,7 @@ def _documents_of(window: Window, history: History, documents: Documents) -> Win
 
 
 def _beside(window: Window, history: History) -> dict[int, Beside]:
-    """What the messages of the window have beside their chat form, by seq."""
+    """Native parts of the window's messages that have no chat form, by seq."""
     first, records = history.first_seq, history.records
     sent = set(window.seqs)
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}

@@ -1,4 +1,4 @@
-"""A window of a stored conversation, as it is asked for."""
+"""A request for a window of a stored conversation."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from service.windows.budgets import Limits
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A window of one conversation, as it is asked for."""
+    """A request for a window of one conversation, with its limits and settings."""
 
     conversation: str
     query: WindowQuery
@@ -17,11 +17,11 @@ class Asked(msgspec.Struct, frozen=True):
     parts: FixedParts
     version: int
     recall: str | None = None
-    """How the conversation recalls; None where it does not say."""
+    """The conversation's recall mode; None for the default."""
     aside: int = 0
-    """Tokens that history leaves free for recall."""
+    """Tokens of the budget that are reserved for recall."""
     recollection: Recollection | None = None
     draft: bool = False
-    """Whether only the law's decision is asked for."""
+    """Whether only the choice of messages is wanted, without their bodies."""
     cache_key: str = ""
-    """The conversation's ``prompt_cache_key``, where hints for the prompt cache are asked for."""
+    """The conversation's ``prompt_cache_key``, with ``cache=auto``."""

@@ -1,4 +1,4 @@
-"""The model that a window is for, and what may be spent on it."""
+"""A window's model and budget."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ _DEFAULT_RESERVE = 1024
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The model, and what may be spent on it, in tokens."""
+    """A window's model, and its reserve and budget in tokens."""
 
     model: Model
     reserve: int
@@ -22,16 +22,16 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mapping[str, Model]) -> Limits:
-    """The model that the query or the conversation names, and the window's budget.
+    """The model that the query or the conversation names, and the window's reserve and budget.
 
     Raises:
-        UnknownModel: nobody knows the name and the query gives no ``max_tokens``.
-        Unprocessable: no model is named, or the reserve leaves nothing.
+        UnknownModel: the name is unknown, and the query has no ``max_tokens``.
+        Unprocessable: no model is named, or the reserve leaves no tokens.
     """
     place = "#" if isinstance(query, WindowRequest) else "#/query"
     name = query.model or settings.model
     if name is None:
-        detail = "Name a model: here, or in the conversation's settings"
+        detail = "Give a model here, or in the conversation's settings"
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"{place}/model", detail)])
     try:
         model = find_model(name, models)
@@ -45,7 +45,7 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
     reserve = _DEFAULT_RESERVE if reserve is None else reserve
     budget = min(model.max_input_tokens, model.context_window - reserve, query.max_tokens or model.context_window)
     if budget <= 0:
-        detail = f"The reserve of {reserve} tokens leaves nothing of {name}'s context window of {model.context_window}"
+        detail = f"The reserve of {reserve} tokens leaves no room in {name}'s context window of {model.context_window}"
         raise Unprocessable(
             f"{detail}.",
             errors=[Pointer(f"{place}/reserve", detail)],
@@ -55,7 +55,7 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
 
 
 def named_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
-    """The model of this name, which stands at ``pointer`` in the request. Raises UnknownModel."""
+    """The model of this name. Raises UnknownModel with ``pointer``, the name's place in the request."""
     try:
         return find_model(name, models)
     except UnknownModel as unknown:
@@ -63,6 +63,6 @@ def named_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
 
 
 def named(unknown: UnknownModel, pointer: str) -> UnknownModel:
-    """The same problem, said of the place of the name in the request."""
-    detail = "No model is known by this name"
+    """The problem with ``pointer``, the name's place in the request."""
+    detail = "No model has this name"
     return UnknownModel(unknown.detail, errors=[Pointer(pointer, detail)], members=unknown.members)

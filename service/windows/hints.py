@@ -1,4 +1,4 @@
-"""Hints for the provider's prompt cache beside a window, where ``cache=auto`` asks for them."""
+"""A window's hints for the provider's prompt cache, with ``cache=auto``."""
 
 from service.core.caching import caching_of
 from service.core.documents import Documents
@@ -23,9 +23,9 @@ def hints_of(
     key: str = "",
     aside: int = 0,
 ) -> Hints:
-    """The hints of a window that asks for some.
+    """The hints of a window.
 
-    ``key`` names the conversation to the provider; ``aside`` are tokens that history leaves free for recall.
+    ``key`` names the conversation to the provider. ``aside`` are the tokens of the budget reserved for recall.
     """
     stable, rules = bool(query.stable), caching_of(limits.model)
     places = places_of(window, history.question, stable=stable)
@@ -56,7 +56,7 @@ def _window(
     place: str,
     aside: int,
 ) -> Window | None:
-    """The window of an earlier history; None where more would have to be read for it, or where it did not fit."""
+    """The window of an earlier history; None if it needs more messages than were read, or does not fit."""
     try:
         found = build_window(
             history,

@@ -1,15 +1,15 @@
-"""What a window recalls: older messages are ranked, and the best of them chosen.
+"""Recall for a window: ranks older messages, and chooses the best.
 
 ::
 
-    the window without recall ── nothing left out? that is the window
+    build the window without recall ── if nothing is left out, it is the result
         │
-    the same with recall_max_tokens set aside ── what it leaves out may come back, in the tokens that it leaves
+    build it with recall_max_tokens reserved ── messages left out may be recalled, in the tokens that remain
         │
     records and words of older messages ── shortlist: ranked, as units ── their exact costs ── choose
         │
-        ├─ stable=false: the law again, with the chosen messages in their places
-        └─ stable=true:  the same window, with one message right before the newest question
+        ├─ stable=false: build the window again, with the chosen messages in their places
+        └─ stable=true:  keep the window, with one added message directly before the newest question
 """
 
 from bisect import bisect_left
@@ -29,12 +29,12 @@ from service.core.window import Window
 
 _FEWEST = 64
 _USUAL_COST = 4
-"""Tokens that a message costs beside its text, or about that."""
+"""About the tokens that a message costs in addition to its text."""
 NOTHING = Recollection({}, Searched(0, None, None))
 
 
 class Old(NamedTuple):
-    """Messages from ``first_seq`` on: their records, and their words as far as they are known."""
+    """Messages from ``first_seq`` on: their records, and the words and vectors that are known."""
 
     first_seq: int
     records: Records
@@ -43,49 +43,49 @@ class Old(NamedTuple):
 
     @property
     def searched(self) -> Searched:
-        """The messages that recall looks at."""
+        """The number and range of the messages that recall searches."""
         count = len(self.words)
         return Searched(count, self.first_seq, self.first_seq + count - 1) if count else NOTHING.searched
 
     def role(self, seq: int) -> str:
-        """Who says a message."""
+        """The message's role."""
         return ROLES[self.records.roles[seq - self.first_seq]]
 
     def said(self, seq: int) -> bytes:
-        """The digest of what a message says."""
+        """The digest of the message's content."""
         end = (seq - self.first_seq + 1) * RECORD_BYTES
         return self.records.packed[end - DIGEST_BYTES : end]
 
 
 class Question(NamedTuple):
-    """The numbers of each of its words, and its vector, if it has one."""
+    """A text to search for: the numbers of each of its words, and its vector, empty if there is none."""
 
     words: Sequence[Sequence[int]]
     vector: bytes = b""
 
 
 def costs_of(records: Mapping[int, Record], model: Model, reasoning: str) -> dict[int, int]:
-    """Tokens of each message by seq; with its reasoning where that of older turns is sent."""
+    """Tokens of each message by seq, including its reasoning if older turns' reasoning is sent."""
     costs = {seq: record_cost(record, model) for seq, record in records.items()}
     if reasoning != "all":
         return costs
     return {seq: cost + reasoning_tokens(records[seq].measure, model) for seq, cost in costs.items()}
 
 
-def found(old: Old, question: Question, most: int) -> list[tuple[int, float]]:
-    """Places and scores of messages that bear on a text, the best first."""
+def found(old: Old, question: Question, limit: int) -> list[tuple[int, float]]:
+    """Places in ``old`` and scores of the messages that are relevant to a text, best first."""
     scores = scores_of_matches(old.words, question.words)
     if question.vector:
         scores = fused(scores, scores_of_vectors(old.vectors, question.vector, len(scores)))
-    return best(scores, most)
+    return best(scores, limit)
 
 
 def shortlist(
     old: Old, question: Question, window: Window, room: int, column: int, *, user_first: bool
 ) -> list[Candidate]:
-    """What may come back, the best first: about three times as much as the room, so that something else may fit.
+    """Candidates for recall, best first, with about three times ``room`` tokens, so that a later one can fit.
 
-    ``user_first`` asks that a user's message leads.
+    With ``user_first`` each candidate begins with a user's message.
     """
     tokens = old.records.tokens(column)
     scores = scores_of_words(old.words, question.words)
@@ -106,13 +106,13 @@ def shortlist(
 def chosen(
     wanted: Sequence[Candidate], old: Old, window: Window, room: int, costs: Mapping[int, int]
 ) -> list[Candidate]:
-    """What comes back within the room, nothing of it twice; ``costs`` are the tokens of all that is wanted."""
+    """The candidates to recall within ``room`` tokens, each content once. ``costs`` are the messages' tokens by seq."""
     said = {old.said(seq) for seq in window.seqs if seq >= old.first_seq}
     return choose(wanted, room, costs.__getitem__, old.said, said)
 
 
 def in_places(taken: Sequence[Candidate], old: Old, costs: Mapping[int, int]) -> Recollection:
-    """The recollection of messages that are sent in their places."""
+    """The recollection if the messages are sent in their own places."""
     lines = explained(taken, old.role, costs.__getitem__)
     return Recollection(lines, old.searched, sum(line.tokens for line in lines.values()))
 
@@ -127,10 +127,10 @@ def in_block(
     room: int,
     before_seq: int,
 ) -> Recollection:
-    """The recollection of messages that are sent as one, before ``before_seq``, which costs ``room`` at most.
+    """The recollection if the messages are sent as one message before ``before_seq``, of at most ``room`` tokens.
 
-    It is a user's message, because some providers put what the system says before all others, and so would move what comes
-    first. The least of them are left out where the text around them is too much.
+    The message's role is user: some providers move system messages to the beginning, which would change the window's
+    beginning. If the template makes the message too long, the lowest-ranked messages are left out.
     """
     for count in range(len(taken), 0, -1):
         lines = explained(taken[:count], old.role, costs.__getitem__)
@@ -143,7 +143,7 @@ def in_block(
 
 
 def recollected(window: Window, recollection: Recollection) -> Window:
-    """The window with what it recalled, and with the cost of the block where it has one."""
+    """The window with its recollection, and with the tokens of the recollection's block, if it has one."""
     tokens, lines = window.tokens, window.explain
     if recollection.block:
         more = recollection.tokens
@@ -155,7 +155,7 @@ def recollected(window: Window, recollection: Recollection) -> Window:
 
 
 def last_left_out(seqs: Sequence[int], length: int) -> int:
-    """The last message before a window's unbroken end; 0 when the window is unbroken from the first."""
+    """The seq before the window's last unbroken run of messages; 0 if the run begins at the first message."""
     if not seqs or seqs[-1] != length:
         return length
     count = len(seqs)

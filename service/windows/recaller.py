@@ -1,4 +1,4 @@
-"""Recall in stored conversations: what is read for it."""
+"""Recall in stored conversations: reads the index and the messages."""
 
 import asyncio
 import contextlib
@@ -38,18 +38,18 @@ T = TypeVar("T")
 
 _ATTEMPTS = 8
 _IN_PLACE = 2000
-"""Messages that are ranked in a millisecond: more are worth a thread."""
+"""Messages that are ranked in a millisecond; more are ranked in a thread."""
 
 
 class Embeddings(NamedTuple):
-    """The model of vectors, and what makes the vector of a text, or nothing where that takes too long or fails."""
+    """The embedding model's name, and a function that gives a text's vector, empty if that fails or takes too long."""
 
     model: str
     vector_of: Callable[[str], Awaitable[bytes]]
 
 
 class Recaller:
-    """Finds older messages of stored conversations; ``default`` is how those do that say nothing of it."""
+    """Finds older messages of stored conversations. ``default`` is the recall mode of conversations without one."""
 
     def __init__(
         self, reader: Reader, index: Index, *, default: str = "off", embeddings: Embeddings | None = None
@@ -60,7 +60,7 @@ class Recaller:
         self._embeddings = embeddings
 
     async def recollect(self, tenant: str, asked: Asked, read: GrowingTail, draft: Window) -> Recollection:
-        """What comes back of the messages that the draft leaves out, in the tokens that it leaves. Raises HistoryEdited."""
+        """The messages that the draft leaves out and that are recalled into its free tokens. Raises HistoryEdited."""
         query, model, state = asked.query, asked.limits.model, read.state
         room = min(query.recall_max_tokens, asked.limits.budget - draft.tokens["total"])
         mode = asked.recall or self._default
@@ -87,7 +87,7 @@ class Recaller:
     async def _read(
         self, tenant: str, conversation: str, text: str, mode: str, last_seq: int, state: State
     ) -> tuple[Old, Question]:
-        """The messages up to ``last_seq`` that recall looks at, and what it looks for. Raises HistoryEdited."""
+        """The indexed messages up to ``last_seq`` to search, and the text as a Question. Raises HistoryEdited."""
         first, by_vectors = bound(state.length), self._embeddings if mode == "semantic" else None
         words = await self._index.numbers(tenant, conversation, text)
         vector = await by_vectors.vector_of(text) if by_vectors and text else b""
@@ -98,7 +98,7 @@ class Recaller:
     async def search(
         self, tenant: str, conversation: str, text: str, limit: int
     ) -> tuple[list[tuple[int, float]], Searched, State]:
-        """Messages that bear on a text, by seq and score, the best first; where they were looked for; and the state read.
+        """The seqs and scores of messages relevant to a text, best first, the searched range, and the state that was read.
 
         Raises NotFound, RecallIsOff, StoreUnavailable.
         """
@@ -117,7 +117,7 @@ class Recaller:
         return ranking() if len(old.words) <= _IN_PLACE else await asyncio.to_thread(ranking)
 
     async def _question(self, read: GrowingTail) -> str:
-        """What the newest user message says. Raises HistoryEdited."""
+        """The newest user message's text. Raises HistoryEdited."""
         seq = read.state.question
         if not seq:
             return ""
@@ -127,7 +127,7 @@ class Recaller:
     async def _records(
         self, tenant: str, asked: Asked, read: GrowingTail, old: Old, seqs: Sequence[int]
     ) -> dict[int, Record]:
-        """Whole records of ``seqs``, ascending: those whose cost is in their details are read. Raises HistoryEdited."""
+        """Whole records of ``seqs``, which are ascending. Details are read if any message has some. Raises HistoryEdited."""
         if not read.state.rich:
             return {seq: old.records[seq - old.first_seq] for seq in seqs}
         whole: dict[int, Record] = {}

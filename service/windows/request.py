@@ -1,4 +1,4 @@
-"""A history in a request, and how its window is wanted."""
+"""The body of ``POST /window``: a history, and the window's parameters."""
 
 from typing import Annotated, Any
 
@@ -20,17 +20,17 @@ from service.core.settings import (
 
 
 class HistoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the messages of a body are written: as chat messages, or as a provider's own."""
+    """The format of the body's messages: chat messages, or a provider's own."""
 
     format: WindowFormat = "openai"
 
 
 class WindowRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A history in the body, and how its window is wanted; nothing is stored."""
+    """A history, and the window's parameters. Nothing is stored."""
 
     messages: list[Entry]
     conversation_id: Annotated[
-        Id | None, Meta(description="Where the history is kept, for the lines that say where a whole tool result is.")
+        Id | None, Meta(description="The stored conversation, which a shortened tool result's text refers to.")
     ] = None
     system: SystemPrompt | None = None
     few_shots: FewShots | None = None
@@ -42,9 +42,9 @@ class WindowRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class NativeWindowRequest(WindowRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The same, with a provider's own messages, each bare or in an entry."""
+    """A WindowRequest whose messages are in a provider's format, each alone or in an entry."""
 
-    messages: list[dict[str, Any]]  # type: ignore[assignment] # entries, once they are read
+    messages: list[dict[str, Any]]  # type: ignore[assignment] # become entries in decode_request
 
 
 class _Form(msgspec.Struct):
@@ -57,9 +57,9 @@ _native = msgspec.json.Decoder(NativeWindowRequest)
 
 
 def decode_request(body: bytes, form: str = "openai") -> tuple[WindowRequest, ReadEntries]:
-    """What a body asks for, and its entries, whose messages are written in ``form``. Raises BadRequest.
+    """The decoded body, and its entries; ``form`` is the format of the body's messages. Raises BadRequest.
 
-    The window is in the same form unless the body names one.
+    The window has the same format, unless the body has a ``format``.
     """
     if form == "openai":
         wanted = decode_entries(body, _request)

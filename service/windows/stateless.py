@@ -1,4 +1,4 @@
-"""A window of a history in a request: the stored way, without a store."""
+"""A window of a history in a request, the same as of a stored history."""
 
 import time
 from collections.abc import Mapping
@@ -47,9 +47,9 @@ from service.windows.stored import build, documents_of, messages_path
 def window_of_request(
     wanted: WindowRequest, models: Mapping[str, Model], sent: ReadEntries | None = None
 ) -> tuple[Made, float]:
-    """The window of the messages in the request, as the same messages stored would give; and seconds spent on counting.
+    """The window of the request's messages, the same as if they were stored, and the seconds spent on counting.
 
-    ``sent`` knows of which of the client's entries they were made.
+    ``sent`` makes problems point to the client's own entries.
 
     Raises BadRequest, Unprocessable, EntryConflict, UnknownModel, WindowDoesNotFit, FormatCannotCarry.
     """
@@ -90,7 +90,7 @@ def window_of_request(
 def _window(
     history: History, limits: Limits, parts: FixedParts, wanted: WindowRequest, documents: Documents, bodies: Bodies
 ) -> Window:
-    """The window, with what it recalls where that is asked for. Raises WindowDoesNotFit."""
+    """The window, with recalled messages if requested. Raises WindowDoesNotFit."""
 
     def built(history: History, aside: int = 0) -> Window:
         place = messages_path(wanted.conversation_id)
@@ -113,14 +113,14 @@ def _window(
 def _recollection(
     history: History, limits: Limits, parts: FixedParts, wanted: WindowRequest, draft: Window, bodies: Bodies
 ) -> Recollection:
-    """What comes back of the messages that the draft leaves out: their words are looked for on the spot."""
+    """The messages that the draft leaves out and that are recalled. Their words are computed here, without an index."""
     model, first = limits.model, bound(history.length)
     room = min(wanted.recall_max_tokens, limits.budget - draft.tokens["total"])
     if room <= 0:
         return NOTHING
     last = last_left_out(draft.seqs, history.length)
     said = [said_in(msgspec.json.decode(body)) for body in bodies.run(first, last)]
-    # As the store gives them: the plain records of what is looked at, and no more.
+    # The same as from the store: plain records of the searched messages only.
     records = Records(history.records.packed[(first - 1) * RECORD_BYTES : last * RECORD_BYTES])
     old = Old(first, records, [pack_words(words_of(text)) for text in said])
     query = wanted.recall_query
@@ -150,7 +150,7 @@ def _grounding(
 
 
 def _once(entries: list[NewEntry], flags: list[bool]) -> list[tuple[NewEntry, Record]]:
-    """Each id once, as a store keeps it; raises EntryConflict where an id names two contents."""
+    """The entries, each id once, as in the store. Raises EntryConflict if one id has two contents."""
     kept: dict[str, tuple[NewEntry, Record]] = {}
     for index, (entry, parallel) in enumerate(zip(entries, flags, strict=True)):
         record, identity = entry.record, entry.identity

@@ -38,19 +38,18 @@ _ATTEMPTS = 8
 
 
 class Plan(NamedTuple):
-    """What a query alone says of the read for its window."""
+    """The parameters of a window's first read, which follow from the query alone."""
 
     budget: int
-    """Tokens that the read is sized for; 0 when only the conversation knows."""
+    """Tokens of messages to read; 0 if they depend on the conversation's settings."""
     column: int
-    """The encoding's place."""
+    """The encoding's column in the stored counts."""
     follows: bool
-    """Whether the window follows from the conversation alone: an estimated model's changes with what was billed, and what is
-    recalled with what is indexed."""
+    """Whether the window depends on the conversation alone, and not on reported bills (estimated models) or on an index."""
 
 
 class Windows:
-    """Windows of all conversations of a deployment; ``models`` are its own, by name."""
+    """Makes windows of stored conversations. ``models`` are the deployment's own models, by name."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class Windows:
         self._counts = counts
         self.models = models
         self.plan = lru_cache(maxsize=1024)(self._plan)
-        """The plan of a query: the same query string is sent with every turn. Raises UnknownModel, Unprocessable."""
+        """The plan of a query; cached, as every turn has the same query. Raises UnknownModel, Unprocessable."""
 
     def _plan(self, query: WindowQuery) -> Plan:
         if query.model is None:
@@ -79,7 +78,7 @@ class Windows:
     async def read(
         self, tenant: str, conversation: str, query: WindowQuery, known: Sequence[str] = ()
     ) -> tuple[Made, State] | Known:
-        """The window, and the state that it is of; or Known when that has one of the entity tags ``known``.
+        """The window and the conversation's state; or Known if the state has one of the ETags ``known``.
 
         Raises NotFound, ConversationDamaged, UnknownModel, WindowDoesNotFit, FormatCannotCarry, Unprocessable.
         """
@@ -100,7 +99,7 @@ class Windows:
         if_match: str,
         now_ms: int,
     ) -> tuple[AppendReply, Tail | Problem]:
-        """Append, and read the tail for a window, in one round trip. A tail that could not be read is the problem why."""
+        """Append, and read the tail for a window, in one round trip. If the tail cannot be read, its Problem is returned."""
         plan = self.plan(query)
         return await self._conversations.append_and_read(
             tenant,
@@ -115,7 +114,7 @@ class Windows:
         )
 
     async def of_tail(self, tenant: str, conversation: str, query: WindowQuery, tail: Tail) -> tuple[Made, State]:
-        """The window of a tail, or of a newer one when the history was edited before all of it was read."""
+        """The window of a tail. If the history was edited meanwhile, the tail is read again."""
         for _ in range(_ATTEMPTS):
             settings, parts = decode_settings(tail.state.settings)
             limits = limits_of(query, settings, self.models)
@@ -144,11 +143,11 @@ class Windows:
         if asked.query.recall_max_tokens:
             asked = await self._recall(tenant, asked, read)
         made = await self._decided(asked, read)
-        assert isinstance(made, Made)  # noqa: S101 - it is no draft
+        assert isinstance(made, Made)  # noqa: S101 - drafts alone give a Window
         return made
 
     async def _recall(self, tenant: str, asked: Asked, read: GrowingTail) -> Asked:
-        """The same, with what the window recalls. Raises HistoryEdited, WindowDoesNotFit."""
+        """The request with the messages to recall. Raises HistoryEdited, WindowDoesNotFit."""
         replace, aside = msgspec.structs.replace, asked.query.recall_max_tokens
         draft = await self._drafted(asked, read)
         if draft.dropped["messages"] == 0:
@@ -158,13 +157,13 @@ class Windows:
         return replace(asked, recollection=recollection, aside=aside if asked.query.stable else 0)
 
     async def _drafted(self, asked: Asked, read: GrowingTail) -> Window:
-        """The law's decision, with no body read for it. Raises HistoryEdited, WindowDoesNotFit."""
+        """The choice of messages, without reading their bodies. Raises HistoryEdited, WindowDoesNotFit."""
         draft = await self._decided(msgspec.structs.replace(asked, draft=True), read)
-        assert isinstance(draft, Window)  # noqa: S101 - nothing is made of a draft
+        assert isinstance(draft, Window)  # noqa: S101 - a draft never gives Made
         return draft
 
     async def _decided(self, asked: Asked, read: GrowingTail) -> Made | Window:
-        """The window, made; of a draft the law's decision. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
+        """The window; for a draft, the choice of messages. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
         vocabulary = asked.limits.model.vocabulary
         while True:
             if read.is_stale:
@@ -193,7 +192,7 @@ class Windows:
 def make_if_read(
     asked: Asked, history: History, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
 ) -> Made | Window | NeedOlder:
-    """The window, made; or its messages when bodies of it are not read yet; or NeedOlder.
+    """The finished window; the choice of messages if some bodies are not read yet; or NeedOlder.
 
     Raises WindowDoesNotFit, FormatCannotCarry.
     """
@@ -219,7 +218,7 @@ def make_if_read(
 
 
 def messages_path(conversation: str | None) -> str:
-    """Where a conversation's messages are read, by seq; nothing where they are kept nowhere."""
+    """The path of a conversation's messages, to which a seq is added; empty if they are not stored."""
     return f"/conversations/{conversation}/messages/" if conversation else ""
 
 
@@ -232,7 +231,7 @@ def build(
     place: str = "",
     aside: int = 0,
 ) -> Window | NeedOlder:
-    """The window that a query asks for, or NeedOlder. Raises WindowDoesNotFit, which says for which model."""
+    """The window that a query requests, or NeedOlder. Raises WindowDoesNotFit with the model's id."""
     try:
         return build_window(
             history,
@@ -256,7 +255,7 @@ def documents_of(
     bodies: Bodies,
     grounding: Mapping[int, StoredGrounding],
 ) -> Documents:
-    """The documents that a window may send, closed over what was read."""
+    """The documents that a window may send, with the query's limits."""
     return Documents(
         sources={
             seq: Source(stored, bodies.body(seq)[stored.start : stored.end], history.record(seq))

@@ -1,4 +1,4 @@
-"""A conversation's tail, growing as a window asks for more."""
+"""A conversation's newest messages, and the reading of older ones as a window needs them."""
 
 import asyncio
 from bisect import bisect_left
@@ -18,13 +18,13 @@ from service.store.reading import Reader
 from service.store.replies import Message, Tail
 
 _SHORT = 4000
-"""Messages whose law takes some milliseconds: more are worth a thread."""
+"""Messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
 _LARGE_BYTES = 65_536
-"""A tool result that may be cut, which takes some milliseconds."""
+"""The largest tool result that is cut in a few milliseconds; with a larger one, the window is built in a thread."""
 
 
 class GrowingTail:
-    """What was read of one state of a conversation. Reading more raises HistoryEdited when that state is gone."""
+    """The messages that were read of one state of a conversation. A read raises HistoryEdited if the state has changed."""
 
     def __init__(self, reader: Reader, tenant: str, conversation: str, tail: Tail) -> None:
         self._reader = reader
@@ -37,20 +37,20 @@ class GrowingTail:
         self._documents = tail.documents
         apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
-        """The bodies that were read."""
+        """The bodies that were read so far."""
         self._stored: dict[int, Record] = {}
-        """Records as they are stored, of messages that were measured anew: what is encrypted is bound to these."""
+        """Stored records of messages that were measured again. What is encrypted is bound to these."""
         self.said: Sequence[int] = ()
-        """Counts of the records in the model's own vocabulary, as ``Records`` has them."""
+        """Counts of the records in the model's own vocabulary, in the form of ``Records.said``."""
 
     @property
     def is_short(self) -> bool:
-        """Whether its window is made in place, as it takes a few milliseconds at most."""
+        """Whether its window takes a few milliseconds at most, and so is built without a thread."""
         records = self.records
         return len(records.flags) <= _SHORT and not (TOOL in records.roles and max(records.sizes()) > _LARGE_BYTES)
 
     async def read_older(self, first_seq: int) -> None:
-        """Put records from ``first_seq`` on before the tail."""
+        """Read records from ``first_seq`` on, and put them before the tail."""
         older = await self._reader.records(
             self.tenant, self.conversation, first_seq, self.first_seq - 1, state=self.state
         )
@@ -59,14 +59,14 @@ class GrowingTail:
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
 
     def add(self, records: Mapping[int, Record]) -> None:
-        """Hold messages before the tail, as those of every window are held: their bodies are read when they are sent."""
+        """Add messages before the tail, like pinned ones. Their bodies are read if the window sends them."""
         nobody = Identity("", 0, b"")
         self.outside |= {
             seq: Message(seq, nobody, record, b"") for seq, record in records.items() if seq < self.first_seq
         }
 
     async def read_bodies(self, seqs: Sequence[int]) -> None:
-        """Read those of ``seqs``, ascending, that are not read yet."""
+        """Read the bodies of ``seqs``, which are ascending, except those that were read before."""
         bodies = self.bodies
         index = bisect_left(seqs, self.first_seq)
         oldest = seqs[index] if index < len(seqs) else self.state.length + 1
@@ -76,14 +76,14 @@ class GrowingTail:
                 bodies = Bodies(oldest, [*await self._read([(oldest, records)]), *bodies.tail], bodies.outside)
         missing = [seq for seq in seqs[: bisect_left(seqs, bodies.first_seq)] if seq not in bodies.outside]
         if missing:
-            # Among them may be more than fits in memory, which no window wants: only what this one does is read.
+            # Read these bodies only: the messages between them may be more than fits in memory.
             found = await self._read([*self._stretches(missing)])
             apart = {**bodies.outside, **dict(zip(missing, found, strict=True))}
             bodies = Bodies(bodies.first_seq, bodies.tail, apart)
         self.bodies = bodies
 
     def _stretches(self, seqs: Sequence[int]) -> Iterator[tuple[int, Records]]:
-        """Records of ``seqs``, neighbours together."""
+        """Runs of consecutive ``seqs``: the first seq and the records of each run."""
         before = bisect_left(seqs, self.first_seq)
         for first, last in runs(seqs, 0, before):
             yield first, Records.of([self.outside[seq].record for seq in range(first, last + 1)])
@@ -101,16 +101,16 @@ class GrowingTail:
 
     @property
     def is_stale(self) -> bool:
-        """Whether older rules measured some of the messages that were read."""
+        """Whether some of the records were measured by an older version's rules."""
         apart = (
             any(message.record.generation < GENERATION for message in self.outside.values()) if self.outside else False
         )
         return apart or self.records.is_stale
 
     async def measure_stale(self) -> None:
-        """Measure anew the messages that older rules measured, so that nothing is sent uncounted.
+        """Measure messages with older records again, so that all tokens are counted.
 
-        Nothing is written: ``sash doctor --repair`` does that, once for all.
+        The store is not changed; ``sash doctor --repair`` writes new records.
         """
         stale = [self.first_seq + index for index in self.records.stale()]
         apart = [seq for seq, message in self.outside.items() if message.record.generation < GENERATION]
@@ -140,7 +140,7 @@ class GrowingTail:
         return self.records[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq].record
 
     async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
-        """Documents that the window may send: the newest question's, or all of the tail's."""
+        """Documents that the window may send, by seq: the newest question's, or those of all messages that were read."""
         if mode == "none" or not self.state.grounding_messages:
             return {}
         if mode == "latest":
@@ -156,7 +156,7 @@ class GrowingTail:
         return {seq: stored.get(seq, record) for seq, record in records.items() if record.grounding is not None}
 
     def history(self, column: int) -> History:
-        """The tail as the law sees it; ``column`` is the encoding's place."""
+        """The tail in the form of the core; ``column`` is the encoding's column in the stored counts."""
         state = self.state
         outside = Records.of([message.record for message in self.outside.values()]) if self.outside else ()
         return History(

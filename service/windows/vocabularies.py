@@ -1,7 +1,7 @@
-"""Counts in vendors' vocabularies, for windows: what is short is counted at once, the rest in the background.
+"""Counts of messages in vendors' vocabularies: short messages are counted during the request, others in the background.
 
-Until a message is counted it costs what is estimated by its scripts, which errs high. What was counted is kept in the
-store (``store/columns.py``), so that it is counted once.
+Until a message is counted, its tokens are estimated from its scripts, which is too high rather than too low. Counts are
+kept in the store (``store/columns.py``), so that each message is counted once.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from service.store.replies import HistoryEdited, State
 from service.windows.tail import GrowingTail
 
 _AT_ONCE_BYTES = 8 * 1024
-"""A vocabulary takes 0.7 µs a byte at worst: so much keeps the event loop for 6 ms."""
+"""Text that is counted during a request. At 0.7 µs a byte, the slowest vocabulary blocks the event loop for 6 ms."""
 _A_MESSAGE_BYTES = 32
-"""What a message costs beside its bytes, as bytes."""
-_MOST = 2**32 - 1
+"""The cost of counting a message, in addition to its bytes, in bytes of text."""
+_LIMIT = 2**32 - 1
 _decode = msgspec.json.Decoder().decode
 
 
 class Counts:
-    """Counts of a deployment's windows. Of a conversation it holds what it is counting, and nothing after."""
+    """Counts messages for windows. It holds a conversation's data only while it counts."""
 
     def __init__(self, reader: Reader, columns: Columns) -> None:
         self._reader = reader
@@ -39,7 +39,7 @@ class Counts:
         self._one = asyncio.Semaphore(1)
 
     async def of(self, read: GrowingTail, vocabulary: Vocabulary) -> "array[int]":
-        """Tokens + 1 of each message that was read, 0 where they are not known yet. Raises StoreUnavailable."""
+        """Tokens + 1 of each message of the tail; 0 for a message that is not counted yet. Raises StoreUnavailable."""
         tenant, conversation = read.tenant, read.conversation
         first, last, made = read.first_seq, read.state.length, read.state.made
         if last < first:
@@ -56,7 +56,7 @@ class Counts:
         return column.since(first)
 
     async def close(self) -> None:
-        """Stop counting: what is not kept yet is counted again when it is asked for."""
+        """Stop counting. Later windows count the remaining messages."""
         filling = list(self._filling.values())
         for task in filling:
             task.cancel()
@@ -71,7 +71,7 @@ class Counts:
         state: State,
         vocabulary: Vocabulary,
     ) -> None:
-        """Keep what was counted at once, and count what is left, the newest first."""
+        """Store the counts of ``counted``, then count the messages of ``left``, newest first."""
         tenant, conversation, _ = key
         try:
             async with self._one:
@@ -84,13 +84,13 @@ class Counts:
                     last = first + len(records) - 1
                     await self._columns.write(tenant, conversation, column, first, last, made=state.made)
         except (HistoryEdited, Problem):
-            pass  # the next window asks again
+            pass  # the next window starts the task again
         finally:
             del self._filling[key]
 
 
 def _count_at_once(column: Column, missing: Sequence[int], read: GrowingTail, vocabulary: Vocabulary) -> int:
-    """Count the newest of the missing messages, as far as their bodies are here and short; gives where they begin."""
+    """Count the newest missing messages whose bodies were read and are short. Returns where these begin in ``missing``."""
     sizes, bodies = read.records.sizes(), read.bodies
     place, room = len(missing), _AT_ONCE_BYTES if vocabulary.is_loaded else 0
     while place and missing[place - 1] >= bodies.first_seq:
@@ -103,13 +103,13 @@ def _count_at_once(column: Column, missing: Sequence[int], read: GrowingTail, vo
 
 
 def _count(column: Column, first_seq: int, bodies: Sequence[bytes], vocabulary: Vocabulary) -> None:
-    """Put the tokens of messages from ``first_seq`` on into the column."""
+    """Write the tokens of messages from ``first_seq`` on into the column."""
     for place, body in enumerate(bodies, first_seq - column.first_seq):
-        column.counts[place] = min(spoken_tokens(_decode(body), vocabulary) + 1, _MOST)
+        column.counts[place] = min(spoken_tokens(_decode(body), vocabulary) + 1, _LIMIT)
 
 
 def _blocks(stretches: Sequence[tuple[int, Records]]) -> Iterator[tuple[int, Records]]:
-    """Stretches of messages, cut where blocks end."""
+    """The stretches of messages, split at the ends of blocks."""
     for first, records in stretches:
         start = first
         while start < first + len(records):

@@ -22,15 +22,15 @@ _MODELS = {"appendMessages": "query", "getWindow": "query", "buildWindow": "body
 """Where an operation is told the model."""
 
 RULES = {
-    re.compile(r"The cursor is not one that this listing"): "a cursor is opaque: an answer gives it, no schema",
+    re.compile(r"The cursor is not from this listing"): "a cursor is opaque: an answer gives it, no schema",
     re.compile(r"Send back one ETag as it was given"): "an ETag is opaque: an answer gives it, no schema",
     re.compile(r"Give prompt_tokens or input_tokens"): "generators make no types of a choice between members",
     re.compile(r"An unknown field .* did you mean"): "no keyword tells another spelling from a provider's new member",
-    re.compile(r"The template must hold \{content\} and \{documents\}, once each"): "a pattern cannot count",
-    re.compile(r"The template must hold \{messages\} once"): "a pattern cannot count",
+    re.compile(r"The template must contain \{content\} and \{documents\}, once each"): "a pattern cannot count",
+    re.compile(r"The template must contain \{messages\} once"): "a pattern cannot count",
     re.compile(r"This is no compaction item"): "an item is the provider's own, and its schema too",
     re.compile(r"Two tool calls of one message have the same id"): "uniqueItems compares items whole, not by a member",
-    re.compile(r"A tool result needs its call right before it"): "no keyword speaks of the item before",
+    re.compile(r"A tool result must follow its call directly"): "no keyword speaks of the item before",
     re.compile(r"Line \d+: "): "lines are text to a schema, whatever is in them",
     re.compile(r"The body nests deeper than \d+ levels"): "no keyword bounds depth",
 }

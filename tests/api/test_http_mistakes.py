@@ -145,7 +145,7 @@ async def test_another_apis_message_is_recognised(client: httpx.AsyncClient, con
     """It is told from a broken chat message; what a chat message looks like is said, and which format takes this one."""
     _, pointer, detail = await refused_message(client, conversation, FOREIGN[what])
     form = what.rpartition(" ")[2].lower()
-    assert detail.endswith(f"?format={form} takes it as it is")
+    assert detail.endswith(f"use ?format={form} to send it unchanged")
     assert pointer == "#/messages/0/message"
     assert detail.startswith(f"This is {what}, and not a chat message")
     assert '{"role": "user", "content": "Hello"}' in detail

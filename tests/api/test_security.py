@@ -242,10 +242,10 @@ def test_keys_of_an_embedded_store_that_does_not_run(tmp_path: Any, monkeypatch:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "sash.example"])
 def test_nobody_listens_to_everyone_without_keys(host: str) -> None:
     """Beyond this machine a key is needed, or the word that none is."""
-    with pytest.raises(SettingsError, match="nobody needs a key"):
+    with pytest.raises(SettingsError, match="no key is required"):
         Settings.read({"SASH_HOST": host})
     assert Settings.read({"SASH_HOST": host, "SASH_REQUIRE_KEYS": "1"}).require_keys
-    with pytest.raises(SettingsError, match="opposite"):
+    with pytest.raises(SettingsError, match="contradict"):
         Settings.read({"SASH_HOST": host, "SASH_REQUIRE_KEYS": "1", "SASH_ALLOW_ANONYMOUS": "1"})
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, built from what handlers, Structs and problems declare.
+"""The OpenAPI 3.1 document, built from the declarations of handlers, Structs and problems.
 
 ::
 
@@ -7,7 +7,7 @@
     problems ── responses and their pages ──────────┤
     examples ── recorded answers of the service ────┘
 
-The framework's own generator is off: its unions have no discriminator, and its errors are not ours.
+The framework's own generator is off: its unions have no discriminator, and it does not describe Sash's errors.
 """
 
 from service.api.openapi.document import document

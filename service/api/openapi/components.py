@@ -1,12 +1,12 @@
-"""Declarations as the document's components: msgspec's JSON Schema in the form of which generators make good types.
+"""Declarations as the document's components: msgspec's JSON Schema, changed so that generators make good types from it.
 
-* What has a title has its name from it, wherever it stands: a choice of words, a union, an object of somebody else's.
+* A type with a title becomes a component of that name: an enum, a union, or an object of a provider's request.
 * A union of objects has a discriminator. ``T or null`` of a simple type is ``type: [T, null]``.
-* A member's default is said in words: generators take ``default`` for a promise that the member is always there. A union's
-  default is, too: Go and Java clients write it as a value of one type, which the compiler refuses.
-* A whole number is an integer, and one that may outgrow 32 bits is an int64; a pair of equals is an array of two.
-* What the service refuses is ``additionalProperties: false``; what it keeps and sends on is ``true``. Answers say neither:
-  they may gain a member in a minor version.
+* A member's default is in its description: generators take ``default`` as a promise that the member is always there. So is
+  a union's: Go and Java clients write it as a value of one type, which the compiler refuses.
+* A whole number is an integer, and an int64 if it may exceed 32 bits. A pair of equal types is an array of two.
+* ``additionalProperties`` is false if Sash refuses unknown members, and true if it stores and sends them. Answers have
+  neither, because a minor version may add members.
 """
 
 import re
@@ -27,11 +27,11 @@ _NULL: Final = {"type": "null"}
 _PROVIDERS: Final = (
     Annotated[
         ChatMessage,
-        Meta(title="ChatMessage", description="A chat message; fields that a provider adds are kept and sent on."),
+        Meta(title="ChatMessage", description="A chat message. A provider's additional fields are stored and sent."),
     ],
     Annotated[FunctionTool | CustomTool, Meta(title="Tool", description="A tool that the model may call.")],
 )
-"""Providers' declarations: messages and tools stay the mappings that clients sent, which refer to these by title."""
+"""Schemas of messages and tools. Other declarations have these as plain mappings, and refer to them by title."""
 
 
 def ref(name: str) -> Json:
@@ -40,14 +40,14 @@ def ref(name: str) -> Json:
 
 
 def union(tag: str, names: Mapping[str, str], description: str) -> Json:
-    """One of ``names``, by the value of their property ``tag``."""
+    """A union of components with the discriminator ``tag``; ``names`` are the components by the tag's values."""
     mapping = {value: REF + name for value, name in names.items()}
     discriminator = {"propertyName": tag, "mapping": mapping}
     return {"description": description, "oneOf": [ref(name) for name in names.values()], "discriminator": discriminator}
 
 
 def components(types: Iterable[Any]) -> dict[str, Json]:
-    """The types, and what they refer to, by name."""
+    """The schemas of the types, and of the types that they refer to, by name."""
     named: dict[str, Json] = {}
     _, opened = _generated(_PROVIDERS, named)
     _, found = _generated(types, named)
@@ -57,14 +57,14 @@ def components(types: Iterable[Any]) -> dict[str, Json]:
 
 
 def query_fields(struct: type[msgspec.Struct], named: dict[str, Json]) -> tuple[Json, Json]:
-    """The fields of a declaration of parameters, by name, and its whole schema; titled types are added to ``named``."""
+    """The schemas of a parameter Struct's fields, by name, and its whole schema. Titled types are added to ``named``."""
     _, found = msgspec.json.schema_components([struct], ref_template=REF + "{name}")
     schema = found[struct.__name__]
     return {name: shaped(each, named) for name, each in schema["properties"].items()}, schema
 
 
 def schema_of(kind: Any) -> tuple[Json, str]:
-    """A type's schema, a reference where it has a name; and its description."""
+    """A type's schema, which is a reference if the type has a name, and the type's description."""
     named: dict[str, Json] = {}
     (schema,), found = _generated([kind], named)
     component = (found | named).get(schema.get("$ref", "").removeprefix(REF), schema)
@@ -90,16 +90,16 @@ def _without_default(schema: Json) -> Json:
     if "default" not in schema:
         return schema
     default = msgspec.json.encode(schema.pop("default")).decode()
-    return {**schema, "description": f"{schema.get('description', '')} Left out: {default}.".lstrip()}
+    return {**schema, "description": f"{schema.get('description', '')} Default: {default}.".lstrip()}
 
 
 def plain(text: str) -> str:
-    """A docstring as Markdown: one code mark where reStructuredText has two."""
+    """A docstring as Markdown: on one line, with one backtick where reStructuredText has two."""
     return re.sub(r"\s*\n\s*", " ", text.replace("``", "`").strip())
 
 
 def shaped(schema: Json, named: dict[str, Json]) -> Json:
-    """A schema by the rules at the head; what has a title goes into ``named``, and a reference is left."""
+    """A schema by the rules of the module's docstring. A titled schema is moved to ``named`` and a reference returned."""
     schema = dict(schema)
     title = schema.pop("title", None)
     if schema.get("default", ...) in (None, "", [], {}):
@@ -123,7 +123,7 @@ def shaped(schema: Json, named: dict[str, Json]) -> Json:
 
 
 def _number(schema: Json) -> None:
-    """Say of a number, in its schema, that it is whole, and how wide."""
+    """Add a number's type and width to its schema."""
     if schema.get("multipleOf") == 1:
         del schema["multipleOf"]
         schema |= {name: int(schema[name]) for name in ("minimum", "maximum") if name in schema} | {"type": "integer"}
@@ -132,7 +132,7 @@ def _number(schema: Json) -> None:
 
 
 def _either(schema: Json, named: dict[str, Json]) -> Json:
-    """A union: one of its members where there is but one beside null."""
+    """The schema of a union; a single type or null becomes that type, nullable."""
     either = schema.pop("anyOf")
     members = [shaped(each, named) for each in either if each != _NULL]
     one = members[0] if len(members) == 1 else {"oneOf": members}
@@ -142,7 +142,7 @@ def _either(schema: Json, named: dict[str, Json]) -> Json:
 
 
 def _named(title: str, schema: Json, named: dict[str, Json]) -> Json:
-    """A reference to the component ``title``, which is made unless a fuller declaration made it."""
+    """A reference to the component ``title``. The component is added to ``named`` unless it is there."""
     if title not in named:
         schema = _without_default(schema) if "oneOf" in schema else schema
         is_any_object = schema.keys() - {"description"} <= {"type"} and schema.get("type", "object") == "object"

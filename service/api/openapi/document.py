@@ -1,4 +1,4 @@
-"""The document, from what handlers declare; the same bytes for the same service, so that the stored copy can be compared."""
+"""The OpenAPI document. The same service always gives the same bytes, so that a test can compare the stored copy."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,24 +24,24 @@ fits the model exactly, ready to send.
 
 Append turns with `POST /conversations/{conversation_id}/messages`; read what to send with \
 `GET /conversations/{conversation_id}/window`. Every error is `application/problem+json` (RFC 9457), told apart by `type`. \
-Clients should ignore members that they do not know: an answer may gain one in a minor version."""
+Clients should ignore unknown members: a minor version may add members to an answer."""
 _TAGS: Final = {
     "conversations": "Settings and state of a conversation.",
-    "messages": "Append turns, and read them back.",
-    "windows": "The messages to send: what fits the model, exactly.",
-    "models": "What a request costs, and what is known of models.",
-    "operations": "For those who run the service.",
+    "messages": "Append turns, and read them.",
+    "windows": "The messages to send, which fit the model exactly.",
+    "models": "Tokens of a request, and the known models.",
+    "operations": "For the service's operators.",
 }
 _SCHEMES: Final = {
-    "apiKey": "A key belongs to one tenant. A service without keys listens on its own machine alone.",
-    "metricsKey": "SASH_METRICS_KEY opens figures of all tenants; a service without keys needs none.",
+    "apiKey": "A key belongs to one tenant. A service without keys listens on its own machine only.",
+    "metricsKey": "SASH_METRICS_KEY allows reading figures of all tenants. A service without keys needs none.",
 }
 _UNCHANGED: Final = "Nothing has changed since the state that If-None-Match names."
 
 
 @lru_cache(maxsize=4)
 def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
-    """The document of ``handlers``, as indented JSON with a line's end. Raises KeyError for an undeclared handler."""
+    """The document of ``handlers``, as indented JSON. Raises KeyError for a handler without ``@documented``."""
     routes = [Route(handler) for handler in handlers]
     paths: dict[str, Json] = {}
     for route in routes:
@@ -65,15 +65,15 @@ def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
 
 
 def openapi_path(path: str) -> str:
-    """The framework's path as a template of OpenAPI: ``{seq:str}`` is ``{seq}``."""
+    """The framework's path as an OpenAPI template: ``{seq:str}`` becomes ``{seq}``."""
     return re.sub(r"\{(\w+):\w+\}", r"{\1}", path)
 
 
 class Route:
-    """A handler, and what its path and method tell of its operation.
+    """A handler's operation. Parameters and headers follow from its path and method.
 
-    What is below ``/conversations`` and ``/owners`` is stored: its writes take an Idempotency-Key, a conversation's writes
-    ``If-Match``, reads ``If-None-Match``, and answers name the state in an ETag.
+    Writes below ``/conversations`` and ``/owners`` take an Idempotency-Key. A conversation's writes also take ``If-Match``,
+    its reads ``If-None-Match``, and its answers have an ETag.
     """
 
     def __init__(self, handler: HTTPRouteHandler) -> None:
@@ -88,7 +88,7 @@ class Route:
         self.conditional_write = self.writes and "{conversation_id}" in self.path
 
     def operation(self) -> Json:
-        """The operation as the document has it."""
+        """The OpenAPI operation object."""
         declared, identity = self.declared, str(self.handler.operation_id)
         operation: Json = {
             "operationId": identity,
@@ -145,7 +145,7 @@ class Route:
         names = {"X-Request-ID": "RequestId"}
         if self.of_conversations and self.declared.etag:
             names["ETag"] = "ETag"
-        if status == 201 and self.declared.also is None:  # what may answer 200 instead created nothing of its own
+        if status == 201 and self.declared.also is None:  # an append creates no resource with a path of its own
             names["Location"] = "Location"
         if status == 200 and "next_cursor" in getattr(self.declared.gives, "__struct_fields__", ()):
             names["Link"] = "Link"
@@ -154,7 +154,7 @@ class Route:
         return ((name, {"$ref": f"#/components/headers/{names[name]}"}) for name in sorted(names))
 
     def errors(self) -> set[int]:
-        """Every status that the operation may answer with when something is wrong."""
+        """The operation's error statuses."""
         found = {421, 500, 503, *self.declared.errors}
         if self.path in FIGURES_PATHS:
             found.add(401)
@@ -167,7 +167,7 @@ class Route:
         if self.declared.takes:
             found |= {408, 413, 415}
         if self.writes:
-            found |= {408, 409, 413, 422}  # a body is read for its key's sake, even where none is wanted
+            found |= {408, 409, 413, 422}  # with an Idempotency-Key a body is always read
         if self.conditional_write:
             found.add(412)
         return found
@@ -181,7 +181,7 @@ def _components(routes: Sequence[Route]) -> Json:
     parameters = all_parameters({each.query: None for each in declared if each.query}, schemas)
     names = {value: window.__name__ for value, window in WINDOWS.items()}
     schemas |= problem_schemas(statuses)
-    schemas["Window"] = union("format", names, "A window, by the form of its request.")
+    schemas["Window"] = union("format", names, "A window, by the format of its request.")
     return {
         "securitySchemes": {
             name: {"type": "http", "scheme": "bearer", "description": description}

@@ -1,4 +1,4 @@
-"""Problems as the document's responses: one schema a problem type, told apart by ``type``; one response a status."""
+"""Problems in the document: one schema for each problem type, one response for each status."""
 
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -11,19 +11,19 @@ from service.problems import Problem, ProblemDocument, Unauthorized, problem_typ
 
 
 def by_status(statuses: set[int]) -> dict[int, list[type[Problem]]]:
-    """Problem types by status, of those that some operation answers with."""
+    """The problem types of each of the statuses."""
     return {status: [kind for kind in problem_types() if kind.status == status] for status in sorted(statuses)}
 
 
 def problem_schemas(statuses: set[int]) -> dict[str, Json]:
-    """A component for each problem type, and a union for each status that has several."""
+    """A component for each problem type, and a union for each status with several types."""
     schemas: dict[str, Json] = {}
     for status, kinds in by_status(statuses).items():
         for kind in kinds:
             schemas |= _schemas(kind)
         if len(kinds) > 1:
             names = {f"/problems/{kind.slug}": _name(kind) for kind in kinds}
-            schemas[f"Problem{status}"] = union("type", names, f"A problem that is answered with {status}.")
+            schemas[f"Problem{status}"] = union("type", names, f"A problem with status {status}.")
     return schemas
 
 
@@ -37,7 +37,7 @@ def _figures(kind: type[Problem]) -> type[msgspec.Struct] | None:
 
 
 def _schemas(kind: type[Problem]) -> dict[str, Json]:
-    """The component of a problem type, and what it refers to: what every problem says, and its own members."""
+    """The component of a problem type, with its own members added to those of every problem, and referenced types."""
     found = components([ProblemDocument])
     schema = found.pop("ProblemDocument")
     own: Json = {
@@ -52,7 +52,7 @@ def _schemas(kind: type[Problem]) -> dict[str, Json]:
 
 
 def meaning(kind: type[Problem]) -> list[str]:
-    """What a problem type means, and what to do, as Markdown."""
+    """The meaning of a problem type, then what to do about it, in Markdown."""
     return [plain(paragraph) for paragraph in (kind.__doc__ or "").split("\n\n")]
 
 

@@ -1,8 +1,8 @@
-"""What to ask next: OpenAPI links from an answer to the operations that take what it says.
+"""OpenAPI links: from an answer's values to the next operations that take these values as parameters.
 
-A link is of a shape of answer, and every operation that answers with the shape has all of them. Programs follow these to
-test the service in sequences that make sense: append, read what was appended, redact it, read it again. A link says no
-body, though OpenAPI lets it: a common generator's parser takes nothing but a string there.
+Links belong to a schema of answers, and every operation that answers with the schema has them. Test programs follow links
+to send meaningful sequences: append, read the message, redact it, read it again. A link has no ``requestBody``, because
+the parser of a common generator accepts only a string there.
 """
 
 from collections.abc import Mapping
@@ -32,11 +32,11 @@ _LINKS: Final = (
     ("ConversationPage", {"owner": "$request.query.owner"} | _CURSOR, "listConversations"),
     ("ModelList", {"model_id": "$response.body#/models/0/id"}, "getModel"),
 )
-"""The answer's shape, parameters as runtime expressions, and the operations that can be asked next with them."""
+"""The answer's schema, the parameters as runtime expressions, and the next operations that take them."""
 
 
 def all_links(summaries: Mapping[str, str]) -> Json:
-    """Every link, by its component's name; a link's description is the summary of its operation."""
+    """Every link by its component's name. A link's description is its operation's summary."""
     return {
         f"{shape}.{operation}": {
             "operationId": operation,
@@ -49,7 +49,7 @@ def all_links(summaries: Mapping[str, str]) -> Json:
 
 
 def links_of(shape: str) -> Json:
-    """References to the links of answers of a shape, by operation."""
+    """References to the links of a schema, by operation."""
     return {
         operation: {"$ref": f"#/components/links/{shape}.{operation}"}
         for each, _, operations in _LINKS

@@ -1,4 +1,4 @@
-"""What a handler says of its operation beside path, method, operation id and docstring."""
+"""``@documented``: a handler's declaration of its operation, in addition to path, method, operation id and docstring."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -20,14 +20,14 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """The body: a Struct, or ``str`` for text."""
     takes_types: tuple[str, ...] = (JSON,)
     gives: Any = None
-    """The body of a good answer: a Struct, a type with a title, ``str`` for text, or None for an answer without one."""
+    """The body of a successful answer: a Struct, a type with a title, ``str`` for text, or None without a body."""
     gives_types: tuple[str, ...] = (JSON,)
     also: tuple[int, str] | None = None
-    """Another good status, and what it means; its body is the same."""
+    """Another successful status and its meaning; the body is the same."""
     errors: tuple[int, ...] = ()
-    """What else may go wrong: statuses that do not follow from the path, the method and the body."""
+    """Error statuses that do not follow from the path, the method and the body."""
     etag: bool = True
-    """Whether a good answer below ``/conversations`` names the state of the conversation."""
+    """Whether a successful answer below ``/conversations`` has the conversation's ETag."""
 
 
 def documented(summary: str, tag: str, **rest: Any) -> Callable[[_Handler], _Handler]:

@@ -1,4 +1,4 @@
-"""What goes beside the body: path, query and header parameters, and the headers of answers."""
+"""Path, query and header parameters, and the headers of answers."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -25,24 +25,25 @@ class Path(msgspec.Struct):
 
 
 class Conditions(msgspec.Struct):
-    """Headers that make a request conditional, or harmless to repeat."""
+    """Headers that make a request conditional, or safe to repeat."""
 
     if_match: Annotated[
         str,
         Meta(
             pattern=r'^(\*|(W/)?"[!#-~]*")$',
-            description="Only if the conversation is still in the state of this ETag; `*` for any state.",
+            description="Do this only if the conversation still has this ETag; `*` for any state.",
             examples=[_TAG],
         ),
     ] = field(name="If-Match")
     if_none_match: Annotated[
-        str, Meta(description="Only if the conversation is no longer in the state of this ETag.", examples=[_TAG])
+        str, Meta(description="Answer 304 if the conversation still has this ETag.", examples=[_TAG])
     ] = field(name="If-None-Match")
     idempotency_key: Annotated[
         str,
         Meta(
             pattern="^[!-~]{1,255}$",
-            description="The same key with the same request is answered as before; 1 to 255 visible ASCII characters.",
+            description="A repeated request with the same key gets the first one's answer. 1 to 255 visible ASCII "
+            "characters.",
             examples=["k-1"],
         ),
     ] = field(name="Idempotency-Key")
@@ -55,20 +56,20 @@ def _header(description: str, example: str | int) -> Json:
 
 HEADERS: Final = {
     "ETag": _header(
-        "Names one state of a conversation, for If-Match and If-None-Match. Opaque: send it back as it came.", _TAG
+        "One state of a conversation, for If-Match and If-None-Match. Opaque: send it back unchanged.", _TAG
     ),
-    "Location": _header("Where it is.", "/conversations/c-1"),
-    "Link": _header('The next page, while there is one: `<…>; rel="next"` (RFC 8288).', _NEXT),
-    "RetryAfter": _header("Try again after so many seconds.", 1),
-    "RequestId": _header("The request's id, as the log has it.", "01980e1c-5d8a-7c31-9f5e-2b7a4c6d8e0f"),
-    "Replayed": _header("`true` when this is the answer of an earlier request under the same Idempotency-Key.", "true"),
-    "Authenticate": _header("How to say who you are.", "Bearer"),
+    "Location": _header("The path of the new conversation.", "/conversations/c-1"),
+    "Link": _header('The next page, if there is one: `<…>; rel="next"` (RFC 8288).', _NEXT),
+    "RetryAfter": _header("Seconds to wait before trying again.", 1),
+    "RequestId": _header("The request's id in the log.", "01980e1c-5d8a-7c31-9f5e-2b7a4c6d8e0f"),
+    "Replayed": _header("`true` if this is the answer of an earlier request under the same Idempotency-Key.", "true"),
+    "Authenticate": _header("The authentication scheme to use.", "Bearer"),
 }
-"""Headers of answers, by their components' names."""
+"""Headers of answers, by component name."""
 
 
 def all_parameters(queries: Iterable[type[msgspec.Struct]], named: dict[str, Json]) -> Json:
-    """Every parameter that there is, by its component's name; named types of theirs are added to ``named``."""
+    """All parameters by component name. Titled types in their schemas are added to ``named``."""
     found = dict(_parameters(Path, "path", "{}", named))
     found |= _parameters(Conditions, "header", "{}", named)
     for query in queries:
@@ -89,12 +90,12 @@ def _parameters(
             if "oneOf" in component:
                 parameter["explode"] = False  # one value: Java clients take it for an object with members otherwise
         if isinstance(schema.get("type"), list):
-            schema["type"] = schema["type"][0]  # a parameter that is not there is left out
+            schema["type"] = schema["type"][0]  # a missing parameter is left out, not null
         yield template.format(name.replace("-", "")), parameter | _described(schema)
 
 
 def _described(schema: Json) -> Json:
-    """A schema as OpenAPI has it in headers and parameters: with its description and its example beside it."""
+    """The schema in the form of headers and parameters: ``description`` and ``example`` are outside of ``schema``."""
     said: Json = {"description": schema.pop("description"), "schema": schema}
     return said | ({"example": schema.pop("examples")[0]} if "examples" in schema else {})
 

@@ -1,8 +1,8 @@
-"""Text to tokens, and text cut to tokens: the only importer of the tokenisers.
+"""Counting a text's tokens, and cutting a text to tokens. Only this package imports the tokenisers.
 
-toktok counts and cuts: its vocabularies travel inside its wheel and its time is linear. Where it has no wheel, tiktoken
-does the same with the same numbers. Special tokens (``<|endoftext|>``) are plain characters here, as they are to a
-provider that receives them in a message.
+toktok counts and cuts: its wheel contains the vocabularies, and its time is linear. On platforms without a wheel, tiktoken
+gives the same results. Special tokens (``<|endoftext|>``) are plain text here, as for a provider that receives them in a
+message.
 """
 
 import re
@@ -16,7 +16,7 @@ from service.core.unicode17 import with_stand_ins
 
 try:
     import toktok  # type: ignore[import-untyped]
-except ImportError:  # no wheel for this platform: tiktoken takes over, slower and with the same numbers
+except ImportError:  # no wheel for this platform: tiktoken gives the same counts, more slowly
     toktok = None
 
 Encoding = Literal["o200k_base", "cl100k_base"]
@@ -24,29 +24,29 @@ ENCODINGS: tuple[Encoding, ...] = ("o200k_base", "cl100k_base")
 
 HAS_TOKTOK = toktok is not None
 _EVERYTHING = 1 << 62
-# tiktoken's regular expressions panic near a million whitespace characters in a row: from here on we split ourselves.
+# tiktoken's regular expressions panic near a million whitespace characters in a row. Longer runs than this are split here.
 _LONGEST_WHITESPACE = 100_000
 _WHITESPACE = re.compile(r"\s+")
-# A letter and then a space always end one piece and begin the next, in both encodings: counts on its sides add up.
+# Between a letter and a space, both encodings always split a text, so the counts of the two parts add up.
 _SEAM = re.compile(r"[A-Za-z] ")
 _SEAM_SEARCH_CHARACTERS = 4_096
 
 
 class Tokeniser(NamedTuple):
-    """Two pure functions: tokens of a text, and the characters of a text that its first n tokens cover entirely."""
+    """Two pure functions: a text's tokens, and the number of characters that its first n tokens cover completely."""
 
     tokens: Callable[[str, Encoding], int]
     covered: Callable[[str, Encoding, int], int]
 
 
 def _toktok_count(text: str, encoding: Encoding) -> int:
-    # truncate reports the whole text's count, and is 70 times cheaper a call than batch_count
+    # truncate also returns the whole text's count, and is 70 times faster than batch_count
     total: int = toktok.truncate(text if text.isascii() else with_stand_ins(text), _EVERYTHING, encoding)[1]
     return total
 
 
 def count_with(encoding: str) -> Callable[[str], int]:
-    """Return toktok's count of a vocabulary of its own beside the two encodings."""
+    """Return the counting function of one of toktok's other vocabularies."""
     return lambda text: int(toktok.truncate(text, _EVERYTHING, encoding)[1])
 
 
@@ -66,7 +66,7 @@ def tiktoken_ids(text: str, codec: tiktoken.Encoding) -> list[int]:
     """Return the ids of ordinary text, however long."""
     if len(text) < _LONGEST_WHITESPACE or not _has_long_whitespace(text):
         return codec.encode_ordinary(text)
-    import regex  # type: ignore[import-untyped]  # noqa: PLC0415 - tiktoken's own dependency, for rare input alone
+    import regex  # type: ignore[import-untyped]  # noqa: PLC0415 - tiktoken's own dependency, needed for rare texts only
 
     pieces: list[str] = regex.findall(codec._pat_str, text)  # noqa: SLF001 - the pattern has no public name
     return [i for piece in pieces for i in codec._encode_single_piece(piece)]  # noqa: SLF001
@@ -91,15 +91,15 @@ _TOKENISER = TOKTOK if toktok is not None else TIKTOKEN
 
 
 def count_text(text: str, encoding: Encoding) -> int:
-    """Return the tokens of ``text``, special tokens as ordinary text."""
+    """Return the tokens of ``text``. Special tokens count as ordinary text."""
     return _TOKENISER.tokens(text, encoding)
 
 
 def cut_text(text: str, encoding: Encoding, max_tokens: int, *, tokeniser: Tokeniser = _TOKENISER) -> str:
-    """Return the prefix of ``text`` whose own count is within ``max_tokens``, and to which no character can be added.
+    """Return a prefix of ``text`` of at most ``max_tokens``, to which no character can be added.
 
-    The cut falls between characters, and the prefix is counted again as the text it now is: a prefix of n tokens of a
-    longer text can be n + 1 tokens by itself, because what follows decides how letters and spaces are grouped.
+    The prefix is counted again as a text of its own: n tokens of a longer text can be n + 1 tokens alone, because the
+    following characters affect how letters and spaces are grouped.
     """
     if max_tokens <= 0:
         return ""
@@ -112,7 +112,7 @@ def cut_text(text: str, encoding: Encoding, max_tokens: int, *, tokeniser: Token
 
 
 def _extend(text: str, encoding: Encoding, max_tokens: int, length: int, tokeniser: Tokeniser) -> int:
-    """Return the greatest length reached from ``length`` by adding characters while the count allows."""
+    """Return the largest length from ``length`` on at which the count is within ``max_tokens``."""
     seam = _last_seam(text, length)
     left = max_tokens - tokeniser.tokens(text[:seam], encoding)
     while length < len(text) and tokeniser.tokens(text[seam : length + 1], encoding) <= left:
@@ -121,7 +121,7 @@ def _extend(text: str, encoding: Encoding, max_tokens: int, length: int, tokenis
 
 
 def _last_seam(text: str, length: int) -> int:
-    """Return a place at or before ``length`` where counts add up, near it if there is one, else 0."""
+    """Return a place close before ``length`` where the counts of both sides add up; 0 if there is none."""
     seam = 0
     for match in _SEAM.finditer(text, max(0, length - _SEAM_SEARCH_CHARACTERS), length):
         seam = match.start() + 1

@@ -1,4 +1,4 @@
-"""Other vendors' vocabularies, as far as they are on this machine: none is ever downloaded.
+"""Other vendors' vocabularies that are installed on this machine. None is ever downloaded.
 
 ::
 
@@ -8,9 +8,9 @@
     SASH_TOKENIZERS      any name     the operator's own: <name>.json or <name>/tokenizer.json as Hugging Face has them, or
                                       <name>.tiktoken or <name>/tokenizer.model with tiktoken's ranks
 
-The operator's files count for models whose name contains theirs: ``llama-3`` for ``llama-3.3-70b-instruct``. Of those that
-do, the longest counts. A file of ranks does not say how text is split: names with ``llama-4`` split it as o200k_base does,
-names with ``qwen`` hold each digit apart, all others split it as cl100k_base does. That is Llama 3's way.
+An operator's file is used for models whose name contains the file's name: ``llama-3`` for ``llama-3.3-70b-instruct``. The
+longest such name wins. A file of ranks does not say how text is split: with ``llama-4`` in its name, text is split as in
+o200k_base; with ``qwen``, each digit is separate; all others split text as in cl100k_base, like Llama 3.
 """
 
 import base64
@@ -30,7 +30,7 @@ Load = Callable[[], Callable[[str], int]]
 
 
 class Vocabulary:
-    """A vocabulary that is on this machine: its name, and where it is from. It is loaded by its first count, in 0.5 s."""
+    """An installed vocabulary: its name and its source. The first count loads it, which takes 0.5 s."""
 
     def __init__(self, name: str, source: str, load: Load) -> None:
         self.name = name
@@ -43,15 +43,15 @@ class Vocabulary:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether a count takes no longer than its text."""
+        """Whether the vocabulary was loaded."""
         return self._count is not None
 
     def count(self, text: str) -> int:
-        """Return a text's tokens, special tokens as ordinary text. Raises ValueError for a file that is no vocabulary."""
+        """Return a text's tokens. Special tokens count as ordinary text. Raises ValueError if the file is no vocabulary."""
         if self._count is None:
             try:
                 self._count = self._load()
-            except Exception as error:  # the libraries raise whatever they like
+            except Exception as error:  # the libraries raise many types
                 raise ValueError(f"{self.source} cannot be read as a vocabulary: {error}") from error
         return self._count(text)
 
@@ -61,7 +61,7 @@ def _from_json(path: Path) -> Load:
         from tokenizers import Tokenizer  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - an extra
 
         document = json.loads(path.read_bytes())
-        # Markers such as <think> are text here: what stands in a message is what somebody wrote.
+        # Markers such as <think> are plain text in a message.
         document["added_tokens"] = [each for each in document.get("added_tokens") or () if each["content"].isspace()]
         tokenizer: Any = Tokenizer.from_str(json.dumps(document))
         tokenizer.no_truncation()
@@ -115,7 +115,7 @@ def _ranks(path: Path) -> Load:
 
 
 def _packaged(module: str, file: str) -> Path | None:
-    """The path of a file in a package that is installed, which is not imported for it."""
+    """The path of a file in an installed package, without importing the package; None if it is missing."""
     spec = find_spec(module)
     path = Path(spec.origin).parent / file if spec and spec.origin else None
     return path if path is not None and path.exists() else None
@@ -131,7 +131,7 @@ def _installed() -> Iterator[Vocabulary]:
 
 
 INSTALLED: Mapping[str, Vocabulary] = MappingProxyType({each.name: each for each in _installed()})
-"""Those of installed packages, by name."""
+"""The vocabularies of installed packages, by name."""
 
 
 def load_vocabularies() -> None:
@@ -150,7 +150,7 @@ _IN_A_FOLDER = ("tokenizer.json", "tokenizer.model", "tokenizer.tiktoken")
 
 
 def find_files(directory: Path) -> dict[str, Vocabulary]:
-    """Return the vocabularies in an operator's directory, by name. Raises OSError when it cannot be read."""
+    """Return the vocabularies in an operator's directory, by name. Raises OSError if the directory cannot be read."""
     paths = [path for path in sorted(directory.iterdir()) if path.suffix in _KINDS and path.is_file()]
     for folder in sorted(path for path in directory.iterdir() if path.is_dir()):
         paths += [folder / name for name in _IN_A_FOLDER if (folder / name).is_file()][:1]
@@ -162,7 +162,7 @@ def _name_of(path: Path) -> str:
 
 
 def vocabulary_of(model: str, own: Mapping[str, Vocabulary]) -> Vocabulary | None:
-    """Return the one of an operator's vocabularies that counts for a model's bare name."""
+    """Return the operator's vocabulary for a model's bare name; None if there is none."""
     plain = _letters(model)
     found = [name for name in own if _letters(name) in plain]
     return own[max(found, key=len)] if found else None

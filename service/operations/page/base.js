@@ -1,6 +1,6 @@
 "use strict";
 
-/** An element; `attributes` with a function are listeners, children that are null are left out. */
+/** An element. Attributes that are functions become listeners; null children are left out. */
 function h(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -12,7 +12,7 @@ function h(tag, attributes, ...children) {
   return element;
 }
 
-/** The same for drawings. */
+/** An SVG element. */
 function s(tag, attributes, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value);
@@ -52,7 +52,7 @@ const say = {
   count: (n, one, many = `${one}s`) => `${say.whole(n)} ${n === 1 ? one : many}`,
 };
 
-/** Figures are of all tenants, so no tenant's key opens them: each view has its own. */
+/** The key of each view. Figures are of all tenants, so a tenant's key does not open them. */
 const KEYS = {
   deployment: {
     stored: "sash.metrics-key", name: "Metrics key", title: "The metrics key, please",
@@ -68,8 +68,8 @@ const KEYS = {
 const keyOf = (name) => sessionStorage.getItem(KEYS[name].stored);
 const SILENCE = { title: "Sash does not answer", detail: "Nothing came back: it is stopped, or the way to it is cut." };
 
-/** Asks the service, with the key of the view. A refused key opens the dialog; a problem is thrown with its document.
- * The answer comes with its `etag`; null says that what was asked for has not changed. */
+/** Sends a request with the view's key. A refused key opens the dialog; a problem is thrown as its document.
+ * Returns the answer with its `etag`, or null if it has not changed. */
 const api = {
   view: "deployment",
   async get(path, headers = {}) {

@@ -1,4 +1,4 @@
-/** Columns over time: windows, with failed requests in front, and the time that windows took as a line above. */
+/** Columns over time: windows, with failed requests in front of them. */
 function timeline(points, perMinute, unit, what = "window") {
   const width = roomFor(760), height = 190, left = 40, bottom = 22, top = 8, room = width - left;
   const most = nice(Math.max(...points.map((point) => point.windows / perMinute), 1));
@@ -33,7 +33,7 @@ function timeline(points, perMinute, unit, what = "window") {
   return svg;
 }
 
-/** The 95th percentile of each moment as a line, gaps where nothing was served. */
+/** The 95th percentile of each moment as a line, with gaps for moments without windows. */
 function latency(points) {
   const width = roomFor(760), height = 84, left = 40, bottom = 6, top = 8;
   const values = points.map((point) => point.window_p95_milliseconds);
@@ -60,7 +60,7 @@ function latency(points) {
   return svg;
 }
 
-/** Windows by how full they are, in twentieths of their budget. */
+/** The number of windows by the share of the budget that they use, in twentieths. */
 function fullness(histogram) {
   const width = 360, height = 140, bottom = 20, top = 6;
   const total = histogram.reduce((sum, n) => sum + n, 0), most = Math.max(...histogram, 1), step = width / histogram.length;
@@ -81,7 +81,7 @@ function fullness(histogram) {
   return svg;
 }
 
-/** One bar of parts, and what each is. Parts: [class, name, number]. */
+/** One bar of parts, with a legend. Parts: [class, name, number]. */
 function stacked(parts, name, unit = "", short = say.short) {
   const total = parts.reduce((sum, [, , n]) => sum + n, 0);
   const label = `${name}: ${parts.map(([, what, n]) => `${what} ${say.whole(n)}${unit}`).join(", ")}.`;
@@ -96,10 +96,10 @@ function stacked(parts, name, unit = "", short = say.short) {
   return [bar, key];
 }
 
-/** The width of a drawing, so that its letters keep their size on a narrow screen. */
+/** The width of a drawing, so that its text keeps its size on a narrow screen. */
 const roomFor = (wide) => Math.min(wide, Math.max(280, byId("main").clientWidth - 86));
 
-/** The next round number, whose half is round too. */
+/** The next larger round number whose half is round too. */
 function nice(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10].map((n) => Number((n * power).toPrecision(2))).find((n) => n >= value);

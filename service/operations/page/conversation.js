@@ -48,7 +48,7 @@ function asked() {
   return query;
 }
 
-/** Read the window again; unless `whole`, only when the conversation has changed. */
+/** Read the window again, but only if the conversation has changed, unless `whole`. */
 async function look(whole) {
   if (!looked.id || !byId("seen")) return;
   const query = asked();
@@ -75,7 +75,7 @@ async function look(whole) {
   drawConversation(window, arrived);
 }
 
-/** Messages that the search finds, the best first; why there are none where it cannot be searched. */
+/** Messages that the search finds, best first; or why the conversation cannot be searched. */
 async function search() {
   if (!looked.recall_query) return [];
   try {
@@ -85,14 +85,14 @@ async function search() {
   }
 }
 
-/** What was found, each a button that shows the message. */
+/** The found messages, each a button that shows the message. */
 function hitsCard() {
   if (!looked.recall_query) return null;
   const lines = found.hits.map((hit) => h("li", {}, hit.said ?? h("button", { type: "button", "data-hit": hit.seq, click: () => choose(hit.seq, false) }, `${hit.seq} · ${hit.message.role} · ${textOf(hit.message).slice(0, 100)}`)));
   return h("section", { class: "card whole", "aria-label": "Found" }, h("h2", {}, `Found: ${looked.recall_query}`), lines.length ? h("ol", { class: "hits" }, lines) : h("p", { class: "small" }, "Nothing bears on it."));
 }
 
-/** No model anywhere is no error: one is asked for, where it is typed. */
+/** A missing model is not an error: the page asks for one at the field. */
 function askForModel() {
   const said = "This conversation names no model. Choose one above to see its window.";
   if (byId("seen").textContent === said) return;
@@ -145,7 +145,7 @@ function drawConversation(window, arrived) {
   else byId("detail").append(h("p", { class: "small" }, "No messages yet."));
 }
 
-/** What a client sends to the provider, as it is, and a button that copies it. */
+/** The request that a client sends to the provider, unchanged, and a button that copies it. */
 function requestCard(window) {
   const text = JSON.stringify(window.request, null, 2), said = h("span", { class: "small", role: "status" });
   const copy = () => navigator.clipboard.writeText(text).then(() => { said.textContent = "Copied."; }, () => { said.textContent = "The browser does not let it be copied here: select it below."; });
@@ -173,12 +173,12 @@ function strip(window) {
   return h("ol", { class: "strip", id: "strip" }, unseen > 0 ? h("li", { class: "older" }, `${say.whole(unseen)} older`) : null, cells);
 }
 
-/** What of a message is not sent, in words; nothing where all of it is. */
+/** The message's tokens that are not sent, as text; empty if it is sent whole. */
 function savedOn(line) {
   return (line.trimmed ? `; cut, ${say.whole(line.trimmed)} tokens saved` : "") + (line.reasoning_left_out ? `; ${say.whole(line.reasoning_left_out)} tokens of reasoning not sent` : "");
 }
 
-/** The seq from which on everything is in; null when nothing is left out. */
+/** The first seq from which on all messages are kept; null if none is left out. */
 function cutOf(lines) {
   let index = lines.length;
   while (index > 0 && lines[index - 1].kept) index -= 1;
@@ -193,7 +193,7 @@ function walk(event) {
   buttons[to].focus();
 }
 
-/** Hold on to a message as others come; the newest is followed. */
+/** Select a message. It stays selected while others are appended, unless it is the newest. */
 function choose(seq, focus) {
   found.held = seq !== found.window.explain.at(-1).seq;
   select(seq, focus);

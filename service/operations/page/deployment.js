@@ -30,7 +30,7 @@ async function refreshDeployment() {
   if (byId("cards")) drawDeployment();
 }
 
-/** No answer is worse than whatever the last figures said, which stay below. */
+/** If there is no answer, say so above the last figures. */
 function sayFailure() {
   const { problem } = shown.failure;
   verdict(problem.status === 401 ? "warn" : "bad", `${problem.title}.`, [problem.detail], older());
@@ -38,7 +38,7 @@ function sayFailure() {
 
 const older = () => (shown.stats && (shown.failure || health.failure || away()) ? `The figures below are from ${new Date(shown.at).toLocaleTimeString("en-GB")}.` : undefined);
 
-/** The first line: what is wrong now, else what the time that is shown says. */
+/** The first line: the current problem, else a verdict on the time range shown. */
 function sayFirst(range, found) {
   const now = trouble();
   if (now) return verdict(now.how, now.title, now.lines, health.failure ? older() : [sinceThen(), older()].filter(Boolean).join(" "));
@@ -58,7 +58,7 @@ function verdict(how, title, lines, note) {
   place.replaceChildren(h("h1", {}, title), ...(note ? [h("p", {}, note)] : []), ...(lines.length ? [h("ul", {}, lines.map((line) => h("li", {}, line)))] : []));
 }
 
-/** What somebody on call should look at, worst first: [how bad, sentence]. */
+/** Findings for an operator, worst first: [severity, sentence]. */
 function concerns(range) {
   const { requests, all } = range, found = [];
   const failed = requests.server_errors, refused = all.does_not_fit;
@@ -72,14 +72,14 @@ function concerns(range) {
   return found.sort(([a], [b]) => a.localeCompare(b));
 }
 
-/** The statistics were never read: what is wrong, and what this worker knows by itself. */
+/** The view before statistics were ever read: the problem, and this worker's own figures. */
 function drawWithoutStatistics() {
   if (trouble() || shown.failure) sayFirst(null, []);
   const denied = shown.failure?.problem.status === 401;
   if (health.status && !denied && (shown.failure || trouble())) show([workerCard(health.status), storeCard(), refusalsCard(), conversationsCards()]);
 }
 
-/** Cards in the place of those before, unless they are the same: a reader keeps the focus and the place. */
+/** Replace cards that have changed. Others stay, so that a reader keeps focus and scroll position. */
 function show(cards) {
   const place = byId("cards"), made = h("div", {}, cards.flat().filter(Boolean));
   const before = place.childNodes;

@@ -1,7 +1,7 @@
 const VIEWS = { deployment: deploymentView, conversation: conversationView };
 let view = null, timer = null, quick = null;
 
-/** Show the view that the address names. */
+/** Show the view of the address. */
 function route() {
   const [name, query] = location.hash.slice(1).split("?");
   const which = VIEWS[name] ? name : "deployment";
@@ -26,7 +26,7 @@ function route() {
   if (view.quick) quick = setInterval(() => { if (!document.hidden) view.quick(); }, STATUS_MS);
 }
 
-/** Says how old the figures are, and when they are too old. */
+/** Shows the figures' age, and marks figures that are too old. */
 function tick() {
   const clock = byId("clock"), old = shown.at ? Math.round((Date.now() - shown.at) / 1000) : 0;
   const stale = Boolean(shown.failure) || old > 30;

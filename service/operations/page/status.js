@@ -1,4 +1,4 @@
-/** How the service is, asked apart from the statistics: it answers at once when the store does not. */
+/** The service's status, requested apart from the statistics, because it answers even if the store does not. */
 const STATUS_MS = 400, STATUS_PATIENCE_MS = 1000;
 const health = { status: null, failure: null, since: 0, refusals: new Map() };
 const SEVERE = new Set(["down", "full", "failing-over", "read-only", "not-ready"]);
@@ -19,7 +19,7 @@ async function refreshStatus() {
   if (byId("cards")) drawDeployment();
 }
 
-/** What is wrong now, before all that the last quarter of an hour says; null when nothing is. */
+/** The current problem, which is shown before findings of the last 15 minutes; null if there is none. */
 function trouble() {
   if (health.failure) return { how: "bad", title: `${SILENCE.title}.`, lines: [SILENCE.detail] };
   const now = health.status?.condition;
@@ -27,11 +27,11 @@ function trouble() {
   return { how: SEVERE.has(now.name) ? "bad" : "warn", title: `${now.title}.`, lines: [now.look, now.alert ? `Runbook: ${now.alert}.` : ""].filter(Boolean) };
 }
 
-/** Whether the store cannot be read, so that the deployment's figures stand still. */
+/** Whether the store cannot be read, so that the deployment's figures are not updated. */
 const away = () => ["down", "failing-over"].includes(health.status?.condition.name);
 const sinceThen = () => `This page has seen it for ${say.age((Date.now() - health.since) / 1000)}.`;
 
-/** Where the statistics cannot be read: what the worker that answers did by itself. */
+/** Requests of the worker that answers, shown if the statistics cannot be read. */
 function workerCard({ worker: { minutes, problems } }) {
   const points = minutes.map((each) => ({ at: each.at_ms, windows: each.requests, server_errors: each.server_errors, window_p95_milliseconds: null }));
   const failed = minutes.reduce((sum, each) => sum + each.server_errors, 0), all = minutes.reduce((sum, each) => sum + each.requests, 0);
@@ -48,7 +48,7 @@ function problemsCard(problems) {
 
 const conversationLink = (id) => h("a", { href: `#conversation?id=${encodeURIComponent(id)}` }, id);
 
-/** What was refused, why, and for which conversation: never whose words. */
+/** Refused requests with cause and conversation, without message text. */
 function refusalsCard() {
   const refusals = [...health.refusals.values()].sort((a, b) => b.at_ms - a.at_ms).slice(0, 12);
   if (!refusals.length) return null;
@@ -80,7 +80,7 @@ function storeCard() {
       disk ? ["disk free", say.bytes(disk.free)] : null, ["connections", `${connections.idle + connections.busy} up, ${connections.down} down`, connections.down ? "warn" : ""], ["commands waiting", say.whole(connections.waiting)]));
 }
 
-/** A table whose cells say their column's name, so that a phone shows them one below the other and loses none. */
+/** A table whose cells have their column's name, so that a narrow screen can show them one below the other. */
 function table(size, title, heads, rows, lefts = 1) {
   const left = (column) => (column && column < lefts ? "left" : null);
   const cell = (value, column) => h(column ? "td" : "th", { scope: column ? null : "row", "data-name": heads[column], class: left(column) }, value);
