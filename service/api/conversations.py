@@ -111,7 +111,7 @@ async def _progress(context: Context, tenant: str, identity: str, state: State) 
     errors=(507,),
 )
 async def change_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
-    """Change settings by a merge patch (RFC 7396): null takes a setting away."""
+    """Change settings with a merge patch (RFC 7396): null removes a setting."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     changes = whole_numbers(await decode(request, _patch, PATCH_BODY))
     expected = if_match(request)
@@ -183,7 +183,7 @@ def merge_patch(target: Any, changes: Any) -> Any:
 @delete("/conversations/{conversation_id:str}", operation_id="deleteConversation", status_code=204)
 @documented("Erase a conversation", "conversations", etag=False)
 async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> None:
-    """Erase everything that is kept about a conversation."""
+    """Erase a conversation with everything that is stored about it."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     expected = if_match(request)
     life, owner = await _life_and_owner(request, context, tenant, identity)

@@ -40,7 +40,7 @@ class CountQuery(msgspec.Struct, forbid_unknown_fields=True):
 async def count(request: Req) -> Response[bytes]:
     """Predict a request's ``prompt_tokens``; nothing is stored.
 
-    With ``format`` the body is that provider's own request, with ``model`` beside it.
+    With ``format`` the body is that provider's own request, with an additional member ``model``.
     """
     form = query_of(request, CountQuery).format
     body = await read_body(request)
@@ -141,7 +141,7 @@ async def models(request: Req) -> Response[bytes]:
 @get("/models/{model_id:path}", operation_id="getModel")
 @documented("Read a model", "models", gives=ModelInfo)
 async def model(request: Req, model_id: FromPath[str]) -> Response[bytes]:
-    """One model; the name may be dated, fine-tuned, or behind a provider's."""
+    """One model. The name may be dated or fine-tuned, or begin with a provider's name."""
     context = context_of(request)
     try:
         found = find_model(model_id.lstrip("/"), context.models)

@@ -44,7 +44,7 @@ _HEADERS = {
 
 @get("/openapi.json", operation_id="getOpenapi", sync_to_thread=False)
 @documented(
-    "This document",
+    "Read this document",
     "operations",
     gives=Annotated[dict[str, Any], Meta(title="OpenAPIDocument", description="An OpenAPI 3.1 document.")],
 )
@@ -54,7 +54,7 @@ def get_openapi(request: Req) -> Response[bytes]:
 
 
 @get("/docs", operation_id="getDocs", sync_to_thread=False)
-@documented("A page to try it", "operations", gives=str, gives_types=("text/html",))
+@documented("A page to try the API", "operations", gives=str, gives_types=("text/html",))
 def get_docs() -> Response[bytes]:
     """A page with a form for every operation. It sends requests to this service only."""
     return Response(_PAGE, headers=_HEADERS, media_type="text/html")

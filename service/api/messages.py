@@ -65,8 +65,8 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
     order: Annotated[
         Literal["asc", "desc"], Meta(title="Order", description="Oldest first (`asc`), or newest first.")
     ] = "asc"
-    limit: Annotated[int, Meta(ge=1, le=1000, description="Messages a page.")] = 100
-    cursor: Annotated[Cursor | None, Meta(description="The `next_cursor` of the page before.")] = None
+    limit: Annotated[int, Meta(ge=1, le=1000, description="The largest number of messages on a page.")] = 100
+    cursor: Annotated[Cursor | None, Meta(description="The previous page's `next_cursor`.")] = None
 
 
 @post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)

@@ -27,8 +27,8 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The owner, and the page to read."""
 
     owner: Annotated[Id, Meta(description="The owner of the conversations.")]
-    limit: Annotated[int, Meta(ge=1, le=1000, description="Conversations a page.")] = 100
-    cursor: Annotated[Cursor | None, Meta(description="The `next_cursor` of the page before.")] = None
+    limit: Annotated[int, Meta(ge=1, le=1000, description="The largest number of conversations on a page.")] = 100
+    cursor: Annotated[Cursor | None, Meta(description="The previous page's `next_cursor`.")] = None
 
 
 class ConversationPage(msgspec.Struct, frozen=True):

@@ -197,7 +197,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
     image_sizes: Annotated[
         Annotated[list[tuple[Side, Side]], msgspec.Meta(max_length=1000)] | None,
-        msgspec.Meta(description="Width and height of each image in pixels, for images without a readable header."),
+        msgspec.Meta(description="Width and height of all images in pixels, used where no header is readable."),
     ] = None
 
 

@@ -19,10 +19,10 @@ from service.api.ring import FIGURES_PATHS, is_open
 from service.api.schemas import WINDOWS
 from service.problems import Pointer
 
-_DESCRIPTION: Final = """Holds chat conversations, counts their tokens once, and hands back the window of messages that \
-fits the model exactly, ready to send.
+_DESCRIPTION: Final = """Stores chat conversations, counts their tokens once, and returns the window of messages that fits \
+the model exactly, ready to send.
 
-Append turns with `POST /conversations/{conversation_id}/messages`; read what to send with \
+Append turns with `POST /conversations/{conversation_id}/messages`; read the messages to send with \
 `GET /conversations/{conversation_id}/window`. Every error is `application/problem+json` (RFC 9457), told apart by `type`. \
 Clients should ignore unknown members: a minor version may add members to an answer."""
 _TAGS: Final = {
