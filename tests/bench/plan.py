@@ -113,35 +113,24 @@ def plan_of(wanted: Wanted, measured: Measured, assumed: Assumed) -> Plan:
 def table(wanted: Wanted, measured: Measured, assumed: Assumed) -> str:
     """The plan, a line each, with what it comes from."""
     plan, copies = plan_of(wanted, measured, assumed), 1 + wanted.replicas
-    each, month = (
-        measured.conversation_bytes(wanted.messages),
-        plan.nodes_dollars + plan.disks_dollars + plan.workers_dollars,
-    )
+    each = measured.conversation_bytes(wanted.messages)
+    month = plan.nodes_dollars + plan.disks_dollars + plan.workers_dollars
     busy = f"assumed: {assumed.busy * 100:g} % busy at the peak"
+    nodes = f"assumed: {plan.shards * copies:,} at ${assumed.node_dollars} an hour"
+    disks = f"assumed: {assumed.disk:g} bytes for each stored, on each node; ${assumed.disk_dollars} a GB"
+    shards = f"shards of {assumed.node_gb:g} GB, each with {wanted.replicas} replica"
     rows = (
-        ("messages a conversation", f"{wanted.messages:,.0f}", "given: two a turn"),
-        ("stored, all primaries", f"{plan.memory_gb:,.0f} GB", f"measured: {each:,.0f} bytes a conversation"),
-        ("turns a second at the peak", f"{plan.peak_turns:,.0f}", f"assumed: {assumed.peak:g} times the average"),
-        (
-            f"shards of {assumed.node_gb:g} GB, each with {wanted.replicas} replica",
-            f"{plan.shards:,}",
-            "the larger of the next two",
-        ),
-        ("by memory", f"{plan.by_memory:,}", f"assumed: {assumed.room:g} bytes of a node for each stored"),
-        ("by processor", f"{plan.by_processor:,}", f"measured: {measured.store_us:,.0f} µs a turn; {busy}"),
-        ("workers", f"{plan.workers:,}", f"measured: {measured.worker_us:,.0f} µs a turn; {busy}"),
-        (
-            "nodes, a month",
-            f"${plan.nodes_dollars:,.0f}",
-            f"assumed: {plan.shards * copies:,} at ${assumed.node_dollars} an hour",
-        ),
-        (
-            "their disks, a month",
-            f"${plan.disks_dollars:,.0f}",
-            f"assumed: {assumed.disk:g} bytes for each stored, on each node; ${assumed.disk_dollars} a GB",
-        ),
-        ("workers, a month", f"${plan.workers_dollars:,.0f}", f"assumed: ${assumed.processor_dollars} an hour"),
-        ("a month", f"${month:,.0f}", ""),
+        ("messages a conversation", "given: two a turn", f"{wanted.messages:,.0f}"),
+        ("stored, all primaries", f"measured: {each:,.0f} bytes a conversation", f"{plan.memory_gb:,.0f} GB"),
+        ("turns a second at the peak", f"assumed: {assumed.peak:g} times the average", f"{plan.peak_turns:,.0f}"),
+        (shards, "the larger of the next two", f"{plan.shards:,}"),
+        ("by memory", f"assumed: {assumed.room:g} bytes of a node for each stored", f"{plan.by_memory:,}"),
+        ("by processor", f"measured: {measured.store_us:,.0f} µs a turn; {busy}", f"{plan.by_processor:,}"),
+        ("workers", f"measured: {measured.worker_us:,.0f} µs a turn; {busy}", f"{plan.workers:,}"),
+        ("nodes, a month", nodes, f"${plan.nodes_dollars:,.0f}"),
+        ("their disks, a month", disks, f"${plan.disks_dollars:,.0f}"),
+        ("workers, a month", f"assumed: ${assumed.processor_dollars} an hour", f"${plan.workers_dollars:,.0f}"),
+        ("a month", "", f"${month:,.0f}"),
     )
     head = f"{wanted.conversations:,.0f} conversations, {wanted.turns_a_day:,.0f} turns a day"
-    return markdown((f"{head}, kept {wanted.retention_days:g} days", "", "from"), rows)
+    return markdown((f"{head}, kept {wanted.retention_days:g} days", "from", ""), rows, numbers=2)

@@ -152,7 +152,7 @@ OUTAGES = (
     Outage(
         "disk full",
         _fill_disk,
-        "The store's disk is full and the store has ended.",
+        "The store's disk is full",  # and the store has ended, or runs until its next write
         "SashStoreFull",
         "store full",
         prepare=_small_disk,
@@ -183,6 +183,8 @@ class Seen:
     """What came of an outage."""
 
     seconds: float
+    line: str
+    """The first line."""
     alert: str
     events: list[str]
 
@@ -207,7 +209,7 @@ def run(outage: Outage, browser: Browser, picture: Path | None) -> Seen:
         _watch_first_line(browser, outage.title)
         caused = time.time()
         outage.cause(stage)
-        named = _named(browser)
+        named, line = _named(browser)
         time.sleep(1.5)
         if picture is not None:
             browser.screenshot(picture)
@@ -215,7 +217,7 @@ def run(outage: Outage, browser: Browser, picture: Path | None) -> Seen:
         alert = _sounded(prometheus, outage.alert) if prometheus else "no Prometheus"
         events = [line["event"] for line in _lines(log) if line["event"].startswith(("store ", "not ready"))]
         browser.open("about:blank")
-        return Seen(named - caused, alert, events)
+        return Seen(named - caused, line, alert, events)
 
 
 def _shrink(picture: Path) -> None:
@@ -224,21 +226,22 @@ def _shrink(picture: Path) -> None:
 
 
 def _watch_first_line(browser: Browser, title: str) -> None:
-    """Let the page note when its first line first says so."""
+    """Let the page note when its first line first begins so, and the whole of it."""
     browser.run(
         """const title = arguments[0], look = () => {
-          if (!window.named && document.querySelector('#verdict h1')?.textContent === title) window.named = Date.now();
+          const line = document.querySelector('#verdict h1')?.textContent ?? '';
+          if (!window.named && line.startsWith(title)) window.named = [Date.now(), line];
         };
         new MutationObserver(look).observe(document.querySelector('#verdict'), {subtree: true, childList: true});""",
         title,
     )
 
 
-def _named(browser: Browser) -> float:
+def _named(browser: Browser) -> tuple[float, str]:
     give_up = time.monotonic() + _NAMED_SECONDS
     while time.monotonic() < give_up:
-        if at := browser.run("return window.named ?? null"):
-            return float(at) / 1000
+        if found := browser.run("return window.named ?? null"):
+            return float(found[0]) / 1000, str(found[1])
         time.sleep(0.1)
     raise AssertionError(f"never named; the first line is {browser.text('#verdict')!r}")
 
@@ -323,7 +326,7 @@ def _lines(log: Path) -> list[dict[str, Any]]:
 
 def table(seen: dict[Outage, Seen]) -> str:
     rows = [
-        f"| {outage.name} | {outage.does} | {found.seconds:.1f} | {outage.title} | {found.alert} | "
+        f"| {outage.name} | {outage.does} | {found.seconds:.1f} | {found.line} | {found.alert} | "
         f"`{found.events[0] if found.events else 'none'}` |"
         for outage, found in seen.items()
     ]
