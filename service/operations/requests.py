@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from service.operations.logging import RequestLog, best_effort
+from service.operations.logging import RequestLog, log_beside
 from service.operations.metrics import Metrics
 from service.operations.pseudonyms import Pseudonyms
 from service.operations.registry import SECONDS
@@ -92,9 +92,11 @@ class Requests:
     def answered(self, line: dict[str, Any], seconds: float, scope: Any, *, quiet: bool) -> None:
         """Record an answered request. ``line`` is its log line, with status and operation; a ``quiet`` one is not logged."""
         status, operation = line["status"], line["operation"] or "none"
-        with best_effort:
+        try:
             self._answered(operation, status).inc()
             self._seconds(operation).observe(seconds)
+        except Exception as error:  # noqa: BLE001 - the answer was sent
+            log_beside(error)
         if quiet:
             return
         if "problem" in line:
