@@ -1,8 +1,8 @@
-"""Which blocks of reasoning a model still accepts that binds each to all that stood before it when it was made.
+"""The blocks of reasoning that a provider still accepts, if it binds each block to the messages before it.
 
-A block stands while the window that it was made from is the beginning of this one. Windows begin alike while nothing was
-left out, or while a stable cut stands; what stood in one only because it was the newest is gone from the next. Blocks may be
-left out from the oldest on, so one seq decides: reasoning from there on is sent.
+A block is accepted if the window that the model answered with it is the beginning of this window. Two windows begin alike
+if nothing was left out, or if a stable cut did not move between them. A message that was in the earlier window only because
+it was the newest may be missing now. The oldest blocks may be left out, so one seq is enough: reasoning is sent from there.
 """
 
 from typing import Final
@@ -30,22 +30,22 @@ def standing_from(
     kept: frozenset[int],
     cut: Cut | None,
 ) -> int:
-    """Return the first seq whose reasoning stands; one behind the history where none does.
+    """Return the first seq whose reasoning is accepted; the history's length + 1 if no reasoning is.
 
-    ``room`` is the budget less the fixed parts, ``kept`` the units of the window, ``cut`` where a stable cut lets history
-    begin: None where nothing was left out.
+    ``room`` is the budget minus the fixed parts, in tokens. ``kept`` are the indexes of the window's units. ``cut`` is where
+    a stable cut lets history begin; None if nothing was left out.
     """
     history = view.history
     behind = history.length + 1
-    if options.dedupe == "messages":  # an equal message takes the one before it away
+    if options.dedupe == "messages":  # a message removes an earlier equal one
         return behind
-    # Nobody knows what was made after a message was redacted; under `turn` it most likely was before the question.
+    # It is not stored which messages are older than a redaction. Under `turn`, the redaction was probably before the question.
     since = history.question if options.reasoning == "turn" else 0
     if any(flags & Flags.REDACTED for flags in history.records.flags[max(0, since - history.first_seq) :]):
         return behind
     stands, asked = 0, 0
     if history.grounding_messages and options.grounding != "none":
-        if options.grounding == "all":  # a document moves to its newest place
+        if options.grounding == "all":  # a repeated document moves to the newest question
             return behind
         stands = history.question + 1  # documents of earlier questions are not sent again
         whole = documents.choose(history.question, model, room) if history.question else None
@@ -55,7 +55,7 @@ def standing_from(
 
 
 def _behind_cut(view: View, kept: frozenset[int], cut: Cut) -> int:
-    """The first seq that was made from a window which began at the cut, and held nothing before it that is gone now."""
+    """The first seq that was made from a window with the same cut and the same messages since the cut."""
     history, units = view.history, view.units
     first = history.first_seq
     if not first <= cut.seq <= history.length:
@@ -69,9 +69,9 @@ def _behind_cut(view: View, kept: frozenset[int], cut: Cut) -> int:
 
 
 def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, asked: int) -> int:
-    """The first seq behind tool groups that left no room for all that must be in while they were the newest.
+    """The first seq after the tool groups that did not fit whole while they were the newest.
 
-    Their results, or the newest question's documents, which cost ``asked``, were sent shorter then than they are now.
+    Their results, or the newest question's documents of ``asked`` tokens, were shorter in that window than they are now.
     """
     history, units = view.history, view.units
     first, roles = history.first_seq, history.records.roles
@@ -86,7 +86,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
         elif roles[start] == ASSISTANT and roles[end - 1] in RESULTS:
             places = range(start, end)
             cost = sum(max(view.cost_of(first + place), _whole(view, place, model, options)) for place in places)
-            if options.stable and cost > room:  # cut alike wherever it stands
+            if options.stable and cost > room:  # cut to the same length wherever it is
                 cost = max(room // 2, view.unit_costs[index])
         else:
             continue
@@ -96,7 +96,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
 
 
 def _whole(view: View, place: int, model: Model, options: WindowQuery) -> int:
-    """What a message costs that is no longer than the parameters say."""
+    """A message's tokens, at most the limit of a tool result."""
     cost = record_cost(view.history.records[place], model)
     limit = options.tool_result_max_tokens
     return cost if limit is None else min(cost, limit)

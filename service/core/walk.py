@@ -219,10 +219,10 @@ def _begin_with_user(state: Walk, view: View) -> None:
 
 
 def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
-    """Take away the oldest units until there is room for what is added before the message that leads; gives its tokens.
+    """Make room for the text that a format adds before the first message. Return that text's tokens.
 
-    ``opening`` gives the tokens by that message's seq. They are over the room that is left where a message that is in every
-    window leads.
+    ``opening`` gives the tokens, by the seq of the first message. The oldest kept units are removed until they fit. They may
+    still exceed the room if the first message is a required one.
     """
     first_must = _first_must(view)
     while True:
@@ -235,7 +235,7 @@ def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
 
 
 def _first_must(view: View) -> int:
-    """The first message that is in every window, system and developer messages aside; past the end without one."""
+    """The seq of the first required message, without system and developer messages; length + 1 if there is none."""
     musts = (seq for seq in view.always_seqs() if view.record(seq).measure.role > DEVELOPER)
     return next(musts, view.history.length + 1)
 
