@@ -39,7 +39,7 @@ def standing_from(
     behind = history.length + 1
     if options.dedupe == "messages":  # a message removes an earlier equal one
         return behind
-    # It is not stored which messages are older than a redaction. Under `turn`, the redaction was probably before the question.
+    # The store does not keep when a redaction was made. Under `turn` it was probably made before the question.
     since = history.question if options.reasoning == "turn" else 0
     if any(flags & Flags.REDACTED for flags in history.records.flags[max(0, since - history.first_seq) :]):
         return behind
