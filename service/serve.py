@@ -88,14 +88,14 @@ def run(settings: Settings) -> int:
         listeners = listen(settings)
     except SettingsError as error:
         for line in error.lines:
-            click.echo(f"sash: {line}", err=True)
+            _say(line)
         return _SETTING_WRONG
     if settings.encryption_key:
         master = Master(settings.encryption_key[0]).id.hex()
-        click.echo(f"sash: what people write is encrypted at rest, master key {master}", err=True)
+        _say(f"what people write is encrypted at rest, master key {master}")
     if settings.redis_url is None:
         return _serve_with_store(settings, listeners)
-    click.echo(f"sash: store at {mask_url(settings.redis_url)}", err=True)
+    _say(f"store at {mask_url(settings.redis_url)}")
     return _serve(settings, settings.redis_url, listeners)
 
 
@@ -105,10 +105,10 @@ def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int
     try:
         store.start()
     except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
-        click.echo(f"sash: {error}", err=True)
+        _say(str(error))
         return _SETTING_WRONG if isinstance(error.__cause__, OSError) else _STORE_FAILED
     os.environ[datafiles.VARIABLE] = datafiles.identify(settings.data_dir)
-    click.echo(f"sash: embedded store in {settings.data_dir} (append-only file, fsync {fsync})", err=True)
+    _say(f"embedded store in {settings.data_dir} (append-only file, fsync {fsync})")
     stopping = threading.Event()
     threading.Thread(target=_watch, args=(store, stopping), daemon=True).start()
     try:
@@ -118,15 +118,21 @@ def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int
         store.stop()
 
 
+def _say(line: str) -> None:
+    """Write a line to standard error. One that cannot be written is lost: a full disk must not end who reports it."""
+    with contextlib.suppress(OSError):
+        click.echo(f"sash: {line}", err=True)
+
+
 def _watch(store: EmbeddedStore, stopping: threading.Event) -> None:
     """Restart the store when it has ended, for example after a disk failure. Meanwhile requests wait or get 503."""
     while not stopping.wait(_WATCH_SECONDS):
         if not store.running:
-            click.echo("sash: the embedded store ended; starting it again", err=True)
+            _say("the embedded store ended; starting it again")
             try:
                 store.start()
             except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
-                click.echo(f"sash: {error}", err=True)
+                _say(str(error))
                 time.sleep(_WATCH_SECONDS)
 
 
@@ -160,7 +166,7 @@ def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -
         workers_kill_timeout=_DRAIN_SECONDS,
     )
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    click.echo(f"sash: listening on http://{host}:{listeners[0].getsockname()[1]}", err=True)
+    _say(f"listening on http://{host}:{listeners[0].getsockname()[1]}")
     try:
         server.serve()
     finally:
@@ -209,16 +215,15 @@ class _Server(MPServer):
         for number in workers:
             if self.wrks[number].inner.exitcode is not None:
                 ended(self.wrks[number].inner.pid)
-                click.echo(f"sash: {_how_ended(self.wrks[number])}; starting another", err=True)
+                _say(f"{_how_ended(self.wrks[number])}; starting another")
         super()._respawn_workers(workers, *arguments, **options)
 
     def shutdown(self, exit_code: int = 0) -> None:
         self.failed = bool(self.interrupt_children) and not self.interrupt_signal
         for number in set(self.interrupt_children) if self.failed else ():
-            click.echo(
-                f"sash: {_how_ended(self.wrks[number])}, {time.monotonic() - self.wrks[number].birth:.1f} seconds after "
-                "the one before it; stopping. The lines above may say why; sash doctor checks the settings and the store",
-                err=True,
+            _say(
+                f"{_how_ended(self.wrks[number])}, {time.monotonic() - self.wrks[number].birth:.1f} seconds after "
+                "the one before it; stopping. The lines above may say why; sash doctor checks the settings and the store"
             )
         self.interrupt_children.clear()  # otherwise shutdown exits this process before the caller can clean up
         super().shutdown(exit_code)  # type: ignore[no-untyped-call]

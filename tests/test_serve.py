@@ -11,9 +11,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import httpx
 import pytest
+import redis
 from conftest import ROOT, Served
 from store.servers import free_port
 
@@ -93,12 +95,12 @@ def test_a_port_of_another_program(tmp_path: Path, shares: bool) -> None:  # noq
 
 
 @contextlib.contextmanager
-def starting(data_dir: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+def starting(
+    data_dir: Path, port: int, *, out: int | IO[bytes] = subprocess.DEVNULL, err: int | IO[bytes] = subprocess.PIPE
+) -> Iterator[subprocess.Popen[str]]:
     """A service whose lines are read one by one."""
     words = [sys.executable, "-m", "service", "serve", "--port", str(port), "--data-dir", str(data_dir)]
-    with subprocess.Popen(
-        words, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as service:
+    with subprocess.Popen(words, cwd=ROOT, env=environment(), stdout=out, stderr=err, text=True) as service:
         try:
             yield service
         finally:
@@ -304,3 +306,35 @@ def test_help_tells_the_exit_statuses() -> None:
     words = [sys.executable, "-m", "service", "serve", "--help"]
     text = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert re.search(r"3\s+a worker ended again within seconds", text)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a log that is always full")
+def test_a_log_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
+    """With the log's disk full, the dashboard still follows the store, and a store that ended is started again."""
+    port, data_dir = free_port(), tmp_path / "data"
+    url = f"http://127.0.0.1:{port}"
+    with Path("/dev/full").open("wb") as full, starting(data_dir, port, out=full, err=full):
+        until(lambda: condition(url) == "well")
+        store = store_process(data_dir)
+        for how, seen in ((signal.SIGSTOP, "down"), (signal.SIGCONT, "well"), (signal.SIGSTOP, "down")):
+            os.kill(store, how)
+            until(lambda seen=seen: condition(url) == seen)
+        os.kill(store, signal.SIGKILL)
+        until(lambda: store_process(data_dir) not in {0, store})
+        until(lambda: condition(url) == "well")
+        turn = {"messages": [{"role": "user", "content": "Is there a lift?"}]}
+        assert httpx.post(f"{url}/conversations/c/messages", json=turn).status_code == 201
+
+
+def store_process(data_dir: Path) -> int:
+    """The process id of the embedded store; 0 while there is none."""
+    with contextlib.suppress(redis.ConnectionError), redis.Redis(unix_socket_path=f"{data_dir}/valkey.sock") as link:
+        return int(link.info("server")["process_id"])
+    return 0
+
+
+def condition(url: str) -> str:
+    """How the service says that its store is; nothing while it starts."""
+    with contextlib.suppress(httpx.TransportError):
+        return str(httpx.get(f"{url}/status").json()["condition"]["name"])
+    return ""

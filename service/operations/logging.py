@@ -10,6 +10,7 @@ read it, so every field is guarded here:
   because an HTTP client logs each request's URL at the level info.
 """
 
+import contextlib
 import logging
 import os
 import sys
@@ -17,7 +18,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, cast
+from typing import IO, Any, BinaryIO, Literal, TextIO, cast
 
 import msgspec
 import structlog
@@ -67,7 +68,11 @@ def configure_logging(
             *([_to_json] if format == "json" else [structlog.dev.ConsoleRenderer(colors=sys.stdout.isatty())]),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.BytesLoggerFactory(stream) if format == "json" else structlog.PrintLoggerFactory(),
+        logger_factory=(
+            structlog.BytesLoggerFactory(cast("BinaryIO", _Lossy(stream)))
+            if format == "json"
+            else structlog.PrintLoggerFactory(cast("TextIO", _Lossy(sys.stdout)))
+        ),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[_FromStandardLibrary()], level=library_level.upper(), force=True)
@@ -80,6 +85,23 @@ def configure_logging(
 def _stdout() -> BinaryIO:
     """Unbuffered standard output: each line is one write, so that the lines of several workers do not mix."""
     return cast("BinaryIO", os.fdopen(1, "wb", buffering=0, closefd=False))
+
+
+class _Lossy:
+    """A stream that loses what it cannot write: a log on a full disk must not end the task that reports what is wrong."""
+
+    def __init__(self, stream: IO[Any]) -> None:
+        self._stream = stream
+
+    def write(self, line: Any) -> None:
+        """Write a line, or none of it, or the part that there is room for."""
+        with contextlib.suppress(OSError):
+            self._stream.write(line)
+
+    def flush(self) -> None:
+        """Write what the stream holds back."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
 
 
 def get_logger() -> structlog.typing.FilteringBoundLogger:
@@ -99,7 +121,10 @@ def in_json(stream: BinaryIO) -> RequestLog:
 
     def write_line(line: dict[str, Any]) -> None:
         level = "error" if line["status"] >= _SERVER_ERROR else "info"
-        write(encode({"timestamp": datetime.now(UTC), "level": level, "event": "request", **line}) + b"\n")
+        try:  # noqa: SIM105 - no context manager on the way of every request
+            write(encode({"timestamp": datetime.now(UTC), "level": level, "event": "request", **line}) + b"\n")
+        except OSError:  # as _Lossy
+            pass
 
     return write_line
 
