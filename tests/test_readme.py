@@ -270,7 +270,7 @@ main()"""
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert (
-        done.stderr == "sash: click is not installed: pip install 'sash[server]' brings the server and its commands\n"
+        done.stderr == "sash: click is not installed: pip install 'sash[server]' installs the server and its commands\n"
     )
 
 

@@ -31,13 +31,16 @@ def estimated(measure: Measure, ratios: str) -> Measure:
         return Measure(measure.role, tokens, tokens)
     whole = max(1, measure.o200k + extra.call_arguments[0])
 
+    def tokens_of(pair: Pair, mix: Mix | None) -> int:
+        return family_tokens(*pair, mix and _part(mix, pair[0] / whole), ratios)
+
     def of(pair: Pair) -> Pair:
-        return (family_tokens(*pair, mix and _part(mix, pair[0] / whole), ratios),) * 2
+        return (tokens_of(pair, mix),) * 2
 
     def of_another(pair: Pair) -> Pair:
-        # The mix does not measure it, so neither its bytes nor its scripts may make it cheaper than Latin text.
+        # The mix does not measure this text. Neither its bytes nor its scripts may make the text cheaper than Latin text.
         unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED)
-        return (max(family_tokens(*pair, each, ratios) for each in (None, unbounded)),) * 2
+        return (max(tokens_of(pair, None), tokens_of(pair, unbounded)),) * 2
 
     pairs = {
         name: of(pair) if name == "call_arguments" else of_another(pair)

@@ -435,5 +435,7 @@ def parallel_flags(
 
 def orphan(pointer: str) -> OrphanToolResult:
     """The problem of a tool result without an open call; ``pointer`` is the message's."""
-    detail = "No open tool call has this id: the call is missing, has a result, or is followed by other messages"
+    detail = (
+        "No open tool call has this id: the call is missing, has a result, or is followed by other messages or calls"
+    )
     return OrphanToolResult(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_call_id", detail)])

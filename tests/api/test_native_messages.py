@@ -147,7 +147,7 @@ async def test_calls_of_a_reply_that_come_apart_are_not_joined(client: httpx.Asy
 
     answer = await client.post(f"/conversations/{conversation}/messages?format=responses", json={"messages": OUTPUTS})
 
-    assert "overtaken by other messages or calls" in problem(answer, 422, "orphan-tool-result")["detail"]
+    assert "followed by other messages or calls" in problem(answer, 422, "orphan-tool-result")["detail"]
     advice = (await client.get("/problems/orphan-tool-result", headers={"accept": "application/json"})).text
     assert "in_progress" in advice
 

@@ -225,7 +225,7 @@ async def test_conversations_are_repaired_on_every_node(cluster: Cluster) -> Non
     """Wherever their slots are, each once."""
     names = [f"o{i}" for i in range(12)]
     assert len({cluster.primary_of(key_slot(keys_of(f"t/{name}").log.encode())).port for name in names}) == 3
-    async with opened(cluster.url, (b"k" * 32,)) as (client, conversations):
+    async with opened(cluster.url) as (client, conversations):
         for name in names:
             await say(conversations, name, "one", "two")
             await age(conversations, "t", name)
