@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from recordings import NO_TRUTH, TRUTH
 
 from service.core.native import read_request
-from service.core.native.seals import is_of_vertex
+from service.core.native.seals import SIGNATURES, is_of_vertex
 from service.core.text import count_text
 
 MESSAGES = {"openai": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}
@@ -80,7 +80,7 @@ def tokens(value: Any, encoding: Any, free: Collection[str] = ()) -> int:
 def is_behind_vertex(request: Mapping[str, Any]) -> bool:
     """Whether a part of a Gemini request has a seal of Vertex."""
     parts = (part for content in request.get("contents", ()) for part in content["parts"])
-    return any(is_of_vertex(part.get("thoughtSignature")) for part in parts)
+    return any(is_of_vertex(part.get(name)) for part in parts for name in SIGNATURES)
 
 
 async def asked(client: httpx.AsyncClient, form: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
