@@ -25,11 +25,12 @@ class VendorRules(Rules, frozen=True, kw_only=True):
     added for each parameter, ``member`` for each thing said of one, ``optional`` for one that may be left out, ``nested``
     for an object in an object.
 
-    ``call`` wraps a call and its result, ``together`` is added to each of several. The tags of a call's arguments cost
-    ``tagged`` of the arguments' tokens, ``most_tags`` a call at most. A token of a result counts ``result``.
-    ``response_format`` stands before a reply's schema, whose JSON costs ``format_spelled`` of its tokens as text. ``page``
-    is a PDF's page and ``page_words`` at most its words, where they are billed besides. ``sealed`` is a character of sealed
-    thoughts; where the family ``forgets``, those before the user's last message are free.
+    A called function's name counts ``names`` times, for the call and its result together. ``call`` wraps both; ``together``
+    is added to each of several. The tags of a call's arguments cost ``tagged`` of the arguments' tokens, at most
+    ``most_tags`` a call. A token of a result counts ``result``. ``response_format`` is before a reply's schema, whose JSON
+    costs ``format_spelled`` of its tokens as text. ``page`` is a PDF's page, and ``page_words`` the most for its words, if
+    they are billed too. ``sealed`` is a character of sealed thoughts; if the family ``forgets``, those before the user's
+    last message are free.
     """
 
     definitions: int = 0
@@ -41,6 +42,7 @@ class VendorRules(Rules, frozen=True, kw_only=True):
     optional: int = 0
     nested: int = 0
     call: int
+    names: int = 2
     together: int = 0
     tagged: float = 0.0
     most_tags: int = 0
@@ -98,6 +100,7 @@ _GEMINI = VendorRules(
     optional=5,
     nested=36,
     call=14,  # 11 to 13: 62 bills
+    names=3,
     page=258,  # 9 bills
     sealed=0.175,
     forgets=True,  # 13 bills

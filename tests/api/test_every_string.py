@@ -247,3 +247,17 @@ async def test_an_image_among_thoughts_is_counted(client: httpx.AsyncClient) -> 
         assert made is not None
         totals.append(made["tokens"]["total"])
     assert totals[0] >= totals[1] + 200
+
+
+@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+async def test_calls_of_a_chat_cost_what_their_form_costs(client: httpx.AsyncClient, form: str) -> None:
+    """A chat message's result has no name; Gemini's form names the function there too, and is billed for it."""
+    calls = [{"id": "a", "type": "function", "function": {"name": "look_for_a_talk", "arguments": '{"on": "gradle"}'}}]
+    messages = [
+        {"role": "user", "content": "Which talks are on?"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "a", "content": "The Network Latency Tax"},
+    ]
+    made = await asked(client, "openai", {"model": MODELS[form], "messages": messages, "format": form})
+    assert made is not None
+    assert await counted(client, form, made) == made["tokens"]["total"]
