@@ -29,9 +29,7 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
     extra = measure.extra
     if extra is None:
         return cost
-    names = rules.names * extra.call_names[0]
-    if extra.name and measure.role != TOOL:
-        names += extra.name[0] + rules.name
+    names = rules.names * extra.call_names[0] + (extra.name[0] + rules.name if extra.name else 0)
     cost += names + extra.call_arguments[0] + extra.unpriced[0]
     cost += extra.calls * (rules.call + (rules.together if extra.calls > 1 else 0))
     cost += min(extra.call_arguments[0] * rules.tagged, extra.calls * rules.most_tags)

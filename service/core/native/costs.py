@@ -25,6 +25,8 @@ _CITING: Final = 590
 _DOCUMENT: Final = 40
 """Tokens around a document that is text: 3 bills of Claude."""
 _SEALED: Final = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout", "fingerprint"})
+_RESULTS: Final = frozenset({"functionResponse", "function_response"})
+"""Gemini's results, whose names are counted with their calls' names (``VendorRules.names``)."""
 _STRUCTURE: Final = frozenset(
     {
         *("type", "role", "id", "call_id", "tool_use_id", "status", "cache_control", "caller", "logprobs"),
@@ -147,7 +149,7 @@ class _Weighed:
                 for name, each in value.items():
                     if name in SIGNATURES or name == "signature":
                         thoughts.sealed += billed_characters(value, name)
-                    elif name not in _STRUCTURE:
+                    elif name not in _STRUCTURE and not (name == "name" and key in _RESULTS):
                         self.add(each, thoughts, name)
 
     def _add_citing(self, value: dict[str, Any]) -> None:
