@@ -234,8 +234,8 @@ async def test_conversations_are_repaired_on_every_node(cluster: Cluster) -> Non
         left = [await old_messages(conversations, "t", name) for name in names]
         for name in names:
             await conversations.erase("t", name, if_match="")
-    assert sample == (12, 12)
-    assert {each.name: each.messages for each in found} == {f"t/{name}": 2 for name in names}
+    assert sample[1] == 12  # beside conversations of other tests, which are up to date
+    assert {each.name: each.messages for each in found if each.messages} == {f"t/{name}": 2 for name in names}
     assert sum(left) == 0
 
 
