@@ -566,10 +566,12 @@ async def test_counts_of_an_older_version_are_repaired(worn: Conversations, pati
     assert counts_in(advised[1]) == [("advice", found)]
     tokens = 2 * sum(entry.tokens[0] for entry in said("one", "two", "three"))
     tokens -= 2 * sum(reference_tokens(older(entry.record).measure)[0] for entry in said("one", "two", "three"))
-    done = f"3 conversations looked at, 6 messages measured anew, {tokens:+} tokens (o200k_base) in their totals"
+    done = (
+        f"conversations checked: 3, messages counted again: 6, change of their totals: {tokens:+} tokens (o200k_base)"
+    )
     assert counts_in(repaired[1]) == [("good", done)]
-    assert counts_in(after[1]) == [("good", "this version's, in 3 conversations that were looked at")]
-    assert "0 messages measured anew, +0 tokens" in counts_in(again[1])[0][1]
+    assert counts_in(after[1]) == [("good", "counted by this version; conversations checked: 3")]
+    assert "messages counted again: 0, change of their totals: +0 tokens" in counts_in(again[1])[0][1]
     assert [status for status, _ in (advised, repaired, after, again)] == [0, 0, 0, 0]
     assert [await old_messages(worn, tenant, "old") for tenant in ("acme", "beta")] == [0, 0]
 
@@ -578,7 +580,7 @@ async def test_a_repair_ends_with_its_figures(worn: Conversations, patient: Embe
     """For people they are a line of the table."""
     variables = {"SASH_REDIS_URL": patient.url, "COLUMNS": "200"}
     result = await asyncio.to_thread(CliRunner().invoke, main, ["doctor", "--repair", "--table"], env=variables)
-    assert (result.exit_code, "6 messages measured anew" in result.stdout) == (0, True)
+    assert (result.exit_code, "messages counted again: 6" in result.stdout) == (0, True)
 
 
 async def test_a_repair_starts_the_embedded_store_if_none_runs(tmp_path: Path) -> None:
@@ -589,7 +591,7 @@ async def test_a_repair_starts_the_embedded_store_if_none_runs(tmp_path: Path) -
             await age(conversations, "acme", "old")
     status, findings = await asyncio.to_thread(examined, "--repair", SASH_DATA_DIR=str(tmp_path))
     (found,) = counts_in(findings)
-    assert (status, "2 messages measured anew" in found[1]) == (0, True)
+    assert (status, "messages counted again: 2" in found[1]) == (0, True)
     assert not checks._holder(tmp_path)
 
 
@@ -604,7 +606,7 @@ async def test_a_repair_tells_what_it_could_not_read(worn: Conversations, patien
     status, findings = await asyncio.to_thread(examined, "--repair", SASH_REDIS_URL=patient.url)
 
     done, locked, damaged = counts_in(findings)
-    assert (status, done[1].startswith("4 conversations looked at, 3 messages measured anew")) == (1, True)
+    assert (status, done[1].startswith("conversations checked: 4, messages counted again: 3")) == (1, True)
     assert (locked[0], locked[1][:51]) == ("advice", "1 conversations do not open, such as gamma/locked: ")
     assert damaged == ("problem", "1 conversations are damaged, such as acme/old")
     assert await old_messages(worn, "beta", "old") == 0

@@ -36,7 +36,7 @@ def check_counts(settings: "Settings") -> "Iterator[Finding]":
         found = f"{older} of {looked} conversations have messages that an older version counted"
         yield Finding(_SUBJECT, "advice", f"{found}: each window counts them again", "sash doctor --repair")
     elif looked:
-        yield Finding(_SUBJECT, "good", f"this version's, in {looked} conversations that were looked at")
+        yield Finding(_SUBJECT, "good", f"counted by this version; conversations checked: {looked}")
 
 
 def repair_counts() -> "Iterator[Finding]":
@@ -44,8 +44,8 @@ def repair_counts() -> "Iterator[Finding]":
     from service.store.checks import Finding  # noqa: PLC0415
 
     done = with_store(_repair_all)
-    found = f"{done.conversations:,} conversations looked at, {done.messages:,} messages measured anew"
-    yield Finding(_SUBJECT, "good", f"{found}, {done.tokens:+,} tokens (o200k_base) in their totals")
+    found = f"conversations checked: {done.conversations:,}, messages counted again: {done.messages:,}"
+    yield Finding(_SUBJECT, "good", f"{found}, change of their totals: {done.tokens:+,} tokens (o200k_base)")
     if done.locked:
         found = f"{len(done.locked)} conversations do not open, such as {done.locked[0].name}: {done.locked[0].problem}"
         yield Finding(_SUBJECT, "advice", found, "add their key to SASH_ENCRYPTION_KEY, and repair again")
