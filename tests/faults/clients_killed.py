@@ -5,6 +5,7 @@ import json
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 from faults.ledger import Verdict
 from faults.processes import ROOT
@@ -46,10 +47,20 @@ class Talk:
                 case ["done", number_, part]:
                     self.done[int(number_)] = int(part)
 
+    async def _stored(self, wire: Wire) -> list[Any]:
+        """Every stored entry, page by page."""
+        stored: list[Any] = []
+        query = "limit=1000"
+        while query:
+            page = json.loads((await wire.ask("GET", f"/conversations/{self.name}/messages?{query}")).body)
+            stored += page["messages"]
+            query = f"limit=1000&cursor={page['next_cursor']}" if page["next_cursor"] else ""
+        return stored
+
     async def judge(self, wire: Wire) -> tuple[Verdict, str]:
         """What is wrong with what is stored, and with its window and its totals."""
         path = f"/conversations/{self.name}"
-        stored = json.loads((await wire.ask("GET", f"{path}/messages?limit=1000")).body)["messages"]
+        stored = await self._stored(wire)
         whole = json.loads((await wire.ask("GET", path)).body)["tokens"]["o200k_base"]
         made = json.loads((await wire.ask("GET", f"{path}/window?model=gpt-4o&max_tokens=100000000")).body)
         ids = [entry["id"] for entry in stored]
