@@ -23,7 +23,7 @@ from service.core.definitions import (
     unpriced_definition_tokens,
 )
 from service.core.estimates import estimated, known, spoken_tokens, tokens_in
-from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, Rules
+from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, USER, Rules
 from service.core.images import image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
@@ -338,6 +338,8 @@ def count_request(
     The term ``tools`` includes definitions, a response format and a ``prediction``.
     """
     measures = [measure(message) for message in messages]
+    asked = max((index for index, each in enumerate(measures) if each.role == USER), default=0)
+    measures = [*(without_free_seals(each, model) for each in measures[:asked]), *measures[asked:]]
     said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
     costs = messages_tokens(measures, model, said)
     priming = model.priming

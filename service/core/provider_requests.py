@@ -61,10 +61,9 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
             raise
         return _words_alone(request, model)
     model = _as_billed(model, chat.messages)
-    forgets = isinstance(model.rules, VendorRules) and model.rules.forgets
     counted = count_request(
         msgspec.structs.replace(model, format=form),
-        messages=_without_old_seals(chat.messages) if forgets else chat.messages,
+        messages=chat.messages,
         tools=chat.tools,
         tool_choice=chat.tool_choice,
         response_format=chat.response_format,
@@ -85,30 +84,6 @@ def _as_billed(model: Model, messages: Sequence[Mapping[str, Any]]) -> Model:
 def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
     parts = parts_of(message["native"]["messages"]) if "native" in message else ()
     yield from (part[name] for part in parts if isinstance(part, dict) for name in SIGNATURES & part.keys())
-
-
-def _without_old_seals(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The messages, without the sealed thoughts before the last that a user wrote."""
-    asked = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=0)
-    return [*map(_without_seals, messages[:asked]), *messages[asked:]]
-
-
-def _without_seals(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    native = message.get("native")
-    if native is None or native["format"] != "gemini":
-        return message
-    kept = [{**own, "parts": _unsealed(own.get("parts"))} for own in native["messages"]]
-    return {**message, "native": {**native, "messages": kept}}
-
-
-def _unsealed(parts: Any) -> Any:
-    match parts:
-        case dict():
-            return {name: value for name, value in parts.items() if name not in SIGNATURES}
-        case list():
-            return [_unsealed(part) for part in parts]
-        case _:
-            return parts
 
 
 def _has_messages(form: str, request: Mapping[str, Any]) -> bool:
