@@ -383,7 +383,7 @@ def test_silence_is_said_first(one_browser: Browser, tmp_path: Path):
     served.start()
     feed(served.url, "visitor-1", 1)
     one_browser.open(f"{served.url}/dashboard")
-    one_browser.wait("document.querySelector('#cards table')")
+    one_browser.wait("document.querySelector('#verdict').innerText.includes('in the last 15 minutes')")
     assert served.process is not None
     served.process.send_signal(signal.SIGKILL)
     served.process.wait()
