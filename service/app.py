@@ -72,6 +72,7 @@ from service.store.keys import ApiKeys
 from service.store.limits import RateLimits
 from service.store.owners import Owners
 from service.store.usage import Calibrations
+from service.tasks import end_tasks
 from service.windows.recaller import Embeddings, Recaller
 from service.windows.stored import Windows
 from service.windows.vocabularies import Counts
@@ -163,9 +164,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*tasks)
             await statistics.flush_or_later()  # so that a drained worker's figures are not lost
             metrics.registry.share()
             ended(os.getpid())

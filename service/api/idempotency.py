@@ -20,6 +20,7 @@ from service.api.paths import Paths
 from service.problems import BadRequest, Conflict, KeyInProgress, KeyReused, Pointer, StoreFull, StoreUnavailable
 from service.store.claims import HOLD_MS, Claim, Claims, Forgotten, KeptAnswer
 from service.store.layout import life_of
+from service.tasks import end_tasks
 
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _PURE = frozenset({"/count", "/window"})
@@ -99,8 +100,7 @@ class Idempotent:
             try:
                 await self._app(scope, receive, caught.send)
             finally:
-                holding.cancel()
-                await asyncio.gather(holding, return_exceptions=True)
+                await end_tasks(holding)
             answer = caught.answer()
             if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
                 answer = KeptAnswer(204, [], b"")  # an earlier run, which ended without an answer, did the erasure

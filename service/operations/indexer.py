@@ -26,6 +26,7 @@ from service.store.messages import NewEntry
 from service.store.reading import Reader
 from service.store.replies import HistoryEdited, State
 from service.store.scripts import AppendReply
+from service.tasks import end_tasks
 
 _STEP_MESSAGES: Final = 250
 _PAUSE_SECONDS: Final = 0.2
@@ -108,10 +109,7 @@ class Indexer:
 
     async def close(self) -> None:
         """Stop all tasks. The next append or search starts them again."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*self._tasks.values())
 
     def _begin(self, name: Place | str, work: Coroutine[Any, Any, None]) -> None:
         if name in self._tasks or len(self._tasks) >= _LIMIT_TASKS:

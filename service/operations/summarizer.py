@@ -31,6 +31,7 @@ from service.problems import Problem
 from service.store.history import Histories, make_summary
 from service.store.reading import Reader
 from service.store.replies import Message, State
+from service.tasks import end_tasks
 
 STEP: Final = 8
 """Messages that a window must leave out, without a summary, before a summary is written."""
@@ -100,10 +101,7 @@ class Summarizer:
 
     async def close(self) -> None:
         """Stop all tasks. Later windows start them again."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*self._tasks.values())
         await self._endpoint.close()
 
     async def idle(self) -> None:

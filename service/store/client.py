@@ -38,6 +38,7 @@ from service.store.pipeline import Commands, NoObserver, Observer, key_of
 from service.store.redis_parts import connect_to, key_slot, primary_of
 from service.store.scripts import SCRIPTS, ScriptCall
 from service.store.servers import NodeLost, Server, Setup
+from service.tasks import end_tasks
 
 T = TypeVar("T")
 
@@ -106,8 +107,7 @@ class Client:
     async def close(self) -> None:
         """Close every connection. Calls that wait for an answer fail."""
         if self._watch is not None:
-            self._watch.cancel()
-            await asyncio.gather(self._watch, return_exceptions=True)
+            await end_tasks(self._watch)
         for each in (self._only, self._cluster):
             if each is not None:
                 await each.close(StoreUnavailable("The service is stopping."))

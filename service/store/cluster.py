@@ -17,6 +17,7 @@ from service.store.addresses import Address
 from service.store.permissions import denied_call
 from service.store.redis_parts import ask, connect_to
 from service.store.servers import NodeLost, Server, Setup
+from service.tasks import end_tasks
 
 Place = tuple[str, int]
 
@@ -144,8 +145,7 @@ class Cluster:
 
     async def close(self, why: Exception) -> None:
         """Close every connection; calls that wait for an answer fail with ``why``."""
-        self._refreshing.cancel()
-        await asyncio.gather(self._refreshing, return_exceptions=True)
+        await end_tasks(self._refreshing)
         await asyncio.gather(*(server.close(why) for server in self._servers.values()))
         self._servers = {}
 

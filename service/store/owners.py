@@ -33,6 +33,7 @@ from service.store.conversations import Conversations
 from service.store.layout import owner_key
 from service.store.messages import STEP_BYTES
 from service.store.replies import Shut, State
+from service.tasks import end_tasks
 
 _GRACE_MICROSECONDS = 600 * 1_000_000
 _BATCH = 16  # conversations that are read together: each may have megabytes of settings
@@ -136,10 +137,7 @@ class Owners:
 
     async def close(self) -> None:
         """Write the noted activity, and stop."""
-        tasks = [*self._sweeps, *([self._task] if self._task else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*self._sweeps, *([self._task] if self._task else []))
         await self._flush()
 
     async def line(self, tenant: str, owner: str | None, conversation: str) -> OwnerLine | None:

@@ -23,6 +23,7 @@ from service.store.reading import Reader
 from service.store.replies import Message, Page
 from service.store.scripts import Remeasured
 from service.store.sealing import AnySealer
+from service.tasks import end_tasks
 
 _BEGIN, _END = keys_of("*").counts.split("*")
 _LOOK_RECORDS = 4000
@@ -86,9 +87,7 @@ class Repair:
                 for done in asyncio.as_completed(repairing):
                     yield await done
             finally:
-                for task in repairing:
-                    task.cancel()
-                await asyncio.gather(*repairing, return_exceptions=True)
+                await end_tasks(*repairing)
 
     async def _when_there_is_room(self, name: str) -> Repaired:
         async with self._room:

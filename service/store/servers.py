@@ -19,6 +19,7 @@ from service.store.durability import INSPECT, Durability, Inspection
 from service.store.permissions import denied_call
 from service.store.pipeline import Batch, Commands, Observer, Pipeline, make_batch
 from service.store.redis_parts import Connect, ask, take_over
+from service.tasks import end_tasks
 
 State = Literal["idle", "busy", "down"]
 
@@ -112,8 +113,7 @@ class Connection:
 
     async def close(self, why: Exception) -> None:
         """Stop, and fail the batches that wait."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks(self._task)
         self._take_back()
         for batch in self.queue:
             batch.fail(why)
@@ -255,7 +255,7 @@ class Server:
     async def close(self, why: Exception) -> None:
         """Close every connection; calls that wait for an answer fail with ``why``."""
         if self._inspecting is not None:
-            self._inspecting.cancel()
+            await end_tasks(self._inspecting)
         await asyncio.gather(*(connection.close(why) for connection in self.connections))
 
 

@@ -19,6 +19,7 @@ from service.store.columns import BLOCK, Column, Columns
 from service.store.messages import SMALL_STEP_BYTES, in_steps
 from service.store.reading import Reader
 from service.store.replies import HistoryEdited, State
+from service.tasks import end_tasks
 from service.windows.tail import GrowingTail
 
 _AT_ONCE_BYTES = 8 * 1024
@@ -57,10 +58,7 @@ class Counts:
 
     async def close(self) -> None:
         """Stop counting. Later windows count the remaining messages."""
-        filling = list(self._filling.values())
-        for task in filling:
-            task.cancel()
-        await asyncio.gather(*filling, return_exceptions=True)
+        await end_tasks(*self._filling.values())
 
     async def _fill(
         self,
