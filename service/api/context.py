@@ -92,6 +92,7 @@ def tell_made(
     """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
     with best_effort:
         tell_window(context.metrics, made, seconds, line_of(request), key=(*name, made.head.model))
+    with best_effort:
         if context.summarizer is not None:
             context.summarizer.notice(*name, state, made.window, made.limits.model)
 

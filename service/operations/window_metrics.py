@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 import msgspec
 
 from service.operations.followups import Beginning, Followups
+from service.operations.logging import best_effort
 from service.operations.registry import SECONDS, Registry
 
 TOKENS = tuple(sorted({float(round(2 ** (step / 4))) for step in range(89)}))
@@ -153,7 +154,8 @@ class WindowMetrics:
 
     def does_not_fit(self, model: str) -> None:
         """Count a window whose required parts were over its budget."""
-        self.refused(self.label(model)).inc()
+        with best_effort:
+            self.refused(self.label(model)).inc()
 
     def record_usage(self, model: str, predicted: int, billed: int) -> None:
         """Record a provider's bill and the prediction, in tokens."""

@@ -279,19 +279,24 @@ async def test_numbers_keep_their_value(client: httpx.AsyncClient, conversation:
 async def test_metrics_that_fail_take_no_answer_away(
     client: httpx.AsyncClient, conversation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A turn that is stored is answered, with its window, and so is a report of usage, whatever becomes of their figures."""
+    """A turn that is stored is answered, with its window or why it has none, and so is a report of usage."""
 
     def broken(*_: object, **__: object) -> None:
         raise OSError("no space left for figures")
 
-    for place, name in ((Metrics, "append"), (WindowMetrics, "count"), (WindowMetrics, "record_usage")):
+    figures = ((Metrics, "append"), (WindowMetrics, "count"), (WindowMetrics, "label"), (WindowMetrics, "record_usage"))
+    for place, name in figures:
         monkeypatch.setattr(place, name, broken)
     monkeypatch.setattr(_Histogram, "observe", broken)
     appended = await client.post(
         f"/conversations/{conversation}/messages?model=gpt-4o", json={"messages": [user("hello")]}
     )
     read = await client.get(f"/conversations/{conversation}/window?model=gpt-4o")
+    without = await client.post(
+        f"/conversations/{conversation}/messages?model=gpt-4o&max_tokens=1", json={"messages": [user("again")]}
+    )
     report = {"model": "gpt-4o", "window_tokens": 8, "prompt_tokens": 8}
     reported = await client.post(f"/conversations/{conversation}/usage", json=report)
-    assert [answer.status_code for answer in (appended, read, reported)] == [201, 200, 200]
+    assert [answer.status_code for answer in (appended, read, without, reported)] == [201, 200, 201, 200]
     assert appended.json()["window"] == read.json()
+    assert without.json()["window_error"]["type"] == "/problems/window-does-not-fit"
