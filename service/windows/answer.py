@@ -13,7 +13,7 @@ from service.core.documents import Documents
 from service.core.expected import Expected
 from service.core.formats.history import is_of
 from service.core.hints import Places, hinted
-from service.core.models import Model
+from service.core.models import NO_WINDOW, Model
 from service.core.native.costs import Beside
 from service.core.native.thoughts import without_reasoning as without_thoughts
 from service.core.parameters import WindowQuery
@@ -27,7 +27,6 @@ from service.core.view import History
 from service.core.window import Explained, Window
 from service.windows.budgets import Limits
 
-_UNKNOWN_WINDOW = 100_000_000
 _encode = msgspec.json.Encoder().encode
 
 
@@ -159,7 +158,7 @@ def make(
     if window.edits:
         window, bodies, trimmed = edit(window, history, bodies, model)
     seqs = window.seqs
-    known = model.context_window < _UNKNOWN_WINDOW
+    known = model.context_window < NO_WINDOW
     head = WindowHead(
         conversation_id=identity[0],
         version=identity[1],
