@@ -34,7 +34,6 @@ open = open and open ~= '' and cjson.decode(open) or nil
 pins = tonumber(pins or redis.call('HLEN', pinned))
 local was_user, was_open = user, state[11]
 
-local function has(record, flag) return math.floor(string.byte(record, 1) / flag) % 2 == 1 end
 local function size_of(record) return (struct.unpack('<I4', record, 13)) end
 local function role_of(record) return string.byte(record, 2) end
 local function digest_of(its_details) return string.sub(its_details, 4, 19) end

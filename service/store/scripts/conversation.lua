@@ -68,4 +68,7 @@ local function sweep(length, stale)
   return first - 1
 end
 
+-- Whether a record has a flag of its first byte.
+local function has(record, flag) return math.floor(string.byte(record, 1) / flag) % 2 == 1 end
+
 local function pin_value(record, its_details, body) return struct.pack('>I4', #its_details) .. record .. its_details .. body end

@@ -24,7 +24,7 @@ redis.call('LSET', details, seq - 1, ARGV[9])
 redis.call('LSET', log, seq - 1, ARGV[10])
 if redis.call('LLEN', words) >= seq then redis.call('LSET', words, seq - 1, ARGV[16]) end
 if redis.call('LLEN', vectors) >= seq then redis.call('LSET', vectors, seq - 1, '') end
-if math.floor(string.byte(ARGV[8]) / RICH) % 2 == 1 then redis.call('HSET', conversation, 'rich', 1) end
+if has(ARGV[8], RICH) then redis.call('HSET', conversation, 'rich', 1) end
 if string.byte(ARGV[10]) == SEALED then redis.call('HSET', conversation, 'sealed', 1) end
 redis.call('HDEL', grounding, seq)
 redis.call('HDEL', metadata, seq)

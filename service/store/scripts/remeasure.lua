@@ -15,8 +15,6 @@ if not version or (life or '') ~= ARGV[1] then return {} end
 local missing = damage(redis.call('LLEN', log), pins, gn)
 if missing then return {'damaged', missing} end
 
-local function has(record, flag) return math.floor(string.byte(record, 1) / flag) % 2 == 1 end
-
 local first, last = tonumber(ARGV[3]), tonumber(ARGV[#ARGV - PARTS + 1])
 local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, last * RECORD - 1)
 local standing = redis.call('LRANGE', details, first - 1, last - 1)
