@@ -29,6 +29,7 @@ def estimated(measure: Measure, ratios: str) -> Measure:
     if extra is None:
         tokens = family_tokens(measure.o200k, measure.cl100k, None, ratios)
         return Measure(measure.role, tokens, tokens)
+    unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED)
     whole = max(1, measure.o200k + extra.call_arguments[0])
 
     def tokens_of(pair: Pair, mix: Mix | None) -> int:
@@ -39,7 +40,6 @@ def estimated(measure: Measure, ratios: str) -> Measure:
 
     def of_another(pair: Pair) -> Pair:
         # The mix does not measure this text. Neither its bytes nor its scripts may make the text cheaper than Latin text.
-        unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED)
         return (max(tokens_of(pair, None), tokens_of(pair, unbounded)),) * 2
 
     pairs = {
