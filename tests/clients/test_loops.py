@@ -20,8 +20,6 @@ from clients.standins.openai_responses import OpenAI
 from clients.standins.serving import Provider, serving, words
 from google import genai
 
-TURNS = 16
-MANY_TURNS = 200
 BUDGET_TOKENS = 4000
 STEPS = ("", " 1", " 2", " 1 1", " 3 1", " 1 2 1")
 SYSTEM = "You know the programme."
@@ -259,19 +257,9 @@ each_cut = pytest.mark.parametrize("stable", ["false", "true"])
 @each_agent
 @each_reasoning
 @each_cut
+@pytest.mark.parametrize("turns", [16, pytest.param(200, marks=pytest.mark.nightly)])
 async def test_no_request_of_a_loop_is_refused(
-    client: httpx.AsyncClient, conversation: str, name: str, reasoning: str, stable: str
+    client: httpx.AsyncClient, conversation: str, name: str, reasoning: str, stable: str, turns: int
 ) -> None:
-    """Some turns with tools, thoughts and cache hints."""
-    await run(client, conversation, name, TURNS, reasoning=reasoning, stable=stable)
-
-
-@pytest.mark.nightly
-@each_agent
-@each_reasoning
-@each_cut
-async def test_no_request_of_a_long_loop_is_refused(
-    client: httpx.AsyncClient, conversation: str, name: str, reasoning: str, stable: str
-) -> None:
-    """Two hundred turns."""
-    await run(client, conversation, name, MANY_TURNS, reasoning=reasoning, stable=stable)
+    """Turns with tools, thoughts and cache hints."""
+    await run(client, conversation, name, turns, reasoning=reasoning, stable=stable)
