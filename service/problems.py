@@ -231,7 +231,7 @@ class PreconditionFailed(Problem):
     """
 
     slug, title, status = "precondition-failed", "The conversation has changed", 412
-    example = "The conversation is at version 9 now: read it again and decide anew."
+    example = "The conversation is at version 9 now: read it again, then decide."
 
     class Figures(msgspec.Struct):
         version: Annotated[Count, Meta(description="The conversation's version now.", examples=[9])]

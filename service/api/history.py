@@ -123,7 +123,8 @@ async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Respon
 
 
 async def _standing(request: Req, context: Context, tenant: str, identity: str) -> State:
-    """The state of the conversation to change. Raises NotFound, also if the life that a first run found has ended."""
+    """The state of the conversation to change. Raises NotFound if there is none, or if this repeats a request
+    whose conversation has ended since."""
     state = await context.reader.get(tenant, identity)
     await require_life(request, context, state)
     return state

@@ -116,8 +116,11 @@ def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int, pl
 
 
 def messages_tokens(measures: Sequence[Measure], model: Model, said: Sequence[int] | None = None) -> list[int]:
-    """Return the tokens of each of consecutive messages, including reasoning. Results of several calls are billed as one
-    list. ``said`` has a value for each message, as in ``message_tokens``."""
+    """Return the tokens of each of consecutive messages, including reasoning.
+
+    The results of one message's calls are billed as a list, so neighbours matter. ``said`` has a value for each message, as
+    in ``message_tokens``.
+    """
     costs: list[int] = []
     parallel = False
     roles = [measured.role for measured in measures]

@@ -45,7 +45,7 @@ class _Kept(msgspec.Struct, array_like=True, frozen=True):
 
     answer: KeptAnswer | None
     conversation: bytes = b""
-    """The id, masked with the request's key: an erasure would not find it here."""
+    """The conversation's id, masked with the request's key, because an erasure does not reach this record."""
 
 
 class Claim(msgspec.Struct, frozen=True):

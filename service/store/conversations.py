@@ -103,7 +103,7 @@ class Conversations:
         try:
             reply = read.read(replies[0])
             if isinstance(reply, Known):
-                raise Internal("The store answered as if we had named a state.")
+                raise Internal("The store answered 'unchanged', which was not asked.")
             return appended, await self.reader.tail(tenant, name, reply)
         except Problem as problem:
             return appended, problem

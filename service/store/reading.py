@@ -1,6 +1,6 @@
 """Read conversations: the tail for a window, older messages, pages, and a conversation's state.
 
-Several reads must be of one history. Each answer names its history, and HistoryEdited is raised where it is another one.
+What takes several reads must read one history: each reply names its history, and another name raises HistoryEdited.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,7 +85,9 @@ class Reader:
     async def bodies(
         self, tenant: str, conversation: str, stretches: Iterable[tuple[int, Records]], *, state: State
     ) -> list[bytes]:
-        """Return the bodies of ``stretches``, each with its first seq, of the history of ``state``.
+        """Return the messages' bodies, in the order of ``stretches``: each is a first seq and the records from there on.
+
+        They are read from the history that ``state`` names.
 
         Large bodies take more than one round trip, so that their replies are not all in memory at once.
 

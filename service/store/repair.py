@@ -1,8 +1,8 @@
-"""Messages that older rules measured, measured anew and stored so: for ``sash doctor``.
+"""Measure messages again that an older version measured, and store the result: for ``sash doctor --repair``.
 
-A window that meets such a message measures it each time it is read (``windows/tail.py``). Here it is done once for all,
-beside a running service: each step is one script, which leaves a message alone that somebody changed since it was read. So a
-repair may be broken off and begun again at any time.
+A window measures such a message each time it reads it (``windows/tail.py``); after a repair it need not. The service may
+run meanwhile: each step is one script, which skips a message that has changed since it was read. A repair can be stopped
+and started again at any time.
 """
 
 import asyncio
@@ -41,13 +41,13 @@ _STEP_NODES = 500_000
 _NODE_BYTES = 8192
 _BURST_STEPS = 4
 _PAUSE_SECONDS = 0.25
-"""Who reads a conversation in several steps begins anew after each write, eight times at most (``windows/stored.py``): so
-after a few writes there is time to read."""
+"""The pause lets readers finish: one that takes several steps starts over after each write, eight times at most
+(``windows/stored.py``)."""
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """One conversation that was looked at: how many of its messages were measured anew, by how many tokens its totals grew,
-    as (o200k_base, cl100k_base), and why the rest of it could not be read, if so."""
+    """The repair of one conversation: how many messages were measured again, the tokens that this added to its totals, as
+    (o200k_base, cl100k_base), and the problem that stopped it, if any."""
 
     name: str
     messages: int = 0
@@ -56,7 +56,7 @@ class Repaired(msgspec.Struct, frozen=True):
 
 
 class Repair:
-    """All conversations of a deployment, whatever their tenant. What it does raises StoreUnavailable, StoreFull."""
+    """Repairs the conversations of all tenants of a deployment. Its methods raise StoreUnavailable, StoreFull."""
 
     def __init__(self, client: Client, data_keys: DataKeys) -> None:
         self._client = client
@@ -65,16 +65,16 @@ class Repair:
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def count(self) -> int:
-        """How many conversations there are, about. It goes through all keys of the store."""
+        """Return the approximate number of conversations. Scans all keys of the store."""
         return sum([1 async for _ in self._client.scan(f"{_BEGIN}*{_END}")])
 
     async def sample(self, limit: int) -> tuple[int, int]:
-        """How many conversations were looked at, and how many of them begin with messages that older rules measured."""
+        """Return how many conversations were read, and how many of them begin with messages to be measured again."""
         names: list[str] = await anext(self._named(limit), [])
         return len(names), sum([records.is_stale for records in await self._beginnings(names, _SAMPLE_RECORDS)])
 
     async def all(self) -> AsyncIterator[Repaired]:
-        """Repair every conversation; a busy store may name one twice, and the second time there is nothing to do."""
+        """Repair every conversation. A scan may name one twice; the second repair finds nothing to do."""
         async for names in self._named(_LOOK_CONVERSATIONS):
             older = []
             for name, records in zip(names, await self._beginnings(names, _LOOK_RECORDS), strict=True):
@@ -108,7 +108,7 @@ class Repair:
         return Repaired(name, messages, (o200k, cl100k), problem)
 
     async def _named(self, limit: int) -> AsyncIterator[list[str]]:
-        """Names of conversations with messages, up to ``limit`` together."""
+        """Yield the names of conversations with messages, in lists of up to ``limit``."""
         names: list[str] = []
         async for key in self._client.scan(f"{_BEGIN}*{_END}"):
             names.append(key.decode().removeprefix(_BEGIN).removesuffix(_END))
@@ -119,12 +119,12 @@ class Repair:
             yield names
 
     async def _beginnings(self, names: list[str], limit: int) -> list[Records]:
-        """The first records of each conversation, without details."""
+        """Return the first ``limit`` records of each conversation, without details."""
         wanted = [("GETRANGE", keys_of(name).counts, *places(1, limit)) for name in names]
         return [Records(packed) for packed in await self._client.commands(wanted)]
 
     async def _pages(self, name: str) -> AsyncIterator[Page]:
-        """Messages that older rules measured, and others between them. The newest come first, as windows hold these.
+        """Yield pages that hold all messages to be measured again. The newest come first, because windows use them.
 
         Raises NotFound, ConversationDamaged, CannotOpen.
         """
@@ -153,7 +153,7 @@ class Repair:
                     last = page.messages[0].seq - 1
 
     async def _measure(self, name: str, page: Page) -> Remeasured:
-        """Measure the older messages of a page, and store that."""
+        """Measure the older messages of a page again, and store their new measures."""
         sealer = await self._data_keys.sealer(name.partition("/")[0], name)
         older = [message for message in page.messages if message.record.generation < GENERATION]
         if not older:
@@ -163,13 +163,13 @@ class Repair:
 
 
 def _step_messages(records: Records, distance: int) -> int:
-    """How many of these messages one script may write, up to ``distance`` messages away from the nearer end of the list."""
+    """Return how many messages one script may write at a place ``distance`` messages from the nearer end of the list."""
     bytes_away = distance * sum(records.sizes()) // max(len(records), 1)
     return min(_STEP_MESSAGES, max(_LEAST_MESSAGES, _STEP_NODES * _NODE_BYTES // max(bytes_away, 1)))
 
 
 def _stretches(seqs: Iterable[int], limit: int) -> Iterator[tuple[int, int]]:
-    """Stretches of ``limit`` messages at most that begin and end with one of ``seqs``, ascending, and hold all of them."""
+    """Yield stretches of at most ``limit`` messages that hold all of the ascending ``seqs``, as (first, last)."""
     first = last = 0
     for seq in seqs:
         if first and seq - first >= limit:
@@ -181,7 +181,10 @@ def _stretches(seqs: Iterable[int], limit: int) -> Iterator[tuple[int, int]]:
 
 
 def _measured(sealer: AnySealer, message: Message, page: Page) -> tuple[int | bytes, ...]:
-    """A message as ``remeasure`` takes it. Under a key all of it is written, because each value is bound to the record."""
+    """Return a message as the script ``remeasure`` takes it.
+
+    Encrypted values are written again, because each is bound to the record.
+    """
     seq, before, identity = message.seq, message.record, message.identity
     record = measure_again(before, message.body)
     if sealer.active:

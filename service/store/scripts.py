@@ -284,7 +284,7 @@ def redact(
 
 
 class Remeasured(msgspec.Struct, frozen=True):
-    """How many messages were measured anew, and by how many tokens their totals grew, as (o200k_base, cl100k_base)."""
+    """The messages written, and the tokens that this added to the totals, as (o200k_base, cl100k_base)."""
 
     messages: int
     tokens: tuple[int, int]
@@ -418,7 +418,7 @@ def no_conversation() -> NotFound:
 def moved(version: int) -> PreconditionFailed:
     """Return the problem of an If-Match that names another state."""
     said = f"The conversation is at version {version} now" if version else "There is no such conversation now"
-    return PreconditionFailed(f"{said}: read it again and decide anew.", members={"version": version})
+    return PreconditionFailed(f"{said}: read it again, then decide.", members={"version": version})
 
 
 def damaged(part: str) -> ConversationDamaged:

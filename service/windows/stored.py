@@ -134,7 +134,7 @@ class Windows:
         budget, column, limit = asked.limits.budget, column_of(asked.limits.model), asked.query.limit or 0
         tail = await self._reader.window(tenant, asked.conversation, budget=budget, column=column, limit=limit)
         if isinstance(tail, Known):
-            raise Internal("The store answered as if we had named a state.")
+            raise Internal("The store answered 'unchanged', which was not asked.")
         return tail
 
     async def _make(self, tenant: str, asked: Asked, tail: Tail) -> Made:

@@ -1,4 +1,4 @@
-"""Messages that older rules measured are measured anew, once for all, and nothing else about a conversation changes."""
+"""A repair measures again what an older version measured, and changes nothing else about a conversation."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -316,7 +316,7 @@ async def test_a_store_that_is_lost_ends_a_repair(tmp_path: Path) -> None:
 
 
 async def test_two_repairs_at_once_do_it_once(there: Bench) -> None:
-    """Each message is measured anew by one of them."""
+    """Each message is measured again by one of them."""
     for _ in range(4):
         await append(there.http, "c", *[user(f"Message {n}") for n in range(100)])
     totals = await there.totals("c")

@@ -219,7 +219,7 @@ def _tool(function: Object) -> Object:
 
 
 def _without_functions(tool: Object) -> Object:
-    """Return a tool's members without its functions: search, code execution."""
+    """Return what a tool offers besides functions, such as search or code execution."""
     return {
         name: value for name, value in tool.items() if name not in ("functionDeclarations", "function_declarations")
     }

@@ -1,12 +1,12 @@
 #!lua
--- Put newer measures in the place of older ones, of messages in ascending order. What the messages say stays.
+-- Replace the measures of messages, given in ascending order, by newer ones. The messages' text stays as it is.
 --
 -- ARGV  1 life that must stand   2 random name of this write; then for each message: seq, record and details that must stand,
 --       new record, its details, body, documents, metadata (each '' where it stays as it is), tokens more, o200k and cl100k
--- Gives {'ok', messages measured anew, tokens more in o200k, in cl100k}, {'damaged', part}, or {} when that life has ended
+-- Gives {'ok', messages written, tokens added in o200k, in cl100k}, {'damaged', part}, or {} when that life has ended
 --
--- A message whose record or details are others by now was written or redacted since it was read: it is left alone. Nobody
--- said anything, so the conversation expires when it would have, and its time of change stays.
+-- A message whose record or details have changed since it was read is skipped: it was rewritten or redacted meanwhile. A
+-- repair is no activity, so it changes neither the conversation's expiry nor its time of change.
 -- include conversation.lua
 local PARTS, RICH, MIXED, SEALED, IN_PROGRESS = 9, 64, 128, 1, 128
 local version, life, updated, pins, gn, draft =
