@@ -184,6 +184,17 @@ async def test_generated_messages(client: httpx.AsyncClient, form: str, out: str
         assert strings <= made["tokens"]["total"] <= made["budget"]
 
 
+async def test_a_result_that_no_call_asked_for(client: httpx.AsyncClient) -> None:
+    """Gemini's result has its call's name, which is counted with the call; where a model wrote the result, with the result."""
+    contents = [
+        {"role": "user", "parts": [{"text": "Go."}]},
+        {"role": "model", "parts": [{"functionResponse": {"name": "a_function_of_many_words", "response": {}}}]},
+    ]
+    made = await asked(client, "gemini", {"model": MODELS["gemini"], "messages": contents})
+    assert made is not None
+    assert tokens(made["request"], "o200k_base") <= made["tokens"]["total"]
+
+
 GREETED = [
     {"role": "assistant", "content": "Hello! What can I do?"},
     {"role": "user", "content": "Which talks are on?"},

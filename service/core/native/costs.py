@@ -26,7 +26,7 @@ _DOCUMENT: Final = 40
 """Tokens around a document that is text: 3 bills of Claude."""
 _SEALED: Final = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout", "fingerprint"})
 _RESULTS: Final = frozenset({"functionResponse", "function_response"})
-"""Gemini's results, whose names are counted with their calls' names (``VendorRules.names``)."""
+"""Gemini's results. In a tool message, their names are counted with the calls' (``VendorRules.names``)."""
 _STRUCTURE: Final = frozenset(
     {
         *("type", "role", "id", "call_id", "tool_use_id", "status", "cache_control", "caller", "logprobs"),
@@ -78,7 +78,8 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
 
 def measure_beside(message: Mapping[str, Any]) -> Beside:
     """Return the measure of a message's member ``native``."""
-    native, thoughts, rest = message["native"], _Weighed(), _Weighed()
+    named = _RESULTS if message["role"] == "tool" else frozenset()
+    native, thoughts, rest = message["native"], _Weighed(named), _Weighed(named)
     for part in parts_of(native["messages"]):
         (thoughts if is_thought(part) else rest).add(part, thoughts)
     rest.texts += repeated(thoughts.references + rest.references, message)
@@ -120,9 +121,10 @@ def is_thought(part: Any) -> bool:
 
 
 class _Weighed:
-    """Texts, sealed characters, images and guesses, gathered from parts."""
+    """Texts, sealed characters, images and guesses, gathered from parts. Members named in ``named`` have a ``name`` that costs nothing here."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: frozenset[str]) -> None:
+        self.named = named
         self.texts: list[str] = []
         self.references: Counter[int | str] = Counter()
         self.sealed = 0
@@ -149,7 +151,7 @@ class _Weighed:
                 for name, each in value.items():
                     if name in SIGNATURES or name == "signature":
                         thoughts.sealed += billed_characters(value, name)
-                    elif name not in _STRUCTURE and not (name == "name" and key in _RESULTS):
+                    elif name not in _STRUCTURE and not (name == "name" and key in self.named):
                         self.add(each, thoughts, name)
 
     def _add_citing(self, value: dict[str, Any]) -> None:
