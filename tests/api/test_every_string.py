@@ -185,7 +185,7 @@ async def test_generated_messages(client: httpx.AsyncClient, form: str, out: str
 
 
 async def test_a_result_that_no_call_asked_for(client: httpx.AsyncClient) -> None:
-    """Gemini's result has its call's name, which is counted with the call; where a model wrote the result, with the result."""
+    """Gemini's result repeats its call's name, which is counted with the call; without a call, with the result."""
     contents = [
         {"role": "user", "parts": [{"text": "Go."}]},
         {"role": "model", "parts": [{"functionResponse": {"name": "a_function_of_many_words", "response": {}}}]},

@@ -121,7 +121,10 @@ def is_thought(part: Any) -> bool:
 
 
 class _Weighed:
-    """Texts, sealed characters, images and guesses, gathered from parts. Members named in ``named`` have a ``name`` that costs nothing here."""
+    """Texts, sealed characters, images and guesses, gathered from parts.
+
+    The ``name`` in a member that ``named`` lists costs nothing here.
+    """
 
     def __init__(self, named: frozenset[str]) -> None:
         self.named = named
