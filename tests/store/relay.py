@@ -36,9 +36,9 @@ class Relay:
         finally:
             for pump in pumps:
                 pump.cancel()
-            await asyncio.gather(*pumps, return_exceptions=True)
-            writer.close()
+            writer.close()  # before the next await, at which close() may cancel this task
             forth.close()
+            await asyncio.gather(*pumps, return_exceptions=True)
             self._tasks.discard(task)
 
     async def _up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
