@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from service.core.measures import Extra, Measure, arguments_of, both, functions_called
+from service.core.calls import arguments_of, functions_called
+from service.core.measures import Extra, Measure, both
 from service.core.models import Model
 from service.core.strings import Pair
 from service.core.text import count_text
@@ -30,7 +31,7 @@ def estimated(measure: Measure, ratios: str) -> Measure:
         tokens = family_tokens(measure.o200k, measure.cl100k, None, ratios)
         return Measure(measure.role, tokens, tokens)
     unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED)
-    whole = max(1, measure.o200k + extra.call_arguments[0])
+    whole = max(1, measure.o200k + (extra.call_objects or extra.call_arguments)[0])
 
     def tokens_of(pair: Pair, mix: Mix | None) -> int:
         return family_tokens(*pair, mix and _part(mix, pair[0] / whole), ratios)
@@ -43,7 +44,7 @@ def estimated(measure: Measure, ratios: str) -> Measure:
         return (max(tokens_of(pair, None), tokens_of(pair, unbounded)),) * 2
 
     pairs = {
-        name: of(pair) if name == "call_arguments" else of_another(pair)
+        name: of(pair) if name in ("call_arguments", "call_objects") else of_another(pair)
         for name in _PAIRS
         if (pair := getattr(extra, name))
     }
@@ -69,7 +70,17 @@ def estimate_factor(text: str, ratios: str) -> float:
     return max(1.0, _OF_A_PART * estimate_text(text, ratios) / max(1, count_text(text, "o200k_base")))
 
 
-_SPOKEN = ("name", "call_names", "bare_names", "call_arguments", "together", "listed", "opens_list", "closes_list")
+_SPOKEN = (
+    "name",
+    "call_names",
+    "bare_names",
+    "call_arguments",
+    "call_objects",
+    "together",
+    "listed",
+    "opens_list",
+    "closes_list",
+)
 
 
 def known(measure: Measure, tokens: int, ratios: str) -> Measure:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from service.core.calls import arguments_of, compact, functions_called, written_object
 from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL, USER
 from service.core.files import Guess, guess
 from service.core.images import DETAILS, Image, image_size
@@ -56,6 +57,9 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     pages: int = 0  # pages of PDFs, which some providers bill
     paged: int = 0  # the part of ``estimated`` for these PDFs
     mix: Mix | None = None  # scripts and digits, for estimates in other vocabularies; None for plain Latin text
+    call_objects: Pair | None = (
+        None  # ``call_arguments`` as the objects that Anthropic and Gemini require, if different
+    )
 
     @property
     def is_mix(self) -> bool:
@@ -103,7 +107,8 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         fields |= _as_section(text, counted)
     if message.get("native"):
         fields["beside"] = measure_beside(message)
-    if mix := _mix(message, text, counted[0] + fields.get("call_arguments", ZERO)[0]):
+    objects, _ = fields.get("call_objects") or fields.get("call_arguments", ZERO)
+    if mix := _mix(message, text, counted[0] + objects):
         fields["mix"] = mix
     return Measure(role, *counted, Extra(**fields) if fields else None)
 
@@ -191,17 +196,8 @@ def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def _mix(message: Mapping[str, Any], text: str, tokens: int) -> Mix | None:
-    """Return the mix of a message's text and its calls' arguments."""
-    return mix_of(text + "".join(map(arguments_of, functions_called(message))), tokens)
-
-
-def functions_called(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the functions that a message calls, each with its name and arguments; the legacy one is last."""
-    calls: list[Mapping[str, Any]] = [
-        call.get("function") or call.get("custom") or {} for call in message.get("tool_calls") or ()
-    ]
-    legacy = message.get("function_call")
-    return [*calls, legacy] if isinstance(legacy, Mapping) else calls
+    """Return the mix of a message's text and its calls' arguments, as Anthropic and Gemini are sent them."""
+    return mix_of(text + "".join(map(written_object, functions_called(message))), tokens)
 
 
 def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
@@ -209,12 +205,16 @@ def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
     if not calls:
         return {}
     names = [_string(call.get("name")) for call in calls]
-    arguments = [arguments_of(call) if call is legacy else _compact(arguments_of(call)) for call in calls]
+    # Only the legacy function_call is billed as it was sent.
+    arguments = [arguments_of(call) if call is legacy else compact(arguments_of(call)) for call in calls]
+    objects = [written_object(call) for call in calls]
     fields: dict[str, Any] = {
         "calls": len(calls),
         "call_names": _total(map(recipient, names)),
         "call_arguments": _total(map(both, arguments)),
     }
+    if objects != arguments:
+        fields["call_objects"] = _total(map(both, objects))
     bare = _total(map(both, names))
     if bare != fields["call_names"]:
         fields["bare_names"] = bare
@@ -231,23 +231,6 @@ def recipient(name: str) -> Pair:
 def _total(counts: Iterable[Pair]) -> Pair:
     o200k, cl100k = zip(*counts, strict=True)
     return sum(o200k), sum(cl100k)
-
-
-def arguments_of(call: Mapping[str, Any]) -> str:
-    """Return a call's arguments as text."""
-    arguments = call.get("arguments", call.get("input", ""))
-    return arguments if isinstance(arguments, str) else json.dumps(arguments)
-
-
-def _compact(text: str) -> str:
-    """Return JSON arguments without spaces: providers bill the parsed arguments, not the text that was sent.
-
-    Only the legacy ``function_call`` is billed as it was sent.
-    """
-    try:
-        return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
-    except (ValueError, RecursionError):
-        return text
 
 
 def _together_tokens(names: Sequence[str], arguments: Sequence[str], counted: Pair) -> Pair:

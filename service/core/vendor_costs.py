@@ -30,9 +30,10 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
     if extra is None:
         return cost
     names = rules.names * extra.call_names[0] + (extra.name[0] + rules.name if extra.name else 0)
-    cost += names + extra.call_arguments[0] + extra.unpriced[0]
+    arguments, _ = extra.call_objects or extra.call_arguments
+    cost += names + arguments + extra.unpriced[0]
     cost += extra.calls * (rules.call + (rules.together if extra.calls > 1 else 0))
-    cost += min(extra.call_arguments[0] * rules.tagged, extra.calls * rules.most_tags)
+    cost += min(arguments * rules.tagged, extra.calls * rules.most_tags)
     cost += (extra.estimated - extra.paged) * model.scale / model.margin
     cost += extra.pages * rules.page + min(extra.paged, extra.pages * rules.page_words)
     if extra.beside is not None and extra.beside.format == model.format:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from service.core.calls import arguments_object
 from service.core.formats.whole import Whole, whole_of
 from service.core.unpriced import unknown_members
 from service.problems import FormatCannotCarry, Pointer
@@ -14,7 +15,6 @@ Block = dict[str, Any]
 _TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index"})
 """Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
 _ID_LIMIT: Final = 64  # Responses' call_id and Bedrock's toolUseId; Anthropic itself names none
-_DEPTH_LIMIT: Final = 64  # an object deeper than protobuf's JSON reader takes (100) would be no object to Gemini
 
 
 class Outgoing(msgspec.Struct, frozen=True):
@@ -74,17 +74,7 @@ class Call(msgspec.Struct, frozen=True):
 
     def arguments_object(self) -> dict[str, Any]:
         """Return the arguments as an object, which Anthropic and Gemini require; never raises."""
-        if self.custom:
-            return {"input": self.arguments}
-        if not self.arguments.strip():
-            return {}
-        try:
-            value = msgspec.json.decode(self.arguments)
-        except (msgspec.DecodeError, RecursionError):
-            value = None
-        if isinstance(value, dict) and not _deeper_than(value, _DEPTH_LIMIT):
-            return value
-        return {"INVALID_JSON": self.arguments}
+        return arguments_object(self.arguments, custom=self.custom)
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -293,13 +283,3 @@ def _signature(tool_call: dict[str, Any]) -> str | None:
         case {"google": {"thought_signature": str(signature)}}:
             return signature
     return None
-
-
-def _deeper_than(value: Any, limit: int) -> bool:
-    level = [value]
-    for _ in range(limit):
-        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
-        if not inner:
-            return False
-        level = [item for items in inner for item in items]
-    return True
