@@ -176,12 +176,17 @@ drawn = settings(
 @drawn
 @given(data=st.data())
 async def test_generated_messages(client: httpx.AsyncClient, form: str, out: str, data: st.DataObject) -> None:
-    """Whatever parts a provider's messages have, their strings are within the total in every format that carries them."""
+    """Whatever parts a provider's messages have, their strings are within the total in every format that carries them.
+
+    In their own format, the total is what /count says of the request.
+    """
     messages = data.draw(DRAWN[form])
     made = await asked(client, form, {"model": MODELS[out], "messages": messages, "format": out})
     if made is not None:
         strings = tokens(made["request"], "o200k_base", HANDLING)
         assert strings <= made["tokens"]["total"] <= made["budget"]
+        if form == out:
+            assert await counted(client, form, made) == made["tokens"]["total"]
 
 
 async def test_a_result_that_no_call_asked_for(client: httpx.AsyncClient) -> None:
