@@ -165,6 +165,7 @@ class Windows:
     async def _decided(self, asked: Asked, read: GrowingTail) -> Made | Window:
         """The window; for a draft, the choice of messages. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
         vocabulary = asked.limits.model.vocabulary
+        chosen: Window | None = None
         while True:
             if read.is_stale:
                 await read.measure_stale()
@@ -175,9 +176,9 @@ class Windows:
                 await read.read_bodies(sorted(grounding))
             history = read.history(column_of(asked.limits.model))
             if read.is_short and not grounding:
-                found = make_if_read(asked, history, read.bodies, grounding)
+                found = make_if_read(asked, history, read.bodies, grounding, chosen)
             else:
-                found = await asyncio.to_thread(make_if_read, asked, history, read.bodies, grounding)
+                found = await asyncio.to_thread(make_if_read, asked, history, read.bodies, grounding, chosen)
             match found:
                 case Made():
                     return found
@@ -185,14 +186,20 @@ class Windows:
                     await read.read_older(first_seq)
                 case Window() if asked.draft:
                     return found
-                case Window(seqs=seqs):
+                case Window(seqs=seqs) as chosen:
                     await read.read_bodies(seqs)
 
 
 def make_if_read(
-    asked: Asked, history: History, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
+    asked: Asked,
+    history: History,
+    bodies: Bodies,
+    grounding: Mapping[int, StoredGrounding],
+    chosen: Window | None = None,
 ) -> Made | Window | NeedOlder:
     """The finished window; the choice of messages if some bodies are not read yet; or NeedOlder.
+
+    ``chosen`` is the choice that was returned before its bodies were read.
 
     Raises WindowDoesNotFit, FormatCannotCarry.
     """
@@ -201,10 +208,10 @@ def make_if_read(
         history = msgspec.structs.replace(history, recalled=recollection.lines.keys())
     documents = documents_of(asked.query, asked.parts, history, bodies, grounding)
     place = messages_path(asked.conversation)
-    window = build(history, asked.limits, asked.parts, asked.query, documents, place, asked.aside)
+    window = chosen or build(history, asked.limits, asked.parts, asked.query, documents, place, asked.aside)
     if isinstance(window, NeedOlder) or asked.draft:
         return window
-    if recollection is not None:
+    if recollection is not None and chosen is None:
         window = recollected(window, recollection)
     if not bodies.have(window.seqs):
         return window
