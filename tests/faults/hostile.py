@@ -131,12 +131,13 @@ def _sockets(service: Service) -> int:
 
 
 def memory_mb(group: list[Path]) -> float:
-    """Resident memory of a service's processes, in MB."""
-    pages = 0
+    """Memory of a service's processes in MB. What they share counts once: vocabularies are loaded before workers fork."""
+    kilobytes = 0
     for folder in group:
         with contextlib.suppress(OSError):
-            pages += int((folder / "statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+            told = (folder / "smaps_rollup").read_text().splitlines()
+            kilobytes += next(int(line.split()[1]) for line in told if line.startswith("Pss:"))
+    return kilobytes / 1000
 
 
 async def disk_full(folder: Path, scale: Scale) -> Row:
