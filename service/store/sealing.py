@@ -172,7 +172,8 @@ class Sealer:
         A window may have thousands, so common work is done once. Raises CannotOpen, UnknownKey.
         """
         opened: list[bytes] = []
-        known, value = b"", b""
+        known: bytes | None = None
+        value = b""
         try:
             for value, owner in zip(values, owners, strict=True):
                 if value[0] != _SEALED:
