@@ -61,6 +61,11 @@ class VendorRules(Rules, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "role_costs", spoken)
 
 
+_ALL, _EACH = 4, 1
+"""Tokens more for all definitions, or for each, than the bills of a family need. Bills that nobody fitted to were up to so
+much higher: tests/truth/test_held_out.py leaves out one project after another."""
+
+
 def _claude_images(longest: int, patches: int, each: int = 3) -> PatchRules:
     """Images of known size: 14 of 14 within 3 tokens. The limits are Anthropic's own figures, which no bill shows."""
     return PatchRules(factor=1.0, patch=28, longest=longest, budget=patches, original_budget=patches, each=each)
@@ -128,12 +133,13 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             _CLAUDE,
             _CLAUDE_3,
             msgspec.structs.replace(_CLAUDE_3, family="claude-3-opus", definitions=533, forced=-240),  # 5 bills
-            msgspec.structs.replace(_CLAUDE, family="claude-4", definitions=316, forced=2),  # 58 bills
+            msgspec.structs.replace(_CLAUDE, family="claude-4", definitions=316 + _ALL, forced=2),  # 58 bills
             # a new vocabulary: 36 bills, 17 of them with definitions
             msgspec.structs.replace(
                 _CLAUDE,
                 family="claude-5",
-                definitions=357,
+                definitions=357 + _ALL,
+                call=62,  # 44 at most in one project, 26 in all others: 9 bills
                 forced=130,
                 response_format=124,
                 format_spelled=0.82,
@@ -141,12 +147,12 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             ),
             _GEMINI,
             # 54 bills, 27 of them with definitions
-            msgspec.structs.replace(_GEMINI, family="gemini-2.0", definition=1, **_WORDS_ALONE),
+            msgspec.structs.replace(_GEMINI, family="gemini-2.0", definition=1 + _EACH, **_WORDS_ALONE),
             _GEMINI_3,
             # Gemini 3 behind Vertex: 22 bills; earlier and later ones cost there what they cost elsewhere
             msgspec.structs.replace(_GEMINI_3, family="gemini-3-vertex", definition=0, **_WORDS_ALONE),
             # 53 bills; older thoughts are billed too: 4
-            msgspec.structs.replace(_GEMINI_3, family="gemini-3.1", definition=16, call=14, forgets=False),
+            msgspec.structs.replace(_GEMINI_3, family="gemini-3.1", definition=16 + 4 * _EACH, call=14, forgets=False),
         )
     }
 )
