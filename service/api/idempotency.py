@@ -19,7 +19,6 @@ from service.api.errors import too_large_body
 from service.api.paths import Paths
 from service.problems import BadRequest, Conflict, KeyInProgress, KeyReused, Pointer, StoreFull, StoreUnavailable
 from service.store.claims import HOLD_MS, Claim, Claims, Forgotten, KeptAnswer
-from service.store.layout import life_of
 from service.tasks import end_tasks
 
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -189,10 +188,10 @@ def _fingerprint(scope: Scope, body: bytes | None) -> bytes:
 
 
 def _conversation(scope: Scope, answer: KeptAnswer) -> tuple[str, str]:
-    """The id of the answer's conversation, by Location or path, and its life, by ETag; empty strings if not known."""
+    """The id of the answer's conversation, by Location or path, and its entity tag; empty strings if not known."""
     headers = {name.lower(): value.decode() for name, value in answer.headers}
     match = _CONVERSATION.match(headers.get(b"location") or scope["path"])
-    return match.group(1) if match else "", life_of(headers.get(b"etag", "").strip('"'))
+    return match.group(1) if match else "", headers.get(b"etag", "").strip('"')
 
 
 class _Caught:

@@ -21,7 +21,7 @@ from service.core.bounds import LONGEST_ID
 from service.store import scripts
 from service.store.client import Client
 from service.store.datakeys import DataKeys
-from service.store.layout import PREFIX, conversation_name, keys_of
+from service.store.layout import PREFIX, conversation_name, keys_of, life_of
 from service.store.scripts import Begun, Done
 from service.store.sealing import Kind, Purpose
 
@@ -132,10 +132,13 @@ class Claims:
         await self._client.run(scripts.settle(claim.key, run=claim.run, until_ms=until_ms))
 
     async def settle(
-        self, tenant: str, claim: Claim, answer: KeptAnswer, conversation: str, life: str, now_ms: int
+        self, tenant: str, claim: Claim, answer: KeptAnswer, conversation: str, etag: str, now_ms: int
     ) -> None:
-        """Keep the answer beside its conversation, for as long as this life of the conversation lasts."""
-        if conversation and life and answer.body:
+        """Keep the answer, which shows the state ``etag``, beside its conversation, while this life of it lasts.
+
+        If what it may show was taken away meanwhile, only that the request was done is kept.
+        """
+        if conversation and life_of(etag) and answer.body:
             name = conversation_name(tenant, conversation)
             keys = keys_of(name)
             blob = _encode(answer)
@@ -144,7 +147,7 @@ class Claims:
             blob = sealer.seal(Kind.ANSWER, blob, claim.token.encode())
             kept = _Kept(None, _veiled(conversation.encode(), claim.veil))
             await self._client.run(
-                scripts.keep_answer(keys, life=life, token=claim.token, now_ms=now_ms, answer=blob, keep_ms=KEEP_MS)
+                scripts.keep_answer(keys, etag=etag, token=claim.token, now_ms=now_ms, answer=blob, keep_ms=KEEP_MS)
             )
         else:
             kept = _Kept(answer)

@@ -37,9 +37,10 @@ cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documen
 ``user`` seq of the newest user message; ``rich`` 1 when the details of a message are needed for its cost or its estimate;
 ``sealed`` 1 when a message is encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and
 ``through`` the last seq that it covers; ``summarizer`` the process that writes the next summary, and until when; ``edited``
-the name of the last write that was not an append; ``embedded`` the model of the vectors; ``stale`` the last seq whose
-documents a long rewind has not yet dropped; ``token`` the request that made the conversation; ``owner`` the owner, where the
-settings are encrypted, so that an owner's conversations can be erased without the key.
+the name of the last write that was not an append; ``forgot`` the version that last dropped all kept answers; ``embedded``
+the model of the vectors; ``stale`` the last seq whose documents a long rewind has not yet dropped; ``token`` the request
+that made the conversation; ``owner`` the owner, where the settings are encrypted, so that an owner's conversations can be
+erased without the key.
 
 An id is not an identity: a conversation that was erased, expired or lost may begin again under the same id, with the same
 version. So the entity tag is version, life and change (``etag_of``), and every request to change or erase a conversation
@@ -131,6 +132,11 @@ def new_name() -> str:
 def etag_of(version: bytes, life: bytes | None, change: bytes | None) -> str:
     """Return the entity tag of a state, without quotes, as the scripts make it."""
     return b"-".join((version, life or b"", change or b"")).decode()
+
+
+def version_of(etag: str) -> int:
+    """Return the version in an entity tag."""
+    return int(etag.partition("-")[0])
 
 
 def life_of(etag: str) -> str:

@@ -28,7 +28,7 @@ from service.problems import (
     PreconditionFailed,
     TooManyPinned,
 )
-from service.store.layout import Keys, new_name
+from service.store.layout import Keys, life_of, new_name, version_of
 
 T = TypeVar("T")
 
@@ -571,9 +571,13 @@ def settle(key: str, *, run: str, until_ms: int, answer: bytes = b"") -> ScriptC
     return _call("settle", (key,), (run, until_ms, answer), int)
 
 
-def keep_answer(keys: Keys, *, life: str, token: str, now_ms: int, answer: bytes, keep_ms: int) -> ScriptCall[int]:
-    """Keep an answer beside its conversation of this ``life``; gives 0 when that life has ended."""
-    return _call("keep_answer", keys, (life, token, f"{now_ms:013d}", answer, keep_ms), int)
+def keep_answer(keys: Keys, *, etag: str, token: str, now_ms: int, answer: bytes, keep_ms: int) -> ScriptCall[int]:
+    """Keep an answer that shows the state ``etag`` beside its conversation.
+
+    Gives 0 when that life has ended, or something that the answer may show was taken away since.
+    """
+    arguments = (life_of(etag), token, f"{now_ms:013d}", answer, keep_ms, version_of(etag))
+    return _call("keep_answer", keys, arguments, int)
 
 
 # ---- keys of no conversation

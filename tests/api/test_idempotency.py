@@ -12,7 +12,7 @@ from dialogue import append, history, problem, user
 
 from service.store.claims import Claim, Claims
 from service.store.client import Client
-from service.store.layout import PREFIX
+from service.store.layout import PREFIX, keys_of
 
 
 @pytest.fixture
@@ -43,6 +43,40 @@ async def test_an_append_once(client: httpx.AsyncClient, conversation: str, key:
     assert second.headers["idempotency-replayed"] == "true"
     assert "idempotency-replayed" not in first.headers
     assert len(await history(client, conversation)) == 1
+
+
+@pytest.mark.parametrize("edit", ["redact", "rewind", "change"])
+async def test_an_answer_that_shows_what_was_taken_away_is_not_kept(
+    client: httpx.AsyncClient,
+    conversation: str,
+    key: dict[str, str],
+    edit: str,
+    server: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another request takes the words away before the answer of an append is kept: no key of the store has them."""
+    path = f"/conversations/{conversation}"
+    await client.post("/conversations", json={"id": conversation, "system": "marked"})
+    settle = Claims.settle
+
+    async def edited_before(self: Claims, *arguments: Any) -> None:
+        monkeypatch.setattr(Claims, "settle", settle)
+        match edit:
+            case "redact":
+                answer = await client.delete(f"{path}/messages/1")
+            case "rewind":
+                answer = await client.post(f"{path}/rewind", json={"to_seq": 0})
+            case _:
+                answer = await client.patch(path, json={"system": "other"})
+        assert answer.is_success, answer.text
+        await settle(self, *arguments)
+
+    monkeypatch.setattr(Claims, "settle", edited_before)
+    text = "hello" if edit == "change" else "marked"
+    appended = await client.post(f"{path}/messages?model=gpt-4o", json=turn(text), headers=key)
+    assert "marked" in appended.text
+    assert server.hgetall(keys_of(f"default/{conversation}").answers) == {}
+    problem(await client.post(f"{path}/messages?model=gpt-4o", json=turn(text), headers=key), 409, "conflict")
 
 
 async def test_every_kind_of_request(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:

@@ -21,7 +21,7 @@ else
   redis.call('HDEL', conversation, 'owner')
 end
 -- Kept answers may show the old settings.
-redis.call('UNLINK', answers)
+forget_answers(version + 1)
 local etag = write_version(version + 1, life, ARGV[9], ARGV[5])
 local ttl = ARGV[4] ~= '' and ARGV[4] or nil
 mark_done(ARGV[7], ARGV[5], ttl)

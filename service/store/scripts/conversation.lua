@@ -39,6 +39,13 @@ local function write_version(version, life, change, now, fields)
   return etag_of(version, life or change, short)
 end
 
+-- Drop the answers that are kept for retries: they may show what this write takes away. An answer that was made before this
+-- version, and is to be kept only now, is dropped by keep_answer.
+local function forget_answers(version)
+  redis.call('UNLINK', answers)
+  redis.call('HSET', conversation, 'forgot', version)
+end
+
 local function was_done(token) return redis.call('HEXISTS', done, token) == 1 end
 
 -- Note that a request was done, so that a repetition changes nothing. Not every server can expire fields, so each new

@@ -37,7 +37,8 @@ for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
 end
 -- A summary of the message may hold its content, and so may kept answers.
 if tonumber(through or 0) >= seq then redis.call('HDEL', conversation, 'summary', 'through') end
-redis.call('UNLINK', answers, columns)
+redis.call('UNLINK', columns)
+forget_answers(version + 1)
 local etag = write_version(version + 1, life, ARGV[5], ARGV[4])
 redis.call('HSET', conversation, 'edited', ARGV[5])
 mark_done(ARGV[3], ARGV[4], ttl)

@@ -52,7 +52,8 @@ if measured > 0 then
   if rich then note('rich', 1) end
   if sealed then note('sealed', 1) end
   -- Answers that are kept to be given again may hold windows with the older counts.
-  redis.call('UNLINK', answers, columns)
+  redis.call('UNLINK', columns)
+  forget_answers(version + 1)
   write_version(version + 1, life, ARGV[2], updated, fields)
 end
 return {'ok', measured, o200k, cl100k}
