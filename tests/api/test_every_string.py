@@ -178,7 +178,8 @@ drawn = settings(
 async def test_generated_messages(client: httpx.AsyncClient, form: str, out: str, data: st.DataObject) -> None:
     """Whatever parts a provider's messages have, their strings are within the total in every format that carries them.
 
-    In their own format, the total is what /count says of the request.
+    In their own format, the total is what /count says of the request. Messages of one role in a row are joined there,
+    and may cost less together.
     """
     messages = data.draw(DRAWN[form])
     made = await asked(client, form, {"model": MODELS[out], "messages": messages, "format": out})
@@ -186,7 +187,8 @@ async def test_generated_messages(client: httpx.AsyncClient, form: str, out: str
         strings = tokens(made["request"], "o200k_base", HANDLING)
         assert strings <= made["tokens"]["total"] <= made["budget"]
         if form == out:
-            assert await counted(client, form, made) == made["tokens"]["total"]
+            count, joined = await counted(client, form, made), len(made["request"][MESSAGES[form]]) < len(messages)
+            assert count == made["tokens"]["total"] or (joined and count < made["tokens"]["total"])
 
 
 async def test_a_result_that_no_call_asked_for(client: httpx.AsyncClient) -> None:
