@@ -79,6 +79,27 @@ async def test_an_answer_that_shows_what_was_taken_away_is_not_kept(
     problem(await client.post(f"{path}/messages?model=gpt-4o", json=turn(text), headers=key), 409, "conflict")
 
 
+@pytest.mark.parametrize("kind", ["PUT", "DELETE"])
+async def test_no_kept_answer_shows_a_summary_that_is_gone(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], kind: str, server: redis.Redis
+) -> None:
+    """A summary that its client replaces or removes is in no answer that is kept, and the newest answer is."""
+    path = f"/conversations/{conversation}/summary"
+    await append(client, conversation, user("hello"))
+    first: dict[str, Any] = {"json": {"text": "marked", "through_seq": 1}, "headers": key}
+    await client.put(path, **first)
+    assert (await client.put(path, **first)).headers["idempotency-replayed"] == "true"
+
+    body = {"json": {"text": "other", "through_seq": 1}} if kind == "PUT" else {}
+    again = {"Idempotency-Key": key["Idempotency-Key"] + "-2"}
+    answer = await client.request(kind, path, headers=again, **body)
+
+    assert answer.is_success, answer.text
+    problem(await client.put(path, **first), 409, "conflict")
+    assert server.hlen(keys_of(f"default/{conversation}").answers) == (kind == "PUT")  # a 204 has no words to keep
+    assert (await client.request(kind, path, headers=again, **body)).headers["idempotency-replayed"] == "true"
+
+
 async def test_every_kind_of_request(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
     """Every request that changes something takes a key: the second answer is the first, and nothing moves."""
     owner, copy, imported = fresh(), fresh(), fresh()

@@ -428,12 +428,17 @@ class World:
 
     def _summarize(self, op: Op, _: list[str]) -> None:
         text, through = op.given["text"], op.given["through_seq"]
-        self.talks[op.name].summary = (text, through) if text and through else None
-        self.talks[op.name].change()
+        self._put_summary(self.talks[op.name], (text, through) if text and through else None)
 
     def _unsummarize(self, op: Op, _: list[str]) -> None:
-        self.talks[op.name].summary = None
-        self.talks[op.name].change()
+        self._put_summary(self.talks[op.name], None)
+
+    @staticmethod
+    def _put_summary(talk: Talk, summary: tuple[str, int] | None) -> None:
+        if talk.summary:
+            talk.edits += 1  # a kept answer may show the summary as it was
+        talk.summary = summary
+        talk.change()
 
     def _fork(self, op: Op, _: list[str]) -> None:
         talk = self.talks[op.name]
