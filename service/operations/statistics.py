@@ -41,7 +41,7 @@ _ADDED = (
     "sash_billed",
     "sash_prompt",
 )
-_READ_SECONDS = 1.0
+READ_SECONDS = 1.0
 """How long an answer is cached: many dashboards cost the store one read a second for each worker."""
 
 
@@ -119,7 +119,7 @@ class Statistics:
 
     async def read(self) -> Stats:
         """The deployment's statistics. Other workers' figures are up to five seconds old. Raises StoreUnavailable."""
-        if self._answer is not None and time.monotonic() - self._answer[0] < _READ_SECONDS:
+        if self._answer is not None and time.monotonic() - self._answer[0] < READ_SECONDS:
             return self._answer[1]
         await self.flush_or_later()
         at = self._now_ms()

@@ -1,8 +1,11 @@
 """What tests of the HTTP contract say over and over, said once."""
 
+import asyncio
 from typing import Any
 
 import httpx
+
+from service.operations.statistics import READ_SECONDS
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -59,6 +62,15 @@ async def history(client: httpx.AsyncClient, conversation: str) -> list[dict[str
 async def window(client: httpx.AsyncClient, conversation: str, **query: Any) -> dict[str, Any]:
     """A window, which must succeed."""
     answer = await client.get(f"/conversations/{conversation}/window", params={"model": "gpt-4o-mini", **query})
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+async def statistics(client: httpx.AsyncClient) -> dict[str, Any]:
+    """``GET /stats`` with all that was answered before; a worker serves the same answer for a second."""
+    await asyncio.sleep(READ_SECONDS)
+    answer = await client.get("/stats")
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
     return body

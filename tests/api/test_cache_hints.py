@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, problem, user
+from dialogue import append, assistant, problem, statistics, user
 
 CLAUDE, GPT, OLD = "claude-sonnet-5", "gpt-5.2", "gpt-4"
 
@@ -71,7 +71,7 @@ async def test_a_report_says_what_the_cache_did(client: httpx.AsyncClient, conve
     assert (await client.post(f"/conversations/{conversation}/usage", json=report)).status_code == 200
     refused = await client.post(f"/conversations/{conversation}/usage", json={**report, "input_tokens": 72})
     assert problem(refused, 422, "unprocessable")["errors"][0]["pointer"] == "#/cached_tokens"
-    stats = (await client.get("/stats")).json()["start"]
+    stats = (await statistics(client))["start"]
     (model,) = [each for each in stats["models"] if each["model"] == GPT]
     assert model["cache"]["hit_share"] == pytest.approx(640 / 812, abs=0.001)
     assert model["cache"]["saved_usd"] > 0

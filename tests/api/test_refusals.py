@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 from conftest import ROOT, Served
-from dialogue import append, user
+from dialogue import append, statistics, user
 from structlog.testing import capture_logs
 
 
@@ -91,7 +91,7 @@ async def test_tenants_are_told_apart_in_statistics(client: httpx.AsyncClient, f
     await append(client, identity, user("Hello"))
     await client.get(f"/conversations/{identity}/window", params={"model": "gpt-4o-mini"})
     await client.get("/conversations/nobody")
-    stats = (await client.get("/stats")).json()
+    stats = await statistics(client)
     (tenant,) = stats["hour"]["tenants"]
     assert tenant["tenant"] == "default"
     assert tenant["requests"] >= tenant["client_errors"] + 2 >= 3
