@@ -57,9 +57,7 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     pages: int = 0  # pages of PDFs, which some providers bill
     paged: int = 0  # the part of ``estimated`` for these PDFs
     mix: Mix | None = None  # scripts and digits, for estimates in other vocabularies; None for plain Latin text
-    call_objects: Pair | None = (
-        None  # ``call_arguments`` as the objects that Anthropic and Gemini require, if different
-    )
+    call_objects: Pair | None = None  # ``call_arguments`` as the objects that some providers require, if different
 
     @property
     def is_mix(self) -> bool:
@@ -93,6 +91,7 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
     text, images, files = _content(said, image_sizes)
     text += _string(message.get("refusal"))
     counted = both(text)
+    objects = [written_object(call) for call in functions_called(message)]
     fields: dict[str, Any] = _named(message, role) | _media(images, files)
     if len(message) > _PLAIN_MEMBERS or type(said) is not str:
         unpriced = unpriced_tokens(message)
@@ -100,15 +99,15 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
     if role == ASSISTANT:
         if (reasoning := reasoning_of(message)) is not None:
             fields["reasoning"] = reasoning
-        fields |= _calls(message, has_text=bool(text))
+        fields |= _calls(message, objects, has_text=bool(text))
     elif role == TOOL:
         fields |= listed_tokens(text, counted)
     elif role in (SYSTEM, DEVELOPER) and len(text) < _LONG:
         fields |= _as_section(text, counted)
     if message.get("native"):
         fields["beside"] = measure_beside(message)
-    objects, _ = fields.get("call_objects") or fields.get("call_arguments", ZERO)
-    if mix := _mix(message, text, counted[0] + objects):
+    in_objects, _ = fields.get("call_objects") or fields.get("call_arguments", ZERO)
+    if mix := mix_of(text + "".join(objects), counted[0] + in_objects):
         fields["mix"] = mix
     return Measure(role, *counted, Extra(**fields) if fields else None)
 
@@ -195,19 +194,14 @@ def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
 # ---- tool calls and results
 
 
-def _mix(message: Mapping[str, Any], text: str, tokens: int) -> Mix | None:
-    """Return the mix of a message's text and its calls' arguments, as Anthropic and Gemini are sent them."""
-    return mix_of(text + "".join(map(written_object, functions_called(message))), tokens)
-
-
-def _calls(message: Mapping[str, Any], *, has_text: bool) -> dict[str, Any]:
+def _calls(message: Mapping[str, Any], objects: Sequence[str], *, has_text: bool) -> dict[str, Any]:
+    """The tokens of a message's calls. ``objects`` are their arguments as the objects that some providers require."""
     calls, legacy = functions_called(message), message.get("function_call")
     if not calls:
         return {}
     names = [_string(call.get("name")) for call in calls]
     # Only the legacy function_call is billed as it was sent.
     arguments = [arguments_of(call) if call is legacy else compact(arguments_of(call)) for call in calls]
-    objects = [written_object(call) for call in calls]
     fields: dict[str, Any] = {
         "calls": len(calls),
         "call_names": _total(map(recipient, names)),
