@@ -123,8 +123,10 @@ async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Respon
 
 
 async def _standing(request: Req, context: Context, tenant: str, identity: str) -> State:
-    """The state of the conversation to change. Raises NotFound if there is none, or if this repeats a request
-    whose conversation has ended since."""
+    """The state of the conversation to change.
+
+    Raises NotFound if there is none, or if it began after the request that this one repeats.
+    """
     state = await context.reader.get(tenant, identity)
     await require_life(request, context, state)
     return state

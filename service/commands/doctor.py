@@ -38,7 +38,7 @@ _STYLES = {"good": "green", "advice": "yellow", "problem": "bold red"}
 @click.option(
     "--url", help="A running service to ask as well, such as http://127.0.0.1:8000; or a store, redis://…, to try."
 )
-@click.option("--repair", is_flag=True, help="Count what an older version counted again, and store the counts.")
+@click.option("--repair", is_flag=True, help="Count again what an older version counted, and store the counts.")
 @shape_option
 def doctor(*, url: str | None, repair: bool, as_json: bool | None) -> None:
     """Check settings, store, persistence, tokenisers and clock, and say what to change.

@@ -33,7 +33,7 @@ def compact(text: str) -> str:
 
 
 def arguments_object(arguments: str, *, custom: bool) -> dict[str, Any]:
-    """Return arguments as an object, which Anthropic and Gemini require; never raises. Custom tools take text."""
+    """Return arguments as an object, which Anthropic and Gemini require, and never raise. A ``custom`` tool's are text."""
     if custom:
         return {"input": arguments}
     if not arguments.strip():

@@ -118,7 +118,7 @@ def explained(
 
 
 def _unit_at(records: Records, place: int) -> range | None:
-    """Return the places of the message's tool group, or its own place; None if they may not be sent."""
+    """Return the places of the whole tool group that the message belongs to, or its own; None if they may not be sent."""
     roles, start = records.roles, place
     if (
         roles[place] not in (TOOL, FUNCTION)

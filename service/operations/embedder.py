@@ -92,7 +92,7 @@ class Embedder:
                 vectors = await asyncio.to_thread(_vectors_of, await self._endpoint.post(body), len(texts))
         except (EndpointFailed, httpx2.HTTPError, TimeoutError) as error:
             self._metrics.embedded(0, time.perf_counter() - started)
-            # A request that waits less long says nothing about the endpoint.
+            # A short timeout that has passed does not show that the endpoint is down.
             if timeout_seconds is None or not isinstance(error, TimeoutError):
                 self._endpoint.failed(error)
             raise NotEmbedded(str(error) or type(error).__name__) from None

@@ -1,6 +1,6 @@
 """Read conversations: the tail for a window, older messages, pages, and a conversation's state.
 
-What takes several reads must read one history: each reply names its history, and another name raises HistoryEdited.
+Each reply names the history that it is of. Where several reads belong together, another name raises HistoryEdited.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,9 +85,9 @@ class Reader:
     async def bodies(
         self, tenant: str, conversation: str, stretches: Iterable[tuple[int, Records]], *, state: State
     ) -> list[bytes]:
-        """Return the messages' bodies, in the order of ``stretches``: each is a first seq and the records from there on.
+        """Return the bodies of the messages in ``stretches``, in their order. A stretch is its first seq and its records.
 
-        They are read from the history that ``state`` names.
+        The bodies are of the history that ``state`` names.
 
         Large bodies take more than one round trip, so that their replies are not all in memory at once.
 

@@ -1,4 +1,4 @@
-"""Measure messages again that an older version measured, and store the result: for ``sash doctor --repair``.
+"""Measure the messages that an older version measured once more, and store the result: for ``sash doctor --repair``.
 
 A window measures such a message each time it reads it (``windows/tail.py``); after a repair it need not. The service may
 run meanwhile: each step is one script, which skips a message that has changed since it was read. A repair can be stopped
@@ -41,13 +41,13 @@ _STEP_NODES = 500_000
 _NODE_BYTES = 8192
 _BURST_STEPS = 4
 _PAUSE_SECONDS = 0.25
-"""The pause lets readers finish: one that takes several steps starts over after each write, eight times at most
-(``windows/stored.py``)."""
+"""Time between two writes, so that a reader of several steps can end between them. It starts over after each write, eight
+times at most (``windows/stored.py``)."""
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """The repair of one conversation: how many messages were measured again, the tokens that this added to its totals, as
-    (o200k_base, cl100k_base), and the problem that stopped it, if any."""
+    """The repair of one conversation: the number of messages measured, the tokens that this added to its totals as
+    (o200k_base, cl100k_base), and the problem that ended it early, or None."""
 
     name: str
     messages: int = 0
@@ -163,7 +163,7 @@ class Repair:
 
 
 def _step_messages(records: Records, distance: int) -> int:
-    """Return how many messages one script may write at a place ``distance`` messages from the nearer end of the list."""
+    """Return how many messages one script may write, ``distance`` messages away from the nearer end of the list."""
     bytes_away = distance * sum(records.sizes()) // max(len(records), 1)
     return min(_STEP_MESSAGES, max(_LEAST_MESSAGES, _STEP_NODES * _NODE_BYTES // max(bytes_away, 1)))
 

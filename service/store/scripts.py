@@ -284,7 +284,7 @@ def redact(
 
 
 class Remeasured(msgspec.Struct, frozen=True):
-    """The messages written, and the tokens that this added to the totals, as (o200k_base, cl100k_base)."""
+    """How many messages were written, and how many tokens more the totals have, as (o200k_base, cl100k_base)."""
 
     messages: int
     tokens: tuple[int, int]
@@ -572,9 +572,9 @@ def settle(key: str, *, run: str, until_ms: int, answer: bytes = b"") -> ScriptC
 
 
 def keep_answer(keys: Keys, *, etag: str, token: str, now_ms: int, answer: bytes, keep_ms: int) -> ScriptCall[int]:
-    """Keep an answer that shows the state ``etag`` beside its conversation.
+    """Keep an answer beside its conversation, for retries. ``etag`` names the state that the answer shows.
 
-    Gives 0 when that life has ended, or something that the answer may show was taken away since.
+    Gives 0, and keeps nothing, if that life has ended or a message that the answer may show was taken away since.
     """
     arguments = (life_of(etag), token, f"{now_ms:013d}", answer, keep_ms, version_of(etag))
     return _call("keep_answer", keys, arguments, int)
