@@ -138,7 +138,6 @@ class Connection:
                 replies = await ask(connection, [*INSPECT, *self._setup.prepare])
                 _raise_errors(replies[len(INSPECT) :])
                 found = self._judge(replies[: len(INSPECT)])
-                self.revise(found)
                 self.pipeline = Pipeline(take_over(connection), found.barrier, self._setup.observer, self.flush_soon)
                 limit.reschedule(None)
                 self.flush_soon()
@@ -223,11 +222,13 @@ class Server:
             answer.exception()  # looked at; what it means is told by the connections
 
     def _judge(self, replies: Sequence[Any]) -> Inspection:
-        """Return the inspection from the server's answers to INSPECT."""
+        """Return the inspection from the server's answers to INSPECT. It holds for all connections at once."""
         found = self._found = self._durability.judge(replies)
         half = len(self.connections) // 2 if found.barrier is not None else 0
         self._for_reads = self.connections[:half] or self.connections
         self._for_writes = self.connections[half:]
+        for connection in self.connections:
+            connection.revise(found)
         return found
 
     def expire(self, now: float) -> None:
@@ -248,9 +249,7 @@ class Server:
         answer: Any
         (answer,) = await asyncio.gather(batch.future, return_exceptions=True)
         if isinstance(answer, list | ResponseError) and not any(map(_is_busy, batch.replies)):
-            found = self._judge(batch.replies)
-            for connection in self.connections:
-                connection.revise(found)
+            self._judge(batch.replies)
 
     async def close(self, why: Exception) -> None:
         """Close every connection; calls that wait for an answer fail with ``why``."""

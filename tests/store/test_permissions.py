@@ -96,6 +96,19 @@ async def test_a_missing_permission_is_named_and_nothing_is_written(running: Ser
         assert (await append(client)).status_code == 201
 
 
+async def test_what_one_connection_finds_holds_for_all(running: Server) -> None:
+    """A service that says it is ready accepts writes, also when only one of its connections has looked since."""
+    link = running.connect()
+    link.flushall()
+    async with service(enter(running, "-rename")) as client:
+        assert_denied(await append(client), "RENAME")
+        enter(running)
+        ours = [each["id"] for each in link.client_list() if each["user"] == "sash"]
+        link.client_kill_filter(_id=max(ours, key=int))
+        await until_ready(client)
+        assert (await append(client)).status_code == 201
+
+
 async def test_a_permission_that_is_taken_away_is_noticed(running: Server) -> None:
     """Without a new connection: the next look, a second later at most, refuses writes; reads go on."""
     running.connect().flushall()
