@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.packed import Packed
 from service.core.words import DIGEST_BITS, MOST_OFTEN
 
 Scores = NDArray[np.float32]
@@ -24,7 +25,7 @@ _MOST_WORDS: Final = 32
 """The number of a question's words that are searched for, the rarest first. A question may be a pasted page."""
 
 
-def scores_of_words(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> Scores:
+def scores_of_words(messages: Packed, question: Sequence[Sequence[int]]) -> Scores:
     """Each message's score; 0 if the message and its neighbours have no word of the question.
 
     ``messages`` are packed words, in the conversation's order. ``question`` has, for each word, its possible numbers.
@@ -32,7 +33,7 @@ def scores_of_words(messages: Sequence[bytes], question: Sequence[Sequence[int]]
     return _scores(messages, question)[0]
 
 
-def scores_of_matches(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> Scores:
+def scores_of_matches(messages: Packed, question: Sequence[Sequence[int]]) -> Scores:
     """Each message's score; 0 if the message itself has no word of the question."""
     scores, holds = _scores(messages, question)
     return np.where(holds, scores, np.float32(0))
@@ -51,24 +52,26 @@ def fused(scores: Scores, near: Scores) -> Scores:
     return total
 
 
-def scores_of_vectors(vectors: Sequence[bytes], question: bytes, count: int) -> Scores:
-    """The cosine of the question and each of ``count`` messages, plus a share of its neighbours' cosines."""
+def scores_of_vectors(vectors: Packed, question: bytes, count: int) -> Scores:
+    """The cosine of the question and each of ``count`` messages, plus a share of its neighbours' cosines.
+
+    ``vectors`` are of the first messages, and empty where a message has none.
+    """
     near = np.zeros(count, np.float32)
-    there = [place for place, vector in enumerate(vectors) if len(vector) == len(question)]
-    if not there or not question:
+    there = np.flatnonzero(np.frombuffer(vectors.sizes, "<u4"))
+    if not question or len(vectors.joined) != len(there) * len(question) or not len(there):
         return near
-    matrix = np.frombuffer(b"".join([vectors[place] for place in there]), np.int8).reshape(len(there), -1)
-    rows = matrix.astype(np.float32)
+    rows = np.frombuffer(vectors.joined, np.int8).reshape(len(there), -1).astype(np.float32)
     near[there] = rows @ np.frombuffer(question, np.int8).astype(np.float32)
     near[there] /= np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return _with_neighbours(near)  # type: ignore[no-any-return]
 
 
-def _scores(messages: Sequence[bytes], question: Sequence[Sequence[int]]) -> tuple[Scores, NDArray[np.bool_]]:
+def _scores(messages: Packed, question: Sequence[Sequence[int]]) -> tuple[Scores, NDArray[np.bool_]]:
     """Each message's score, and whether the message has a word of the question."""
     count = len(messages)
-    sizes = np.fromiter(map(len, messages), np.int64, count) >> 2
-    often = _frequencies(b"".join(messages), sizes, question)
+    sizes = np.frombuffer(messages.sizes, "<u4").astype(np.int64) >> 2
+    often = _frequencies(messages.joined, sizes, question)
     if not len(often):
         return np.zeros(count, np.float32), np.zeros(count, np.bool_)
     holding = np.count_nonzero(often, axis=1)

@@ -1,12 +1,12 @@
-"""Keep the index of recall: messages' words as numbers, and their vectors, each a list beside the log.
+"""Keep the index of recall: messages' words as numbers, and their vectors, each in blocks beside the log (blocks.py).
 
 ::
 
-    log      1 2 3 4 5 6 7 8 9      a message an element
+    log      1 2 3 4 5 6 7 8 9
     words    1 2 3 4 5 6 7          written behind the appends, never ahead of the log
     vectors  1 2 3 4                of one model, whose name stands in the conversation's hash
 
-A reader takes what is there, and computes the words of some newer messages itself. A writer goes on at the end of the list,
+A reader takes what is there, and computes the words of some newer messages itself. A writer goes on at the end of the index,
 so that the next writer resumes after any failure. Where two write the same, it is written once.
 """
 
@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from service.core.packed import Packed
 from service.core.records import Records
 from service.core.words import pack_words, said_in, words_of
 from service.store import scripts
+from service.store.blocks import read_blocks, values_of
 from service.store.client import Client
 from service.store.datakeys import DataKeys
 from service.store.layout import conversation_name, keys_of, places
@@ -40,8 +42,8 @@ class Indexed(NamedTuple):
 
     first_seq: int
     records: Records
-    words: list[bytes]
-    vectors: list[bytes]
+    words: Packed
+    vectors: Packed
 
 
 class Progress(NamedTuple):
@@ -65,7 +67,7 @@ class Standing(NamedTuple):
 
 
 class Index:
-    """The lists of all conversations."""
+    """The indexes of all conversations."""
 
     def __init__(self, client: Client, reader: Reader, data_keys: DataKeys) -> None:
         self._client = client
@@ -76,9 +78,13 @@ class Index:
         """Return how many messages are indexed."""
         keys = keys_of(conversation_name(tenant, conversation))
         words, vectors, model = await self._client.commands(
-            [("LLEN", keys.words), ("LLEN", keys.vectors), ("HGET", keys.conversation, "embedded")]
+            [
+                ("HGET", keys.word_blocks, "n"),
+                ("HGET", keys.vector_blocks, "n"),
+                ("HGET", keys.conversation, "embedded"),
+            ]
         )
-        return Progress(words, vectors, (model or b"").decode())
+        return Progress(int(words or 0), int(vectors or 0), (model or b"").decode())
 
     async def numbers(self, tenant: str, conversation: str, text: str) -> list[tuple[int, ...]]:
         """Return, for each word, its numbers in this conversation: two where encryption was switched on later."""
@@ -95,29 +101,28 @@ class Index:
         """
         keys = keys_of(conversation_name(tenant, conversation))
         packed: list[bytes] = []
-        words: list[bytes] = []
-        vectors: list[bytes] = []
+        words: list[Packed] = []
+        vectors: list[Packed] = []
         for first in range(first_seq, last_seq + 1, _STEP_MESSAGES):
             last = min(first + _STEP_MESSAGES - 1, last_seq)
             wanted: list[tuple[Any, ...]] = [
                 ("GETRANGE", keys.counts, *places(first, last)),
-                ("LRANGE", keys.words, first - 1, last - 1),
+                read_blocks(keys.word_blocks, first, last),
                 ("HMGET", keys.conversation, "life", "edited", "embedded"),
             ]
             if model:
-                wanted.append(("LRANGE", keys.vectors, first - 1, last - 1))
-            records, some_words, (*made, embedded), *some_vectors = await self._client.commands(wanted)
+                wanted.append(read_blocks(keys.vector_blocks, first, last))
+            counts, some_words, (*made, embedded), *some_vectors = await self._client.commands(wanted)
             check_history(made, state.made)
-            packed.append(records)
-            words += some_words
+            packed.append(counts)
+            words.append(values_of(some_words, first, last))
             if some_vectors and embedded == model.encode():
-                vectors += some_vectors[0]
-        found = Indexed(first_seq, Records(b"".join(packed)), words, vectors)
-        missing = len(found.records) - len(words)
-        if 0 < missing <= _ON_THE_SPOT:
-            newest = found.records[len(words) :]
-            words += await self.words(tenant, conversation, first_seq + len(words), newest, state=state)
-        return found
+                vectors.append(values_of(some_vectors[0], first, last))
+        records, indexed = Records(b"".join(packed)), sum(map(len, words))
+        if 0 < len(records) - indexed <= _ON_THE_SPOT:
+            newest = await self.words(tenant, conversation, first_seq + indexed, records[indexed:], state=state)
+            words.append(Packed.of(newest))
+        return Indexed(first_seq, records, Packed.concatenated(words), Packed.concatenated(vectors))
 
     async def texts(
         self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
@@ -129,7 +134,7 @@ class Index:
     async def words(
         self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
     ) -> list[bytes]:
-        """Return the words of messages from ``first_seq`` on, as the list keeps them. Raises HistoryEdited."""
+        """Return the words of messages from ``first_seq`` on, as the index keeps them. Raises HistoryEdited."""
         bodies = await self._reader.bodies(tenant, conversation, [(first_seq, records)], state=state)
         return await self.words_of_bodies(tenant, conversation, bodies)
 
@@ -148,7 +153,7 @@ class Index:
         return [sealer.digest(Purpose.ENTRY, digest) for digest in plain]
 
     async def words_of_bodies(self, tenant: str, conversation: str, bodies: Sequence[bytes]) -> list[bytes]:
-        """Return the words of messages, as the list of this conversation keeps them."""
+        """Return the words of messages, as the index of this conversation keeps them."""
         sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
 
         def packed() -> list[bytes]:
@@ -170,7 +175,7 @@ class Index:
     ) -> tuple[int, int] | None:
         """Write from ``length`` on, for the entries with these digests.
 
-        Gives the lengths of the list and of the log, None when the history has changed.
+        Gives the lengths of the index and of the log, None when the history has changed.
         """
         call = scripts.index(
             keys_of(conversation_name(tenant, conversation)),

@@ -10,8 +10,8 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of messages in every window
-    sash:{tenant/conversation}:words          list    a message a node: its words as numbers (core/words.py), for recall
-    sash:{tenant/conversation}:vectors        list    a message a node: its embedding, for semantic recall
+    sash:{tenant/conversation}:word_blocks    hash    messages' words as numbers (core/words.py), for recall: blocks.py
+    sash:{tenant/conversation}:vector_blocks  hash    messages' embeddings, for semantic recall: blocks.py
     sash:{tenant/conversation}:columns        hash    tokens in vendors' vocabularies (columns.py), made when asked for
     sash:{tenant/conversation}:answers        hash    token of a request -> when it was answered, and what
     sash:{tenant/conversation}:done           hash    token of a request that changed older messages -> when
@@ -53,8 +53,9 @@ Other keys belong to no conversation and have slots of their own: owners' lists 
 (``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
 (``datakeys.py``), statistics.
 
-``words`` and ``vectors`` exist where recall is on. They are written after the append (``index.lua``), from the first message
-on, so they may be shorter than the log, but not longer; ``embedded`` names the model that made the vectors.
+``word_blocks`` and ``vector_blocks`` exist where recall is on. They are written after the append (``index.lua``), from the
+first message on, so they may be shorter than the log, but not longer; ``embedded`` names the model that made the vectors.
+An older version kept them in lists, ``words`` and ``vectors``, which the scripts drop when they write or erase.
 
 Text of users (log, grounding, metadata, settings, summary, answers) may be sealed, each value by itself: sealing.py.
 
@@ -82,7 +83,7 @@ from service.core.records import (
 PREFIX = "sash:"
 PARTS = (
     *("conversation", "log", "counts", "details", "ids", "grounding", "metadata", "pinned"),
-    *("words", "vectors", "columns", "answers", "done"),
+    *("word_blocks", "vector_blocks", "columns", "answers", "done"),
 )
 
 
@@ -97,8 +98,8 @@ class Keys(NamedTuple):
     grounding: str
     metadata: str
     pinned: str
-    words: str
-    vectors: str
+    word_blocks: str
+    vector_blocks: str
     columns: str
     answers: str
     done: str
@@ -107,6 +108,12 @@ class Keys(NamedTuple):
     def kept(self) -> tuple[str, ...]:
         """The keys whose time to live each write renews. Answers and done requests go after a day at the latest."""
         return self[:-2]
+
+    @property
+    def older(self) -> tuple[str, str]:
+        """The lists in which an older version kept words and vectors."""
+        tag = self.conversation.removesuffix("conversation")
+        return tag + "words", tag + "vectors"
 
 
 def conversation_name(tenant: str, conversation: str) -> str:

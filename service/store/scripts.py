@@ -240,7 +240,7 @@ def change(
 ) -> ScriptCall[Written]:
     """Replace the settings ``standing`` by others. The call raises NotFound, PreconditionFailed.
 
-    ``forget`` names the lists that recall no longer needs: ``words``, ``vectors``.
+    ``forget`` names the parts of the index that recall no longer needs: ``words``, ``vectors``.
     """
     flags = ["1" if part in forget else "" for part in ("words", "vectors")]
     arguments = (life, if_match, settings, ttl_ms or "", now_ms, standing, token, owner, new_name(), *flags)
@@ -254,7 +254,7 @@ def fill(keys: Keys, *, made: tuple[bytes, bytes], fields: Sequence[str | bytes]
 
 def erase(keys: Keys, *, life: str, if_match: str) -> ScriptCall[Written]:
     """Erase a conversation, of one ``life`` or of any. The call raises NotFound, PreconditionFailed."""
-    return _call("erase", keys, (life, if_match), _read_written)
+    return _call("erase", (*keys, *keys.older), (life, if_match), _read_written)
 
 
 def redact(
@@ -280,7 +280,11 @@ def redact(
     """
     totals = (*tokens, 0 if documents is None else 1, *(documents or (0, 0)))
     arguments = (life, if_match, token, now_ms, new_name(), seq, standing, record, details, body, *totals, words)
-    return _call("redact", keys, arguments, lambda reply: None if reply == [b"changed"] else _read_written(reply))
+    return _call("redact", (*keys, *keys.older), arguments, _read_redacted)
+
+
+def _read_redacted(reply: list[Any]) -> Written | None:
+    return None if reply == [b"changed"] else _read_written(reply)
 
 
 class Remeasured(msgspec.Struct, frozen=True):
@@ -327,7 +331,7 @@ def rewind(
     call raises NotFound, PreconditionFailed.
     """
     arguments = (life, etag, token, now_ms, new_name(), to_seq, *totals, open_group, question, *unpinned)
-    return _call("rewind", keys, arguments, _read_rewound)
+    return _call("rewind", (*keys, *keys.older), arguments, _read_rewound)
 
 
 def _read_rewound(reply: list[Any]) -> Rewound:
@@ -441,13 +445,15 @@ def index(
     digests: Sequence[bytes],
     elements: Sequence[bytes],
 ) -> ScriptCall[tuple[int, int] | None]:
-    """Write at the end of the list ``part`` (``words``, ``vectors``), which has ``length`` elements.
+    """Write at the end of the index of ``part`` (``words``, ``vectors``), which has ``length`` messages.
 
     ``digests`` are those of the entries, as they are stored; each of ``elements`` belongs to one. Gives the lengths of the
-    list and of the log; None when the conversation has changed, or the list is longer.
+    index and of the log; None when the conversation has changed, or the index is longer.
     """
     arguments = (life, edited, part, length, model, b"".join(digests), *elements)
-    return _call("index", keys, arguments, lambda reply: (int(reply[0]), int(reply[1])) if reply else None)
+    return _call(
+        "index", (*keys, *keys.older), arguments, lambda reply: (int(reply[0]), int(reply[1])) if reply else None
+    )
 
 
 # ---- a conversation is read

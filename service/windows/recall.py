@@ -21,6 +21,7 @@ import msgspec
 from service.core.costs import record_cost
 from service.core.counting import ROLES, measure, message_tokens, reasoning_tokens
 from service.core.models import Model
+from service.core.packed import Packed
 from service.core.ranking import best, fused, scores_of_matches, scores_of_vectors, scores_of_words
 from service.core.recall import Candidate, Recollection, Searched, candidates, choose, explained
 from service.core.records import DIGEST_BYTES, RECORD_BYTES, Record, Records
@@ -38,8 +39,8 @@ class Old(NamedTuple):
 
     first_seq: int
     records: Records
-    words: Sequence[bytes]
-    vectors: Sequence[bytes] = ()
+    words: Packed
+    vectors: Packed = Packed()
 
     @property
     def searched(self) -> Searched:

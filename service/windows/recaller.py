@@ -10,7 +10,7 @@ import msgspec
 
 from service.core.costs import column_of
 from service.core.recall import Recollection, Searched, bound
-from service.core.records import Record, Records
+from service.core.records import DETAILED, Record, Records
 from service.core.runs import runs
 from service.core.settings import recall_of
 from service.core.window import Window
@@ -127,12 +127,17 @@ class Recaller:
     async def _records(
         self, tenant: str, asked: Asked, read: GrowingTail, old: Old, seqs: Sequence[int]
     ) -> dict[int, Record]:
-        """Whole records of ``seqs``, which are ascending. Details are read if any message has some. Raises HistoryEdited."""
-        if not read.state.rich:
-            return {seq: old.records[seq - old.first_seq] for seq in seqs}
+        """Whole records of ``seqs``, which are ascending, with details where they have some. Raises HistoryEdited."""
         whole: dict[int, Record] = {}
-        stretches = list(runs(seqs))
-        each = await self._reader.stretches(tenant, asked.conversation, stretches, state=read.state)
-        for (first, last), records in zip(stretches, each, strict=True):
-            whole |= zip(range(first, last + 1), records, strict=True)
+        wanted: list[tuple[int, int]] = []
+        for first, last in runs(seqs):
+            records = old.records[first - old.first_seq : last - old.first_seq + 1]
+            if 1 in records.flags.translate(DETAILED):
+                wanted.append((first, last))
+            else:
+                whole |= zip(range(first, last + 1), records, strict=True)
+        if wanted:
+            found = await self._reader.stretches(tenant, asked.conversation, wanted, state=read.state)
+            for (first, last), records in zip(wanted, found, strict=True):
+                whole |= zip(range(first, last + 1), records, strict=True)
         return whole

@@ -13,6 +13,7 @@ from service.core.estimates import spoken_tokens
 from service.core.messages import parallel_flags
 from service.core.models import Model
 from service.core.native.entries import ReadEntries
+from service.core.packed import Packed
 from service.core.recall import Recollection, bound
 from service.core.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding
 from service.core.render import Bodies
@@ -122,7 +123,7 @@ def _recollection(
     said = [said_in(msgspec.json.decode(body)) for body in bodies.run(first, last)]
     # The same as from the store: plain records of the searched messages only.
     records = Records(history.records.packed[(first - 1) * RECORD_BYTES : last * RECORD_BYTES])
-    old = Old(first, records, [pack_words(words_of(text)) for text in said])
+    old = Old(first, records, Packed.of([pack_words(words_of(text)) for text in said]))
     query = wanted.recall_query
     if query is None:
         query = said_in(msgspec.json.decode(bodies.body(history.question))) if history.question else ""

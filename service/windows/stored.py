@@ -164,17 +164,11 @@ class Windows:
 
     async def _decided(self, asked: Asked, read: GrowingTail) -> Made | Window:
         """The window; for a draft, the choice of messages. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
-        vocabulary = asked.limits.model.vocabulary
         chosen: Window | None = None
         while True:
-            if read.is_stale:
-                await read.measure_stale()
-            if vocabulary is not None and len(read.said) < len(read.records):
-                read.said = await self._counts.of(read, vocabulary)
-            grounding = await read.grounding(asked.query.grounding) if read.state.grounding_messages else {}
-            if grounding:
-                await read.read_bodies(sorted(grounding))
-            history = read.history(column_of(asked.limits.model))
+            if chosen is None:
+                grounding = await self._counted(asked, read)
+                history = read.history(column_of(asked.limits.model))
             if read.is_short and not grounding:
                 found = make_if_read(asked, history, read.bodies, grounding, chosen)
             else:
@@ -188,6 +182,18 @@ class Windows:
                     return found
                 case Window(seqs=seqs) as chosen:
                     await read.read_bodies(seqs)
+
+    async def _counted(self, asked: Asked, read: GrowingTail) -> Mapping[int, StoredGrounding]:
+        """Have all that was read counted for the model; the documents that the window may send. Raises HistoryEdited."""
+        vocabulary = asked.limits.model.vocabulary
+        if read.is_stale:
+            await read.measure_stale()
+        if vocabulary is not None and len(read.said) < len(read.records):
+            read.said = await self._counts.of(read, vocabulary)
+        grounding = await read.grounding(asked.query.grounding) if read.state.grounding_messages else {}
+        if grounding:
+            await read.read_bodies(sorted(grounding))
+        return grounding
 
 
 def make_if_read(

@@ -197,9 +197,9 @@ async def test_turning_it_off_forgets_the_words(
     """Nothing of the index is left when recall is off."""
     await remembering(client, conversation)
     await indexed(client, conversation)
-    assert server.exists(f"sash:{{default/{conversation}}}:words") == 1
+    assert server.exists(f"sash:{{default/{conversation}}}:word_blocks") == 1
     await client.patch(f"/conversations/{conversation}", json={"recall": "off"})
-    assert server.exists(f"sash:{{default/{conversation}}}:words") == 0
+    assert server.exists(f"sash:{{default/{conversation}}}:word_blocks") == 0
 
 
 @pytest.mark.parametrize("waits", [True, False])

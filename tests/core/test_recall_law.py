@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.messages import Entry
+from service.core.packed import Packed
 from service.core.ranking import best, fused, scores_of_vectors, scores_of_words
 from service.core.words import pack_words, plain_number, words_of
 from service.windows.request import WindowRequest
@@ -143,7 +144,10 @@ def test_a_word_is_four_bytes() -> None:
 def scored(texts: list[str], question: str) -> list[int]:
     """Places of the texts that bear on the question, the best first."""
     words = [(plain_number(word.encode()),) for word in words_of(question)]
-    return [place for place, _ in best(scores_of_words([pack_words(words_of(text)) for text in texts], words), 10)]
+    return [
+        place
+        for place, _ in best(scores_of_words(Packed.of([pack_words(words_of(text)) for text in texts]), words), 10)
+    ]
 
 
 def test_neighbours_of_a_word_count_less_and_less() -> None:
@@ -170,11 +174,11 @@ def test_a_long_question_costs_its_rarest_words() -> None:
 def test_vectors_and_words_are_fused_by_rank() -> None:
     """What both find comes first; what has no vector is found by its words."""
     words = scores_of_words(
-        [pack_words([word]) for word in ("lake", "pond", "sea", "lake")], [(plain_number(b"lake"),)]
+        Packed.of([pack_words([word]) for word in ("lake", "pond", "sea", "lake")]), [(plain_number(b"lake"),)]
     )
-    near = scores_of_vectors([b"\x7f\x00", b"\x00\x7f", b""], b"\x7f\x01", 4)
+    near = scores_of_vectors(Packed.of([b"\x7f\x00", b"\x00\x7f", b""]), b"\x7f\x01", 4)
     assert near[3] >= 0
     places = [place for place, _ in best(fused(words, near), 4)]
     assert places[0] == 0
     assert 3 in places
-    assert not scores_of_vectors([], b"\x7f", 3).any()
+    assert not scores_of_vectors(Packed(), b"\x7f", 3).any()

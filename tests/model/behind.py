@@ -5,6 +5,7 @@ from typing import Any
 
 import redis
 
+from service.store.blocks import read_blocks, values_of
 from service.store.layout import PREFIX, keys_of
 
 Snapshot = list[tuple[bytes, int, bytes]]
@@ -41,7 +42,9 @@ class Behind:
 
     def words(self, name: str) -> list[bytes]:
         """The words of a conversation's messages, as they are indexed."""
-        return list(self.client.lrange(keys_of(name).words, 0, -1))
+        key = keys_of(name).word_blocks
+        count = int(self.client.hget(key, "n") or 0)
+        return values_of(self.client.execute_command(*read_blocks(key, 1, count)), 1, count).values()
 
     def times_left(self, name: str) -> dict[bytes, int]:
         """What each key of a conversation has left, in milliseconds, or -1; of those that end with it."""

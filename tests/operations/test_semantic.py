@@ -16,6 +16,7 @@ from service.app import create_app
 from service.operations.embedder import Embedder, NotEmbedded, quantized
 from service.operations.metrics import Metrics
 from service.settings import Settings
+from service.store.blocks import read_blocks, values_of
 from service.store.embedded import EmbeddedStore
 
 SECRET = "4711-secret"
@@ -138,10 +139,11 @@ async def test_what_is_taken_back_has_no_vector(store: EmbeddedStore, endpoint: 
         await client.delete(f"/conversations/{conversation}/messages/1")
         await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 40})
         with redis.Redis.from_url(store.url) as server:
-            vectors = server.lrange(f"sash:{{default/{conversation}}}:vectors", 0, -1)
+            key = f"sash:{{default/{conversation}}}:vector_blocks"
+            vectors = values_of(server.execute_command(*read_blocks(key, 1, 50)), 1, 50).values()
             assert (len(vectors), vectors[0], len(vectors[1])) == (40, b"", 256)
             await client.patch(f"/conversations/{conversation}", json={"recall": "lexical"})
-            assert not server.exists(f"sash:{{default/{conversation}}}:vectors")
+            assert not server.exists(key)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ ACL = (ROOT / "deploy" / "redis" / "sash.acl").read_text()
 ELSEWHERE = {
     "asking": "a slot that moves; the tests of clusters move some",
     "hscan": "a rewind of a history of many thousand messages",
-    "rpop": "a reply in progress that was indexed, and comes again",
     "role": "a primary that sentinels named",
     "sadd": "keys for encryption at rest",
     "scan": "keys for encryption that operators' commands look for",

@@ -40,11 +40,10 @@ local function digest_of(its_details) return string.sub(its_details, 4, 19) end
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
 local function blobs_of(index) return unpack(ARGV, 3 + (index - 1) * BLOBS, 2 + index * BLOBS) end
 
--- Take a message's words and vector away, if they are the last ones; they are indexed again later.
+-- Take a newest message's words and vector away; they are indexed again later.
 local function unindex(seq)
-  for _, index in ipairs({words, vectors}) do
-    if redis.call('LLEN', index) == seq then redis.call('RPOP', index) end
-  end
+  cut_index(words, seq - 1)
+  cut_index(vectors, seq - 1)
 end
 
 -- The seq of an entry that is stored. A rewind may leave ids behind whose message is gone, or is another one. So the id is

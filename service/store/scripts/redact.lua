@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Replace a message by one without content.
 --
+-- KEYS  the conversation's keys as always, then those of an older version's index
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 token of this request   4 now (ms)
 --       5 random name of this write   6 seq   7 record and details that must stand   8 new record   9 its details
 --       10 new body   11 12 tokens less, o200k and cl100k   13 messages with documents less   14 15 tokens of documents less
@@ -22,8 +23,16 @@ end
 redis.call('SETRANGE', counts, (seq - 1) * RECORD, ARGV[8])
 redis.call('LSET', details, seq - 1, ARGV[9])
 redis.call('LSET', log, seq - 1, ARGV[10])
-if redis.call('LLEN', words) >= seq then redis.call('LSET', words, seq - 1, ARGV[16]) end
-if redis.call('LLEN', vectors) >= seq then redis.call('LSET', vectors, seq - 1, '') end
+for index, value in ipairs({ARGV[16], ''}) do
+  local blocks = index == 1 and words or vectors
+  local before = seq - 1 - (seq - 1) % BLOCK
+  if indexed(blocks) >= seq then
+    local values = read_block(blocks, before / BLOCK, math.min(BLOCK, indexed(blocks) - before))
+    values[seq - before] = value
+    write_block(blocks, before / BLOCK, values)
+  end
+end
+redis.call('UNLINK', KEYS[14], KEYS[15])
 if has(ARGV[8], RICH) then redis.call('HSET', conversation, 'rich', 1) end
 if string.byte(ARGV[10]) == SEALED then redis.call('HSET', conversation, 'sealed', 1) end
 redis.call('HDEL', grounding, seq)

@@ -1,0 +1,133 @@
+"""The index of recall in the store: blocks of eight messages, whatever is appended, redacted and rewound."""
+
+import asyncio
+from collections.abc import Iterator
+
+import httpx
+import pytest
+import redis
+from api.dialogue import append, user
+
+from service.core.words import pack_words, words_of
+from service.store.blocks import BLOCK, read_blocks, values_of
+from service.store.embedded import EmbeddedStore
+from service.store.layout import Keys, keys_of
+
+
+@pytest.fixture
+def raw(store: EmbeddedStore) -> Iterator[redis.Redis]:
+    """The same server, with bytes as they are."""
+    with redis.Redis.from_url(store.url, socket_timeout=5) as connection:
+        yield connection
+
+
+def keys_in(conversation: str) -> Keys:
+    return keys_of(f"default/{conversation}")
+
+
+def indexed(raw: redis.Redis, conversation: str, first: int, last: int) -> list[bytes]:
+    """The words in the index of the messages from ``first`` to ``last``."""
+    reply = raw.execute_command(*read_blocks(keys_in(conversation).word_blocks, first, last))
+    return values_of(reply, first, last).values()
+
+
+async def talk(client: httpx.AsyncClient, conversation: str, said: list[str]) -> None:
+    """Append texts, and wait until the conversation is indexed."""
+    for start in range(0, len(said), 100):
+        await append(client, conversation, *map(user, said[start : start + 100]))
+    for _ in range(200):
+        progress = (await client.get(f"/conversations/{conversation}")).json()["recall_progress"]
+        if progress["words"] == progress["messages"]:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the index is never whole")
+
+
+def words_in(said: list[str]) -> list[bytes]:
+    return [pack_words(words_of(text)) for text in said]
+
+
+def texts(count: int, about: str = "heron") -> list[str]:
+    return [f"{about}{number} " + "and so on " * (number % 3) for number in range(count)]
+
+
+@pytest.fixture
+async def remembering(client: httpx.AsyncClient, conversation: str) -> str:
+    """A conversation with recall, without messages."""
+    assert (await client.post("/conversations", json={"id": conversation, "recall": "lexical"})).status_code == 201
+    return conversation
+
+
+@pytest.mark.parametrize("count", [1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
+async def test_words_are_written_turn_after_turn(
+    client: httpx.AsyncClient, remembering: str, raw: redis.Redis, count: int
+) -> None:
+    """A block that is not full is written on."""
+    said = texts(count + 3)
+    for turn in (said[:1], said[1:count], said[count:]):
+        await talk(client, remembering, turn)
+    assert indexed(raw, remembering, 1, len(said)) == words_in(said)
+    for first in (1, 2, count, count + 1):
+        assert indexed(raw, remembering, first, first + 1) == words_in(said[first - 1 : first + 1])
+
+
+@pytest.mark.parametrize("keep", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
+async def test_rewound_words_are_gone_and_others_take_their_places(
+    client: httpx.AsyncClient, remembering: str, raw: redis.Redis, keep: int
+) -> None:
+    """At and beside the edges of blocks."""
+    said, others = texts(3 * BLOCK + 1), texts(2 * BLOCK, "walrus")
+    await talk(client, remembering, said)
+    assert (await client.post(f"/conversations/{remembering}/rewind", json={"to_seq": keep})).status_code == 200
+    assert indexed(raw, remembering, 1, len(said)) == words_in(said[:keep])
+    every = b"".join(raw.hgetall(keys_in(remembering).word_blocks).values())
+    gone = set(words_in([f"heron{number}" for number in range(keep, len(said))]))
+    assert not [word for word in gone if word in every]
+    await talk(client, remembering, others)
+    assert indexed(raw, remembering, 1, 5 * BLOCK) == words_in(said[:keep] + others)
+
+
+@pytest.mark.parametrize("seq", [1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
+async def test_a_redacted_message_has_no_words(
+    client: httpx.AsyncClient, remembering: str, raw: redis.Redis, seq: int
+) -> None:
+    """Its neighbours keep theirs."""
+    said = texts(2 * BLOCK + 3)
+    await talk(client, remembering, said)
+    assert (await client.delete(f"/conversations/{remembering}/messages/{seq}")).status_code == 204
+    assert indexed(raw, remembering, 1, len(said)) == words_in([*said[: seq - 1], "", *said[seq:]])
+
+
+async def test_a_very_long_index_is_dropped_by_a_rewind(
+    client: httpx.AsyncClient, remembering: str, raw: redis.Redis
+) -> None:
+    """One script must not drop a hundred thousand blocks; the index is made anew, of what is left."""
+    said = texts(2 * BLOCK)
+    await talk(client, remembering, said)
+    key = keys_in(remembering).word_blocks
+    raw.hset(key, "n", 1_000_000)
+    assert (await client.post(f"/conversations/{remembering}/rewind", json={"to_seq": BLOCK})).status_code == 200
+    assert not raw.exists(key)
+    await talk(client, remembering, said[BLOCK:])
+    assert indexed(raw, remembering, 1, len(said)) == words_in(said)
+
+
+@pytest.mark.parametrize("how", ["append", "redact", "rewind", "erase"])
+async def test_the_lists_of_an_older_version_go(
+    client: httpx.AsyncClient, remembering: str, raw: redis.Redis, how: str
+) -> None:
+    """Words of a message that is redacted, rewound or erased are nowhere else in the store."""
+    await talk(client, remembering, texts(3))
+    for key in keys_in(remembering).older:
+        raw.rpush(key, b"1234")
+    path = f"/conversations/{remembering}"
+    match how:
+        case "append":
+            await talk(client, remembering, texts(1))
+        case "redact":
+            await client.delete(f"{path}/messages/1")
+        case "rewind":
+            await client.post(f"{path}/rewind", json={"to_seq": 1})
+        case "erase":
+            await client.delete(path)
+    assert not raw.exists(*keys_in(remembering).older)
