@@ -113,10 +113,11 @@ def plain_number(word: bytes) -> int:
 
 def pack_words(words: Iterable[str], number: Numbering = plain_number) -> bytes:
     """The words in the form of an index: four bytes for each distinct word, little-endian."""
-    packed = array(
-        "I",
-        sorted(number(word.encode()) & DIGEST_BITS | min(often, MOST_OFTEN) for word, often in Counter(words).items()),
-    )
+    numbers = [
+        number(word.encode()) & DIGEST_BITS | (often if often < MOST_OFTEN else MOST_OFTEN)  # noqa: FURB136 - a third faster
+        for word, often in Counter(words).items()
+    ]
+    packed = array("I", sorted(numbers))
     if sys.byteorder == "big":
         packed.byteswap()
     return packed.tobytes()
