@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -91,7 +92,8 @@ def test_a_service_that_is_not_there_is_said():
 def test_it_is_live_and_names_an_outage(service: Served, store: Server):
     """In a terminal it goes on until it is interrupted; a store that is killed is its first line within two seconds."""
     ours, theirs = pty.openpty()
-    command = [*TOP, "--url", service.url, "--every", "0.3", *key_of(service)]
+    # As in a terminal: a shell that runs the tests in its background has SIGINT ignored in all that they start.
+    command = ["env", "--default-signal=INT", *TOP, "--url", service.url, "--every", "0.3", *key_of(service)]
     process = subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs)
     try:
         assert "The store answers" in _until(ours, "The store answers", 20)
@@ -99,7 +101,7 @@ def test_it_is_live_and_names_an_outage(service: Served, store: Server):
         killed = time.monotonic()
         _until(ours, "The store is down", 10)
         assert time.monotonic() - killed < 3
-        process.send_signal(2)
+        process.send_signal(signal.SIGINT)
         _until_it_ends(ours, process, 10)
         assert process.returncode == 0
     finally:
