@@ -76,6 +76,17 @@ async def statistics(client: httpx.AsyncClient) -> dict[str, Any]:
     return body
 
 
+async def indexed(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
+    """Wait until all messages of the conversation are indexed for recall; what is told of it then."""
+    for _ in range(200):
+        got = (await client.get(f"/conversations/{conversation}")).json()
+        progress = got["recall_progress"]
+        if progress["words"] == progress["messages"]:
+            return dict(got)
+        await asyncio.sleep(0.05)
+    raise AssertionError("the index is never whole")
+
+
 def contents(window: dict[str, Any]) -> list[Any]:
     """The content of each message of a window."""
     return [message["content"] for message in window["request"]["messages"]]

@@ -1,6 +1,5 @@
 """Recall: older messages that bear on the question come back into the window, and are found by search."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from dialogue import contents
+from dialogue import contents, indexed
 
 FACTS = (
     ("where do I keep the spare key?", "under the blue flowerpot"),
@@ -49,17 +48,6 @@ async def remembering(client: httpx.AsyncClient, conversation: str, mode: str = 
 
 def question(text: str) -> dict[str, Any]:
     return {"message": {"role": "user", "content": text}}
-
-
-async def indexed(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
-    """Wait until all messages of the conversation are indexed."""
-    for _ in range(200):
-        got = (await client.get(f"/conversations/{conversation}")).json()
-        progress = got["recall_progress"]
-        if progress["words"] == progress["messages"]:
-            return got
-        await asyncio.sleep(0.05)
-    raise AssertionError("the index is never whole")
 
 
 async def test_a_question_brings_back_what_was_said_long_ago(client: httpx.AsyncClient, conversation: str) -> None:

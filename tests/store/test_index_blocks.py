@@ -1,12 +1,11 @@
 """The index of recall in the store: blocks of eight messages, whatever is appended, redacted and rewound."""
 
-import asyncio
 from collections.abc import Iterator
 
 import httpx
 import pytest
 import redis
-from api.dialogue import append, user
+from api.dialogue import append, indexed, user
 
 from service.core.words import pack_words, words_of
 from service.store.blocks import BLOCK, read_blocks, values_of
@@ -25,7 +24,7 @@ def keys_in(conversation: str) -> Keys:
     return keys_of(f"default/{conversation}")
 
 
-def indexed(raw: redis.Redis, conversation: str, first: int, last: int) -> list[bytes]:
+def words_at(raw: redis.Redis, conversation: str, first: int, last: int) -> list[bytes]:
     """The words in the index of the messages from ``first`` to ``last``."""
     reply = raw.execute_command(*read_blocks(keys_in(conversation).word_blocks, first, last))
     return values_of(reply, first, last).values()
@@ -35,12 +34,7 @@ async def talk(client: httpx.AsyncClient, conversation: str, said: list[str]) ->
     """Append texts, and wait until the conversation is indexed."""
     for start in range(0, len(said), 100):
         await append(client, conversation, *map(user, said[start : start + 100]))
-    for _ in range(200):
-        progress = (await client.get(f"/conversations/{conversation}")).json()["recall_progress"]
-        if progress["words"] == progress["messages"]:
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("the index is never whole")
+    await indexed(client, conversation)
 
 
 def words_in(said: list[str]) -> list[bytes]:
@@ -66,9 +60,9 @@ async def test_words_are_written_turn_after_turn(
     said = texts(count + 3)
     for turn in (said[:1], said[1:count], said[count:]):
         await talk(client, remembering, turn)
-    assert indexed(raw, remembering, 1, len(said)) == words_in(said)
+    assert words_at(raw, remembering, 1, len(said)) == words_in(said)
     for first in (1, 2, count, count + 1):
-        assert indexed(raw, remembering, first, first + 1) == words_in(said[first - 1 : first + 1])
+        assert words_at(raw, remembering, first, first + 1) == words_in(said[first - 1 : first + 1])
 
 
 @pytest.mark.parametrize("keep", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
@@ -79,12 +73,12 @@ async def test_rewound_words_are_gone_and_others_take_their_places(
     said, others = texts(3 * BLOCK + 1), texts(2 * BLOCK, "walrus")
     await talk(client, remembering, said)
     assert (await client.post(f"/conversations/{remembering}/rewind", json={"to_seq": keep})).status_code == 200
-    assert indexed(raw, remembering, 1, len(said)) == words_in(said[:keep])
+    assert words_at(raw, remembering, 1, len(said)) == words_in(said[:keep])
     every = b"".join(raw.hgetall(keys_in(remembering).word_blocks).values())
     gone = set(words_in([f"heron{number}" for number in range(keep, len(said))]))
     assert not [word for word in gone if word in every]
     await talk(client, remembering, others)
-    assert indexed(raw, remembering, 1, 5 * BLOCK) == words_in(said[:keep] + others)
+    assert words_at(raw, remembering, 1, 5 * BLOCK) == words_in(said[:keep] + others)
 
 
 @pytest.mark.parametrize("seq", [1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
@@ -95,7 +89,7 @@ async def test_a_redacted_message_has_no_words(
     said = texts(2 * BLOCK + 3)
     await talk(client, remembering, said)
     assert (await client.delete(f"/conversations/{remembering}/messages/{seq}")).status_code == 204
-    assert indexed(raw, remembering, 1, len(said)) == words_in([*said[: seq - 1], "", *said[seq:]])
+    assert words_at(raw, remembering, 1, len(said)) == words_in([*said[: seq - 1], "", *said[seq:]])
 
 
 async def test_a_very_long_index_is_dropped_by_a_rewind(
@@ -109,7 +103,7 @@ async def test_a_very_long_index_is_dropped_by_a_rewind(
     assert (await client.post(f"/conversations/{remembering}/rewind", json={"to_seq": BLOCK})).status_code == 200
     assert not raw.exists(key)
     await talk(client, remembering, said[BLOCK:])
-    assert indexed(raw, remembering, 1, len(said)) == words_in(said)
+    assert words_at(raw, remembering, 1, len(said)) == words_in(said)
 
 
 @pytest.mark.parametrize("how", ["append", "redact", "rewind", "erase"])
