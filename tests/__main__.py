@@ -20,7 +20,7 @@ CHECKS = {
     "arrows": [str(Path(PYTHON).with_name("lint-imports")), "--no-cache"],
 }
 OPENAPI = [PYTHON, "-m", "service", "openapi"]
-TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "2"]
+TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "2", "--dist", "worksteal"]
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("SASH_") or name == "SASH_TEST_DATA"},
     "COVERAGE_FILE": str(ROOT / ".coverage"),  # one place, also for a process that changes its directory
