@@ -31,7 +31,7 @@ _LONGEST_WORD = 64
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+)"
 )
-_PLAIN_RUNS = re.compile(r"[a-z0-9]+").findall
+_SPACES = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 _RUNS = regex.compile(r"[^\W_]+").findall  # with marks, which the standard library's \w leaves out
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _LANGUAGES = (("Ѐ", "ӿ", "russian"), ("Ͱ", "Ͽ", "greek"), ("؀", "ۿ", "arabic"), ("ऀ", "ॿ", "hindi"))
@@ -57,7 +57,7 @@ def words_of(text: str) -> list[str]:
     """The words of the text's first 65,536 characters, without stop words, grouped by language."""
     folded = text[:_LONGEST_TEXT].casefold()
     if folded.isascii():
-        return _stemmed("english", _PLAIN_RUNS(folded))
+        return _stemmed("english", folded.translate(_SPACES).split())
     folded = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", folded)))
     words: list[str] = []
     by_language: dict[str, list[str]] = {}
