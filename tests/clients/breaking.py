@@ -1,14 +1,14 @@
-"""What a change of the contract breaks for clients that were generated from the one before.
+"""Finds the changes between two versions of openapi.json that break clients generated from the old one.
 
-A request may be asked less of, an answer may promise more; the other way round somebody's program fails::
+A new version may require less of a request and promise more in an answer. These changes break a client::
 
                      request                              answer
-    values           fewer types, words, alternatives     more of them
-    members          a new required one, one refused      one gone, one no longer sure
+    values           fewer types, words, alternatives     more types, words, alternatives
+    members          newly required, or refused           removed, or no longer always present
     bounds           tighter                              -
-    names            operations, parameters, tags, schemas: generated code is called after them
+    names            operations, parameters, tags, schemas: generated code is named after them
 
-``python tests/clients/breaking.py old.json new.json`` prints one line each.
+``python tests/clients/breaking.py old.json new.json`` prints one line for each breaking change.
 """
 
 import json
@@ -25,18 +25,18 @@ UPPER = ("maximum", "maxLength", "maxItems")
 
 
 def breaking_changes(old: Json, new: Json) -> list[str]:
-    """One line for each change that breaks somebody; nothing for what only adds."""
+    """Return one line for each breaking change; changes that only add have no line."""
     return sorted(set(Comparison(old, new).changes()))
 
 
 def may_break(old_version: str, new_version: str) -> bool:
-    """Whether Semantic Versioning lets this step break: a new major version, or a new minor one before 1.0."""
+    """Return whether Semantic Versioning allows breaking changes: a new major version, or a new minor one before 1.0."""
     old, new = ([int(part) for part in each.split(".")[:2]] for each in (old_version, new_version))
     return new[0] > old[0] or (new[0] == old[0] == 0 and new[1] > old[1])
 
 
 class Comparison:
-    """Two documents, walked side by side."""
+    """Compares two OpenAPI documents, part by part."""
 
     def __init__(self, old: Json, new: Json) -> None:
         self.old = old
@@ -44,7 +44,7 @@ class Comparison:
         self._seen: set[tuple[str, str, Direction]] = set()
 
     def changes(self) -> Iterator[str]:
-        """Every breaking change of the two."""
+        """Yield a line for each breaking change."""
         for path, item in self.old["paths"].items():
             for method in METHODS:
                 if method in item:
@@ -175,7 +175,7 @@ class Comparison:
 
 
 def resolved(root: Json, node: Json) -> tuple[Json, str]:
-    """What a node stands for, and the component's name where it has one."""
+    """Return the object that a node refers to, and its component's name; without a reference, the node and an empty name."""
     name = ""
     while "$ref" in node:
         _, _, kind, name = node["$ref"].split("/")
@@ -184,7 +184,7 @@ def resolved(root: Json, node: Json) -> tuple[Json, str]:
 
 
 def alternatives(schema: Json) -> dict[str, Json]:
-    """What a value may be, by name: a component, or a type."""
+    """Return the alternatives of a value, by the name of their component or type."""
     either = schema.get("oneOf") or schema.get("anyOf")
     if either:
         return {each["$ref"].rpartition("/")[2] if "$ref" in each else str(each.get("type")): each for each in either}
@@ -193,7 +193,7 @@ def alternatives(schema: Json) -> dict[str, Json]:
 
 
 def words(schema: Json) -> set[str] | None:
-    """The only values that a schema allows, or None."""
+    """Return the only values that a schema allows; None if it does not list values."""
     if "const" in schema:
         return {str(schema["const"])}
     return {str(each) for each in schema["enum"]} if "enum" in schema else None

@@ -1,4 +1,4 @@
-"""A real Chromium, driven over the WebDriver protocol: plain HTTP, so no library stands between."""
+"""Controls a real Chromium over the WebDriver protocol, which is plain HTTP and so needs no library."""
 
 import base64
 import shutil
@@ -34,11 +34,11 @@ class Browser:
         self.call("POST", "/url", url=url)
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a function body gives back; a promise is waited for."""
+        """Run a function body in the page and return its result; if the result is a promise, wait for it."""
         return self.call("POST", "/execute/sync", script=script, args=list(arguments))
 
     def wait(self, script: str) -> Any:
-        """What an expression says, when it says something true."""
+        """Wait up to 15 seconds until a JavaScript expression is true, and return its value."""
         give_up = time.monotonic() + _SECONDS
         while time.monotonic() < give_up:
             if found := self.run(f"return {script}"):
@@ -61,7 +61,7 @@ class Browser:
         self.call("POST", "/actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
 
     def log(self) -> list[str]:
-        """What the console said since the last time: errors and warnings, refused requests among them."""
+        """Return the console's errors and warnings since the last call, failed requests included."""
         entries = self.call("POST", "/se/log", type="browser")
         return [entry["message"] for entry in entries if entry["level"] in {"SEVERE", "WARNING"}]
 
@@ -69,7 +69,7 @@ class Browser:
         return self.call("POST", "/goog/cdp/execute", cmd=command, params=parameters)
 
     def prefer(self, scheme: str) -> None:
-        """Light or dark."""
+        """Set the preferred colour scheme, ``light`` or ``dark``."""
         self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def size(self, width: int, height: int) -> None:
@@ -86,7 +86,7 @@ class Browser:
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Browser]:
-    """A browser with a profile of its own, gone at the end."""
+    """Yield a browser with its own profile folder, and end it afterwards."""
     arguments = [
         "--headless=new",
         "--no-sandbox",

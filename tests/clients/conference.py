@@ -25,7 +25,7 @@ _ASKED = (
 
 
 def turns(rounds: int) -> list[list[dict[str, Any]]]:
-    """Entries that are appended together: a question with documents, now and then a tool, an answer; the first pinned."""
+    """Return the entries of each append: questions with documents, tool calls, answers; the first question is pinned."""
     return [turn for number in range(rounds) for turn in _round(number)]
 
 

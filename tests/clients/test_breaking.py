@@ -1,4 +1,4 @@
-"""The contract keeps what the last release promised, and the check of that sees what it should."""
+"""The contract breaks no client of the last release, and ``breaking_changes`` finds every kind of breaking change."""
 
 import copy
 import json
@@ -182,7 +182,7 @@ def describe(contract: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("change", "said"), BREAKING, ids=lambda each: getattr(each, "__name__", ""))
 def test_a_breaking_change_is_seen(change: Callable[[dict[str, Any]], None], said: str) -> None:
-    """Each way to break a client gives a line that names the place."""
+    """Each kind of breaking change is reported in a line with the expected words."""
     changed = copy.deepcopy(CONTRACT)
     change(changed)
     assert any(said in line for line in breaking_changes(CONTRACT, changed))
@@ -194,7 +194,7 @@ def test_a_breaking_change_is_seen(change: Callable[[dict[str, Any]], None], sai
     ids=lambda each: each.__name__,
 )
 def test_what_only_adds_breaks_nobody(change: Callable[[dict[str, Any]], None]) -> None:
-    """Something new for those who ask for it is no breaking change."""
+    """A change that only adds, loosens a bound or rewords a description is not reported as breaking."""
     changed = copy.deepcopy(CONTRACT)
     change(changed)
     assert breaking_changes(CONTRACT, changed) == []
@@ -212,14 +212,14 @@ def test_what_only_adds_breaks_nobody(change: Callable[[dict[str, Any]], None]) 
     ],
 )
 def test_versions_say_what_may_break(old: str, new: str, allowed: bool) -> None:  # noqa: FBT001 - a column
-    """Semantic Versioning: a major step, or a minor one before 1.0."""
+    """A new major version may break clients, and so may a new minor version before 1.0."""
     assert may_break(old, new) == allowed
 
 
 def test_the_contract_keeps_the_last_release() -> None:
-    """No client of the last release breaks, unless the version says so.
+    """The contract breaks no client of the last release, unless the new version allows breaking changes.
 
-    With a release, openapi.json is copied to released-openapi.json.
+    At each release, openapi.json is copied to released-openapi.json.
     """
     released = json.loads(RELEASED.read_bytes())
     broken = breaking_changes(released, CONTRACT)

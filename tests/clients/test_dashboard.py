@@ -1,4 +1,4 @@
-"""The dashboard in a real Chromium: it loads, follows, can be used by keyboard and read by everybody."""
+"""Tests the dashboard in a real Chromium: figures, live updates, keyboard use and accessibility."""
 
 import json
 import signal
@@ -27,9 +27,9 @@ DECODED = "document.querySelectorAll('#strip button').length"
 
 
 def test_the_page_asks_nobody_else():
-    """No address of another host is in it, and the browser is told to ask nobody."""
+    """The page contains no address of another host, and its Content-Security-Policy allows no other source."""
     page = dashboard()
-    text = page.body.decode().replace("http://www.w3.org/2000/svg", "")  # the name of SVG, which nobody fetches
+    text = page.body.decode().replace("http://www.w3.org/2000/svg", "")  # the namespace of SVG, which is not fetched
     assert "http:" not in text
     assert "https:" not in text
     assert "innerHTML" not in text
@@ -38,14 +38,14 @@ def test_the_page_asks_nobody_else():
 
 
 async def test_the_page_needs_no_key(client: httpx.AsyncClient):
-    """It holds nothing of anybody; it asks for a key itself."""
+    """The dashboard's page is served without a key, because it contains no data and asks for a key itself."""
     answer = await client.get("/dashboard")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/html")
 
 
 def feed(url: str, conversation: str, rounds: int, **options: Any) -> None:
-    """A visitor's conversation, a window of 600 tokens for each question, and what was billed for it."""
+    """Create a conversation, and for each question read a window of at most 600 tokens and report its usage."""
     with httpx.Client(base_url=url, **options) as client:
         settings = {"id": conversation, "system": SYSTEM, "model": "gpt-4o-mini"}
         assert client.post("/conversations", json=settings).status_code == 201
@@ -61,7 +61,7 @@ def feed(url: str, conversation: str, rounds: int, **options: Any) -> None:
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service that asks for keys."""
+    """A service that requires API keys and a metrics key."""
     served = Served(tmp_path_factory.mktemp("dashboard") / "data", SASH_API_KEYS="acme:k1", SASH_METRICS_KEY="m1")
     served.start()
     feed(served.url, "visitor-1", 12, headers={"Authorization": "Bearer k1"})
@@ -78,7 +78,7 @@ def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(one_browser: Browser, keyed: Served) -> Iterator[Browser]:
-    """A browser that has the keys already; whatever it is led to, its console stays quiet."""
+    """A browser with both keys stored; the test fails if the console logs an error or a warning."""
     one_browser.prefer("light")
     one_browser.open(f"{keyed.url}/dashboard")
     one_browser.run("sessionStorage.setItem('sash.key', 'k1'); sessionStorage.setItem('sash.metrics-key', 'm1')")
@@ -95,7 +95,7 @@ def open_conversation(browser: Browser, keyed: Served, query: str = "", conversa
 
 @browsed
 def test_the_figures_are_there(browser: Browser, keyed: Served):
-    """A verdict first, then rates, fullness, losses, savings, predictions, each model."""
+    """The dashboard shows a verdict, rates, fullness, losses, savings, predictions, models, tenants and the store."""
     browser.open(f"{keyed.url}/dashboard")
     browser.wait("document.querySelector('#cards table')")
     assert "windows in the last 15 minutes" in browser.text("#verdict")
@@ -110,7 +110,7 @@ def test_the_figures_are_there(browser: Browser, keyed: Served):
 
 @browsed
 def test_the_figures_follow(browser: Browser, keyed: Served):
-    """What happens meanwhile shows without a reload."""
+    """A new window appears in the figures without a reload."""
     browser.open(f"{keyed.url}/dashboard")
     rows = "[...document.querySelectorAll('#cards tbody th')].map(e => e.innerText)"
     browser.wait(f"{rows}.length")
@@ -121,7 +121,7 @@ def test_the_figures_follow(browser: Browser, keyed: Served):
 
 @browsed
 def test_what_failed_is_said_first(browser: Browser, keyed: Served):
-    """A window that cannot be made is a thing to look at."""
+    """The verdict reports a window that could not be made."""
     browser.open(f"{keyed.url}/dashboard")
     browser.wait("document.querySelector('#cards table')")
     headers = {"Authorization": "Bearer k1"}
@@ -132,7 +132,7 @@ def test_what_failed_is_said_first(browser: Browser, keyed: Served):
 
 @browsed
 def test_ranges_and_models_by_keyboard(browser: Browser, keyed: Served):
-    """Arrow keys choose the time, and one model can be looked at alone."""
+    """Arrow keys change the time range, and typing a letter chooses a model."""
     browser.open(f"{keyed.url}/dashboard")
     browser.wait("document.querySelector('#cards table')")
     browser.run("document.querySelector('#ranges input:checked').focus()")
@@ -147,7 +147,7 @@ def test_ranges_and_models_by_keyboard(browser: Browser, keyed: Served):
 
 @browsed
 def test_the_window_of_a_conversation(browser: Browser, keyed: Served):
-    """Each message is there, sent or left out as the service explains it; the pinned one is marked; the cut shows."""
+    """The strip shows each message as sent or left out, as ``explain`` does, and marks the pinned message and the cut."""
     open_conversation(browser, keyed, "&max_tokens=400")
     url = f"{keyed.url}/conversations/visitor-1/window?max_tokens=400&explain=true"
     window = httpx.get(url, headers={"Authorization": "Bearer k1"}).json()
@@ -162,7 +162,7 @@ def test_the_window_of_a_conversation(browser: Browser, keyed: Served):
 
 @browsed
 def test_recalled_messages_are_lit_up_and_searched(browser: Browser, keyed: Served):
-    """Messages that came back are marked in the strip, and a search lists what bears on it; one of them can be chosen."""
+    """The strip marks recalled messages, and a result of the search can be chosen."""
     headers = {"Authorization": "Bearer k1"}
     said = [{"role": "user", "content": "my dog is called Rex"}, *[{"role": "user", "content": "and then?"}] * 60]
     with httpx.Client(base_url=keyed.url, headers=headers) as client:
@@ -179,7 +179,7 @@ def test_recalled_messages_are_lit_up_and_searched(browser: Browser, keyed: Serv
 
 @browsed
 def test_controls_turn_the_window(browser: Browser, keyed: Served):
-    """Another budget, another model, another cut: the strip follows, and the address keeps it."""
+    """Changes of the budget, the model and the stable cut change the view, and the address keeps ``stable=true``."""
     open_conversation(browser, keyed)
     out = "document.querySelectorAll('#strip .out').length"
     assert browser.run(f"return {out}") == 0
@@ -195,7 +195,7 @@ def test_controls_turn_the_window(browser: Browser, keyed: Served):
 
 @browsed
 def test_a_larger_reserve_leaves_less_of_the_window(browser: Browser, keyed: Served):
-    """The reply's room is taken from the budget, and from the oldest messages in the strip."""
+    """A larger reserve for the reply makes the window's budget smaller, and the window leaves messages out."""
     open_conversation(browser, keyed, "&model=gpt-4")
     out = "document.querySelectorAll('#strip .out').length"
     assert browser.run(f"return {out}") == 0
@@ -207,7 +207,7 @@ def test_a_larger_reserve_leaves_less_of_the_window(browser: Browser, keyed: Ser
 
 @browsed
 def test_a_message_whose_documents_were_cut_is_marked(browser: Browser, keyed: Served):
-    """The newest question is striped where its documents had to be cut, the key says why, and only then."""
+    """Only while its documents are cut, the newest question is marked, and the strip's legend has an entry for the mark."""
     documents = [{"id": "a", "text": "The cloakroom is in the basement. " * 40}]
     question = {
         "message": {"role": "user", "content": "Where is the cloakroom?"},
@@ -230,7 +230,7 @@ def test_a_message_whose_documents_were_cut_is_marked(browser: Browser, keyed: S
 
 @browsed
 def test_one_models_figures_are_its_own(browser: Browser, keyed: Served):
-    """With a model chosen each figure is that model's, or says that it is of all."""
+    """If a model is chosen, each figure is that model's, or says that it covers all models."""
     body = {"model": "gpt-4.1-nano", "messages": [{"message": {"role": "user", "content": "Hello"}}]}
     assert httpx.post(f"{keyed.url}/window", json=body, headers={"Authorization": "Bearer k1"}).status_code == 200
     browser.open(f"{keyed.url}/dashboard")
@@ -252,7 +252,7 @@ def test_one_models_figures_are_its_own(browser: Browser, keyed: Served):
 
 @browsed
 def test_messages_by_keyboard(browser: Browser, keyed: Served):
-    """One Tab to the strip, arrows along it, and the text of the message below."""
+    """Arrow keys move along the strip, which has a single tab stop, and the chosen message's text is shown below."""
     open_conversation(browser, keyed)
     browser.run("document.querySelector('#strip [tabindex=\"0\"]').focus()")
     browser.press(HOME)
@@ -265,7 +265,7 @@ def test_messages_by_keyboard(browser: Browser, keyed: Served):
 
 @browsed
 def test_a_conversation_flows_in(browser: Browser, keyed: Served):
-    """A new turn appears by itself."""
+    """A new message appears without a reload, and its HTML is shown as text."""
     open_conversation(browser, keyed)
     before = browser.run(f"return {DECODED}")
     body = {"messages": [{"message": {"role": "user", "content": "<img src=x onerror=alert(1)> Anything else?"}}]}
@@ -278,7 +278,7 @@ def test_a_conversation_flows_in(browser: Browser, keyed: Served):
 
 @browsed
 def test_an_unchanged_window_is_not_sent_again(browser: Browser, keyed: Served):
-    """The page asks every few seconds, and is told 304 until something has changed."""
+    """While the window does not change, each of the page's periodic requests is answered with 304."""
     open_conversation(browser, keyed)
     browser.open(f"{keyed.url}/dashboard#conversation?id=visitor-1&model=gpt-4o-mini")
     browser.wait(DECODED)
@@ -290,7 +290,7 @@ def test_an_unchanged_window_is_not_sent_again(browser: Browser, keyed: Served):
 
 @browsed
 def test_the_newest_message_is_followed_until_another_is_chosen(browser: Browser, keyed: Served):
-    """As turns come, the message below is the newest; one that was chosen stays, and so does the focus."""
+    """The newest message is shown below the strip; a message that the user chose stays shown and keeps the focus."""
     feed(keyed.url, "visitor-2", 2, headers={"Authorization": "Bearer k1"})
     browser.open(f"{keyed.url}/dashboard#conversation?id=visitor-2")
     browser.wait(DECODED)
@@ -316,13 +316,13 @@ def test_the_newest_message_is_followed_until_another_is_chosen(browser: Browser
 
 
 def refused(log: list[str]) -> list[str]:
-    """The console without the answers that a wrong request was to get: a browser logs each of them."""
+    """Return the console's lines without those of expected 4xx answers, which the browser logs."""
     return [line for line in log if "the server responded with a status of 4" not in line]
 
 
 @browsed
 def test_what_cannot_be_shown_is_explained(browser: Browser, keyed: Served):
-    """A budget that is too small, and an id that is nobody's: the problem's own words."""
+    """For a budget that is too small and for an unknown conversation, the page shows the problem's text."""
     open_conversation(browser, keyed)
     browser.type("#c-max", "5")
     browser.wait("document.querySelector('.problem')?.innerText.includes('the budget is 5')")
@@ -333,7 +333,7 @@ def test_what_cannot_be_shown_is_explained(browser: Browser, keyed: Served):
 
 @browsed
 def test_it_asks_for_a_model(browser: Browser, keyed: Served):
-    """A conversation that names no model is no error: one is asked for, where it is typed, and then its window shows."""
+    """For a conversation without a model, the page focuses the model field, and shows the window when one is typed."""
     with httpx.Client(base_url=keyed.url, headers={"Authorization": "Bearer k1"}) as client:
         entry = {"message": {"role": "user", "content": "hello"}}
         client.post("/conversations/modelless/messages", json={"messages": [entry]}).raise_for_status()
@@ -349,9 +349,9 @@ def test_it_asks_for_a_model(browser: Browser, keyed: Served):
 
 @browsed
 def test_it_asks_for_a_key(browser: Browser, keyed: Served):
-    """Without a key a dialog, with a wrong one the dialog again, with the right one the figures; kept for the tab.
+    """The page asks for a key until the right one is typed, and keeps it in the tab's session storage.
 
-    A conversation is a tenant's, so its view asks for an API key.
+    A conversation belongs to a tenant, so its view asks for an API key.
     """
     browser.open(f"{keyed.url}/dashboard")
     browser.run("sessionStorage.clear()")
@@ -378,7 +378,7 @@ def test_it_asks_for_a_key(browser: Browser, keyed: Served):
 
 @browsed
 def test_silence_is_said_first(one_browser: Browser, tmp_path: Path):
-    """A service that stops answering is the first thing that the page says, over figures that it dates."""
+    """If the service stops answering, the verdict says so and says when the figures are from."""
     served = Served(tmp_path / "data")
     served.start()
     feed(served.url, "visitor-1", 1)
@@ -399,7 +399,10 @@ def test_silence_is_said_first(one_browser: Browser, tmp_path: Path):
 
 @browsed
 def test_a_store_that_is_down_is_said_first(one_browser: Browser, tmp_path: Path):
-    """Within two seconds, with where to look, over the answering worker's own figures, in a page that never saw others."""
+    """The verdict names a store that is down within two seconds, and where to look.
+
+    A page that is opened then shows the figures of the answering worker alone.
+    """
     store = Server(binaries()["valkey-9"] or _bundled_binary(), tmp_path / "store").start()
     served = Served(tmp_path / "data", SASH_REDIS_URL=store.url)
     try:
@@ -430,7 +433,7 @@ def test_a_store_that_is_down_is_said_first(one_browser: Browser, tmp_path: Path
 
 @browsed
 def test_a_refusal_leads_to_its_conversation(browser: Browser, keyed: Served):
-    """With its cause, and the request id that the log has."""
+    """A refused request is listed with its request id, its cause and a link to its conversation."""
     headers = {"Authorization": "Bearer k1", "X-Request-ID": "r-dashboard"}
     path = "/conversations/visitor-1/window?model=gpt-4o-mini&max_tokens=2"
     assert httpx.get(keyed.url + path, headers=headers).status_code == 422
@@ -444,7 +447,7 @@ def test_a_refusal_leads_to_its_conversation(browser: Browser, keyed: Served):
 
 @browsed
 def test_the_request_itself_can_be_copied(browser: Browser, keyed: Served):
-    """As JSON, the messages that the window holds."""
+    """The page shows the window's request as JSON, and the copy button reports a result."""
     open_conversation(browser, keyed)
     browser.run("document.querySelector('#request summary').focus(); document.activeElement.click()")
     text = browser.run("return document.querySelector('#request pre').textContent")
@@ -457,7 +460,7 @@ def test_the_request_itself_can_be_copied(browser: Browser, keyed: Served):
 
 @browsed
 def test_small_shares_are_not_rounded_up(browser: Browser, keyed: Served):
-    """8 of 126,976 tokens are under a tenth of a percent, in the window and in the deployment's median."""
+    """A window of 8 of 126,976 tokens is shown as under 0.1 % of its budget."""
     headers = {"Authorization": "Bearer k1"}
     body = {"messages": [{"message": {"role": "user", "content": "Hello"}}]}
     assert httpx.post(f"{keyed.url}/conversations/tiny/messages", json=body, headers=headers).status_code == 201
@@ -468,7 +471,7 @@ def test_small_shares_are_not_rounded_up(browser: Browser, keyed: Served):
 
 @browsed
 def test_a_phone_shows_the_glance_first_and_every_column(browser: Browser, keyed: Served):
-    """The figures come before the drawing, and a table's cells say their column's name."""
+    """On a narrow screen the figures are above the chart, and each table cell names its column and is fully visible."""
     browser.size(390, 900)
     browser.open(f"{keyed.url}/dashboard")
     browser.wait("document.querySelector('#cards table')")
@@ -485,7 +488,7 @@ def test_a_phone_shows_the_glance_first_and_every_column(browser: Browser, keyed
 @pytest.mark.parametrize("width", [1280, 420])
 @pytest.mark.parametrize("view", ["deployment", "conversation?id=visitor-1&max_tokens=400"])
 def test_nobody_is_shut_out(browser: Browser, keyed: Served, view: str, width: int, scheme: str):
-    """axe finds nothing: names, roles, order and contrast, light and dark, wide and narrow."""
+    """In both colour schemes and widths, axe finds no accessibility violation and the page does not scroll sideways."""
     spec = find_spec("axe_core_python")
     if spec is None or spec.origin is None:
         pytest.skip("axe-core-python, which carries axe, is not installed")

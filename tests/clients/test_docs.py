@@ -1,4 +1,4 @@
-"""The page at /docs in a real Chromium: every operation is there, and can be sent with a key."""
+"""Tests the page at /docs in a real Chromium: every operation is listed, and can be sent with a key."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -18,7 +18,7 @@ SENT = "document.querySelector('#{0} [aria-live] strong:not(.quiet)')?.textConte
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service that asks for keys."""
+    """A service that requires API keys."""
     served = Served(tmp_path_factory.mktemp("docs") / "data", SASH_API_KEYS="acme:k1")
     served.start()
     yield served
@@ -33,7 +33,7 @@ def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(one_browser: Browser, keyed: Served) -> Browser:
-    """The page as somebody finds it who has been given a key."""
+    """The page as a new user opens it, without a stored key."""
     one_browser.open(f"{keyed.url}/docs")
     one_browser.run("sessionStorage.clear()")
     one_browser.open(f"{keyed.url}/docs")
@@ -43,21 +43,21 @@ def page(one_browser: Browser, keyed: Served) -> Browser:
 
 
 def send(page: Browser, operation: str) -> str:
-    """Open an operation, send it as it stands, and tell the line that begins its answer."""
+    """Open an operation, send its unchanged form, and return the first line of the answer."""
     page.run("document.getElementById(arguments[0]).open = true", operation)
     page.click(f"#{operation} form button")
     return str(page.wait(SENT.format(operation)))
 
 
 def test_every_operation_is_there(page: Browser) -> None:
-    """One form for each operation of the document, and a quiet console."""
+    """The page lists each operation of the contract once, and the console has no errors or warnings."""
     ids = page.run("return [...document.querySelectorAll('main > section > details')].map((each) => each.id)")
     assert sorted(ids) == sorted(each["operationId"] for item in CONTRACT["paths"].values() for each in item.values())
     assert page.log() == []
 
 
 def test_the_examples_can_be_sent_with_a_key(page: Browser) -> None:
-    """With the key that was typed, the forms as they stand create, append and read a window."""
+    """With a typed key, the unchanged forms create a conversation, append, read a window and erase the conversation."""
     page.type("#key", "k1")
     assert send(page, "createConversation").startswith("201")
     assert send(page, "appendMessages").startswith("201")
@@ -68,14 +68,14 @@ def test_the_examples_can_be_sent_with_a_key(page: Browser) -> None:
 
 
 def test_without_a_key_the_answer_says_so(page: Browser) -> None:
-    """A refusal is shown as it came."""
+    """Without a key, the page shows the service's 401 problem."""
     assert send(page, "listModels").startswith("401")
     assert "/problems/unauthorized" in page.text("#listModels [aria-live]")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_read_it(page: Browser, scheme: str) -> None:
-    """axe finds nothing: names, roles, order and contrast, with a form open, light and dark."""
+    """axe finds no accessibility violation with a form open, in light and in dark colours."""
     spec = find_spec("axe_core_python")
     if spec is None or spec.origin is None:
         pytest.skip("axe-core-python, which carries axe, is not installed")

@@ -1,7 +1,7 @@
-"""Clients generated from openapi.json, compiled by their languages, and talking to a running service.
+"""Tests clients that are generated from openapi.json: each compiles in its language and talks to a running service.
 
-Each program beside this file has the same conversation and tells what it saw as one JSON object. Slow, and in need of npm
-and PyPI: ``python -m pytest -m clients tests/clients/test_generated.py``.
+Each program beside this file has the same conversation and prints its results as one JSON object. These tests are slow and
+need npm and PyPI: ``python -m pytest -m clients tests/clients/test_generated.py``.
 """
 
 import json
@@ -43,7 +43,7 @@ SAW = {
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    """What a command prints; a command that fails is a failed test that shows what it said."""
+    """Return a command's output; if the command fails, fail the test and show the end of its output."""
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -59,7 +59,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 
 
 def needs(*programs: str) -> None:
-    """Skip where a language is not installed, and say which."""
+    """Skip the test if a program is not installed, and name the packages to install."""
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
         packages = " ".join(dict.fromkeys(_PACKAGES[program] for program in missing))
@@ -67,13 +67,13 @@ def needs(*programs: str) -> None:
 
 
 def told(output: str) -> Any:
-    """The one line that a program prints."""
+    """Return the JSON object in the last line of a program's output."""
     return json.loads(output.strip().splitlines()[-1])
 
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The TypeScript program with its tools installed, and the types generated."""
+    """The folder of the TypeScript program, with its tools installed and its types generated."""
     needs("node", "npm")
     folder = tmp_path_factory.mktemp("typescript")
     shutil.copytree(HERE / "typescript", folder, dirs_exist_ok=True)
@@ -85,7 +85,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """openapi-generator, out of the wheel that carries it; its jar holds the Jackson that its Java clients need."""
+    """The jar of openapi-generator, from its wheel on PyPI; it contains the Jackson that its Java clients need."""
     needs("java")
     folder = tmp_path_factory.mktemp("generator")
     run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", ".", GENERATOR, cwd=folder)
@@ -101,7 +101,7 @@ def generate(jar: Path, language: str, into: Path) -> None:
 
 @pytest.fixture(scope="session")
 def go(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The go command: the machine's, or Debian's 1.19 unpacked without being installed."""
+    """The go command: the installed one, or Debian's Go 1.19, unpacked without installation."""
     if found := shutil.which("go"):
         return Path(found)
     needs("apt-get", "dpkg-deb")
@@ -115,19 +115,19 @@ def go(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_document_lints(node: Path) -> None:
-    """Redocly's recommended rules find no error."""
+    """Redocly's recommended rules find no error in openapi.json."""
     found = json.loads(run("npm", "run", "--silent", "lint", "--", "--format", "json", cwd=node))
     assert found["totals"]["errors"] == 0
 
 
 def test_typescript(node: Path, served: Served) -> None:
-    """openapi-typescript and openapi-fetch: type-checked, the wrong calls too, and run on Node."""
+    """A client of openapi-typescript and openapi-fetch passes its type checks, wrong calls included, and runs on Node."""
     run("npm", "run", "check", cwd=node)
     assert told(run("node", "built/talk.js", cwd=node, SASH_URL=served.url)) == SAW
 
 
 def test_python(tmp_path: Path, served: Served) -> None:
-    """openapi-python-client: generated without a warning, type-checked, and run."""
+    """openapi-python-client generates a client without a warning; its program passes mypy and runs."""
     run(sys.executable, "-m", "venv", "venv", cwd=tmp_path)
     binaries = tmp_path / "venv/bin"
     run(binaries / "pip", "install", "--quiet", "-r", HERE / "python/requirements.txt", cwd=tmp_path)
@@ -150,7 +150,7 @@ def test_python(tmp_path: Path, served: Served) -> None:
 
 
 def test_java(tmp_path: Path, jar: Path, served: Served) -> None:
-    """openapi-generator's native HttpClient library: compiled against the generator's own Jackson, and run."""
+    """openapi-generator's Java client compiles against the generator's own Jackson, and runs."""
     needs("javac")
     generate(jar, "java", tmp_path / "generated")
     sources = [*(tmp_path / "generated/src/main/java").rglob("*.java"), *(HERE / "java").rglob("*.java")]
@@ -160,7 +160,7 @@ def test_java(tmp_path: Path, jar: Path, served: Served) -> None:
 
 
 def test_go(tmp_path: Path, jar: Path, go: Path, served: Served) -> None:
-    """openapi-generator's Go client needs the standard library alone: compiled without a network, vetted, and run."""
+    """openapi-generator's Go client passes ``go vet``, compiles with the standard library alone, and runs."""
     generate(jar, "go", tmp_path / "generated")
     (tmp_path / "sash").mkdir()
     for source in (tmp_path / "generated").glob("*.go"):

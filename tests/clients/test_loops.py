@@ -1,9 +1,8 @@
-"""Agents of each provider's SDK run on windows, 200 turns of them at night, and no request of theirs is refused.
+"""Tests that agents of each provider's SDK run on windows for 16 turns (200 nightly) and no provider refuses a request.
 
 The providers are stand-ins on loopback, which check seals, calls and turns as the real ones do (``standins/``).
-Their replies are appended as they came. A turn has up to three replies with calls, some in parallel, some of them with huge
-results; some questions have documents, some replies are stored while they are written. Budgets are small, so that the cut
-moves.
+Their replies are appended unchanged. A turn has up to three replies with calls, some in parallel, some with huge results.
+Some questions have documents, and some replies are stored as drafts first. Budgets are small, so that the cut moves.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -34,19 +33,19 @@ Object = dict[str, Any]
 
 
 class Reply(NamedTuple):
-    """What a provider answered, as it is appended; and the calls that wait for results, as the SDK has them."""
+    """A provider's reply: the messages to append, and the SDK's objects of the calls that need results."""
 
     messages: list[Object]
     calls: list[Any]
 
 
 class Agent(Protocol):
-    """One SDK, as a program uses it."""
+    """Uses one provider's SDK as a program does."""
 
     form: str
     model: str
     has_ids: bool
-    """Whether calls have ids: those without are paired with results by their order, so these come together."""
+    """Whether calls have ids. Without ids, results are paired with calls by order, so all are appended in one request."""
 
     async def ask(self, request: Object) -> Reply: ...
 
@@ -164,12 +163,12 @@ AGENTS: dict[str, tuple[Callable[[], Provider], Callable[[str], Agent]]] = {
     "gemini": (lambda: Gemini(WINDOW, strict=True), lambda url: GeminiAgent(url, "gemini-3.8-flash", has_ids=True)),
     "gemini 2": (lambda: Gemini(WINDOW, strict=False), lambda url: GeminiAgent(url, "gemini-2.5-flash", has_ids=False)),
 }
-"""A stand-in, and the agent that speaks to it, by what the tests call them."""
+"""By the tests' names: functions that make a stand-in, and the agent that uses it."""
 
 
 @asynccontextmanager
 async def agent_of(name: str) -> AsyncIterator[Agent]:
-    """The agent of that name, beside its provider."""
+    """Yield the named agent, while its provider is running."""
     provider, agent_at = AGENTS[name]
     with serving(provider()) as url:
         agent = agent_at(url)
@@ -180,7 +179,7 @@ async def agent_of(name: str) -> AsyncIterator[Agent]:
 
 
 class Loop:
-    """A conversation of an agent over Sash, one turn after the other."""
+    """One agent's conversation over Sash, turn by turn."""
 
     def __init__(self, sash: httpx.AsyncClient, conversation: str, agent: Agent, **window: Any) -> None:
         self.sash = sash
@@ -194,7 +193,7 @@ class Loop:
         (await self.sash.post("/conversations", json=settings)).raise_for_status()
 
     async def turn(self, number: int) -> None:
-        """A question, replies with calls and their results, and the words at last."""
+        """Append a question, the replies with calls and their results, and the last reply."""
         steps = STEPS[number % len(STEPS)]
         question: Object = {"message": self.agent.question(f"Question {number}: {words(24, number)} calls:{steps}")}
         if number % 5 == 4:
@@ -205,7 +204,7 @@ class Loop:
             sizes = [8_000 if number % 11 == 0 and not index else 40 for index in range(len(reply.calls))]
             texts = [words(size, number) for size in sizes]
             results = self.agent.results(reply.calls, texts)
-            if number % 3 == 2 and self.agent.has_ids:  # as they come in, each in a request of its own
+            if number % 3 == 2 and self.agent.has_ids:  # each result in a request of its own
                 pairs = zip(reply.calls, texts, strict=True)
                 *first, results = [self.agent.results([call], [text]) for call, text in pairs]
                 for each in first:
@@ -220,7 +219,7 @@ class Loop:
             await self.append(reply.messages)
 
     async def append(self, entries: list[Object], *, wants_window: bool = False) -> Object:
-        """Append; the request to send, where it is wanted."""
+        """Append entries; return the window's request, or an empty object if no window is wanted."""
         query = {"format": self.agent.form, **(self.window if wants_window else {})}
         answer = await self.sash.post(f"{self.path}/messages", params=query, json={"messages": entries})
         assert answer.status_code == 201, answer.text
@@ -234,7 +233,7 @@ class Loop:
 
 
 async def run(client: httpx.AsyncClient, conversation: str, name: str, turns: int, **window: str) -> None:
-    """So many turns: the cut moves, and thoughts go back where they are wanted."""
+    """Run an agent for ``turns`` turns, and check that the cut moves, budgets hold, and windows contain reasoning."""
     async with agent_of(name) as agent:
         loop = Loop(client, conversation, agent, **window)
         await loop.begin()
@@ -244,7 +243,7 @@ async def run(client: httpx.AsyncClient, conversation: str, name: str, turns: in
     assert loop.made[-1]["kept"]["first_seq"] > 2 * turns
     assert max(made["tokens"]["total"] for made in loop.made) <= BUDGET_TOKENS
     thoughtful = sum(made["tokens"]["reasoning"] > 0 for made in loop.made)
-    # Bound thoughts are left out when a cut moves, which is at every turn where it slides.
+    # Bound thinking is left out when the cut moves; without a stable cut, it moves at every turn.
     least = (0 if window["stable"] == "false" else turns // 2) if name == "claude bound" else turns
     assert thoughtful > least
 
@@ -261,5 +260,5 @@ each_cut = pytest.mark.parametrize("stable", ["false", "true"])
 async def test_no_request_of_a_loop_is_refused(
     client: httpx.AsyncClient, conversation: str, name: str, reasoning: str, stable: str, turns: int
 ) -> None:
-    """Turns with tools, thoughts and cache hints."""
+    """No stand-in refuses a request of an agent whose turns have tool calls, reasoning and cache hints."""
     await run(client, conversation, name, turns, reasoning=reasoning, stable=stable)

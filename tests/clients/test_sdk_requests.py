@@ -1,6 +1,6 @@
-"""Each provider's own SDK takes the request: its types accept every field, and its client sends it as it is.
+"""Tests rendered requests with each provider's SDK: its types accept every field, and its client sends them unchanged.
 
-The clients speak to a server on this machine that records what arrives.
+The clients talk to a server on this machine that records the requests.
 """
 
 import json
@@ -60,7 +60,7 @@ REPLIES = {
 
 
 class Provider(ThreadingHTTPServer):
-    """All four APIs on a free port of the loopback; ``bodies`` are the requests' in the order of arrival."""
+    """Serves all four APIs on a free port of loopback; ``bodies`` are the requests' bodies in the order of arrival."""
 
     daemon_threads = False
 
@@ -84,7 +84,7 @@ class Recorder(BaseHTTPRequestHandler):
         self.wfile.write(reply)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ MESSAGES = [
 
 
 def request(form: str, tool_choice: Any = "auto") -> dict[str, Any]:
-    """A long request with all that every form can carry; as JSON, since it reaches clients so."""
+    """Return a long request, decoded from JSON as a client receives it, with every kind of part that all forms support."""
     outgoing = [Outgoing(seq, message) for seq, message in enumerate(MESSAGES)]
     rendered = render_request(form, outgoing, tools=[TALKS, ROOMS], tool_choice=tool_choice)
     return json.loads(json.dumps(rendered))
@@ -169,12 +169,12 @@ ADAPTERS = {
 
 
 def known(form: str, value: dict[str, Any]) -> Any:
-    """The value as the SDK's declaration knows it: what the declaration does not name is gone."""
+    """Return the value without the fields that the SDK's types do not declare."""
     return exhausted(ADAPTERS[form].validate_python(value))
 
 
 def exhausted(value: Any) -> Any:
-    """Plain lists in place of pydantic's lazy ones, which check their items only when they are read."""
+    """Return the value with plain lists in place of pydantic's lazy ones, which validate items only when they are read."""
     if isinstance(value, dict):
         return {key: exhausted(item) for key, item in value.items()}
     return value if isinstance(value, str | int | float | None) else [exhausted(item) for item in value]
@@ -185,7 +185,7 @@ def dumped(value: Any) -> Any:
 
 
 def one_spelling(value: Any, key: str = "") -> Any:
-    """Google's two spellings, of names and of base64, as one; what lies inside data keeps its own."""
+    """Return the value in one of Google's two spellings of names and of base64; names inside the user's data stay."""
     match value:
         case list():
             return [one_spelling(item) for item in value]
@@ -204,7 +204,7 @@ CHOICES = pytest.mark.parametrize("choice", ["auto", "none", "required", NAMED, 
 class TestOpenAI:
     @CHOICES
     def test_types(self, choice):
-        """The chat completion's declaration knows each field."""
+        """The SDK's type of a chat completion request declares each field."""
         whole = {"model": MODEL, **request("openai", choice)}
 
         assert known("openai", whole) == whole
@@ -220,7 +220,7 @@ class TestOpenAI:
 class TestResponses:
     @CHOICES
     def test_types(self, choice):
-        """The response's declaration knows each field."""
+        """The SDK's type of a Responses request declares each field."""
         whole = {"model": MODEL, **request("responses", choice)}
 
         assert known("responses", whole) == whole
@@ -236,7 +236,7 @@ class TestResponses:
 class TestAnthropic:
     @CHOICES
     def test_types(self, choice):
-        """The message's declaration knows each field."""
+        """The SDK's type of a Messages request declares each field."""
         whole = {"model": MODEL, "max_tokens": 100, **request("anthropic", choice)}
 
         assert known("anthropic", whole) == whole
@@ -252,7 +252,7 @@ class TestAnthropic:
 class TestGemini:
     @CHOICES
     def test_types(self, choice):
-        """The SDK's models, which forbid what they do not know, give back what they were given."""
+        """The SDK's models, which forbid unknown fields, return the request unchanged."""
         made = request("gemini", choice)
 
         contents = [gemini_types.Content.model_validate_json(json.dumps(content)) for content in made["contents"]]
@@ -262,7 +262,7 @@ class TestGemini:
         assert dumped(config) == made["config"]
 
     def test_client(self, provider):
-        """The client sends the same contents, names written its own way."""
+        """The client sends the same contents, in its own spelling of names."""
         options = gemini_types.HttpOptions(base_url=provider.url, api_version="v1beta")
         made = request("gemini", ALLOWED)
 
@@ -278,7 +278,7 @@ class TestGemini:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_text_of_the_history_is_sent(form):
-    """The request that is proved here is a whole one."""
+    """The test request contains each text of the history once."""
     text = json.dumps(request(form), ensure_ascii=False)
 
     for words in ("Be brief.", "Which talks", "Let me see.", "Gradle, in A.", "German", "And this?", "I must not say."):

@@ -1,4 +1,4 @@
-"""The stand-ins refuse what the providers refuse: a history that they made, and one change of it."""
+"""Each stand-in accepts a history that it made, and refuses the same history after one wrong change."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -64,7 +64,7 @@ def gemini(provider: Provider, **settings: Any) -> Object:
 
 
 def refused(provider: Provider, path: str, body: Object, change: Callable[[Object], Any]) -> None:
-    """The body is taken as it is, and refused when it is changed."""
+    """Check that the provider accepts the body, and refuses the changed body."""
     provider.reply(path, deepcopy(body))
     changed = deepcopy(body)
     change(changed)
@@ -118,7 +118,7 @@ GEMINI: dict[str, Change] = {
 
 @pytest.mark.parametrize("change", CLAUDE)
 def test_claude_refuses(change: str) -> None:
-    """With thinking enabled."""
+    """With thinking enabled, Claude's stand-in refuses each wrong change of a history."""
     provider = Claude(10_000, binds=False)
     body = claude(provider, thinking={"type": "enabled", "budget_tokens": 1024})
     refused(provider, "/v1/messages", body, lambda changed: CLAUDE[change](changed["messages"]))
@@ -126,13 +126,13 @@ def test_claude_refuses(change: str) -> None:
 
 @pytest.mark.parametrize("change", BOUND)
 def test_a_model_that_binds_thoughts_refuses(change: str) -> None:
-    """What stood before a thought is checked."""
+    """A model that binds thinking refuses a change of the content before a thinking block."""
     provider = Claude(10_000, binds=True)
     refused(provider, "/v1/messages", claude(provider), lambda changed: BOUND[change](changed["messages"]))
 
 
 def test_the_oldest_thoughts_may_be_left_out() -> None:
-    """All but the newest thought are left out, and the request is taken."""
+    """A model that binds thinking accepts a request that leaves out the oldest thinking blocks."""
     provider = Claude(10_000, binds=True)
     body = claude(provider)
     for message in body["messages"][1:-2:2]:
@@ -143,7 +143,7 @@ def test_the_oldest_thoughts_may_be_left_out() -> None:
 
 @pytest.mark.parametrize("change", RESPONSES)
 def test_openai_refuses(change: str) -> None:
-    """Nothing is stored."""
+    """With ``store: false``, OpenAI's stand-in refuses each wrong change of a history."""
     provider = OpenAI(10_000)
     body = responses(provider, store=False)
     refused(provider, "/v1/responses", body, lambda changed: RESPONSES[change](changed["input"]))
@@ -151,14 +151,14 @@ def test_openai_refuses(change: str) -> None:
 
 @pytest.mark.parametrize("change", STORED)
 def test_openai_refuses_stored_items_apart(change: str) -> None:
-    """Items of a stored reply come with the reasoning that led to them."""
+    """With stored replies, OpenAI's stand-in refuses an item without its reasoning, and reasoning without its next item."""
     provider = OpenAI(10_000)
     refused(provider, "/v1/responses", responses(provider), lambda changed: STORED[change](changed["input"]))
 
 
 @pytest.mark.parametrize("change", GEMINI)
 def test_gemini_refuses(change: str) -> None:
-    """As Gemini 3 does."""
+    """As Gemini 3, the stand-in refuses each wrong change of a history."""
     provider = Gemini(10_000, strict=True)
     path = "/v1beta/models/m:generateContent"
     refused(provider, path, gemini(provider), lambda changed: GEMINI[change](changed["contents"]))

@@ -1,4 +1,4 @@
-"""What is said of the store, and when it is told."""
+"""Tests the store's conditions, and when their changes are logged."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from service.store.durability import Inspection
 
 
 def server(refusal: str = "", **info: Any) -> Inspection:
-    """A server with these fields of INFO."""
+    """Return the inspection of a server with these fields of INFO."""
     return Inspection(
         "yes", "always", "appendfsync always", refusal, info={name: str(value) for name, value in info.items()}
     )
@@ -56,7 +56,7 @@ def named(*servers: tuple[Inspection | None, float], kind: str = "single", **see
     ],
 )
 def test_what_is_wrong_is_named(name: str, seen: dict[str, Any]):
-    """Each outage by its name, and where to look unless all is well."""
+    """Each observation gives the expected condition; all but ``well`` say where to look and have an alert."""
     found = condition(Observation(**{"kind": "single", **seen}))
     assert found.name == name
     assert bool(found.look) == (name != "well")
@@ -64,7 +64,7 @@ def test_what_is_wrong_is_named(name: str, seen: dict[str, Any]):
 
 
 def test_the_worst_is_named():
-    """A server that is lost hides that another is slow."""
+    """If one server is lost and another is slow, the worse condition is reported."""
     assert named(LOST, (server(), 0.5), kind="cluster") == "failing-over"
 
 
@@ -74,33 +74,33 @@ SLOW = Condition("slow", "The store is slow", "its disk", "SashStoreSlow")
 
 
 def told(*turns: tuple[float, Condition, set[str]]) -> list[str]:
-    """Events of a story whose conditions are these at these seconds."""
+    """Return the events of these observations: seconds, condition and primaries."""
     story = Story()
     return [event for at, now, primaries in turns for event, _, _ in story.goes_on(now, primaries, at)]
 
 
 def test_an_outage_is_told_once_and_its_end_once():
-    """However often one looks, and though it comes back for a moment in between."""
+    """An outage is logged as one start and one end, even if the store answers for a moment in between."""
     turns = [(0, WELL, {"a"}), (1, DOWN, set()), (2, DOWN, set()), (3, WELL, {"a"}), (4, DOWN, set())]
     turns += [(5, WELL, {"a"}), (6, WELL, {"a"}), (7.5, WELL, {"a"}), (9, WELL, {"a"})]
     assert told(*turns) == ["store lost", "store found"]
 
 
 def test_another_primary_is_a_failover():
-    """The server that answers afterwards is not the one that did before."""
+    """If another primary answers after an outage, a failover is logged."""
     turns = [(0, WELL, {"a"}), (1, OVER, set()), (3, WELL, {"b"}), (6, WELL, {"b"})]
     assert told(*turns) == ["store failing over", "store failed over"]
 
 
 def test_slowness_is_told_when_it_lasts():
-    """A store that hangs is slow for a moment first; that moment is no event."""
+    """Slowness is logged only when it lasts, because a store that hangs is slow for a moment first."""
     assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (1.5, DOWN, set())) == ["store lost"]
     assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (2.5, SLOW, {"a"})) == ["store slow"]
     assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (1.5, WELL, {"a"}), (3, SLOW, {"a"})) == []
 
 
 def test_what_remains_is_told_when_the_worst_is_over():
-    """A store that comes back slowly is found, and slow."""
+    """If the store is slow after an outage, the end of the outage is logged, then the slowness."""
     turns = [
         (0, WELL, {"a"}),
         (1, DOWN, set()),

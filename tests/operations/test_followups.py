@@ -1,4 +1,4 @@
-"""What of a window stood in the one before it."""
+"""Tests the estimate of how many tokens of a window also began the window before."""
 
 from typing import Any
 
@@ -23,56 +23,56 @@ def followed(*windows: tuple[list[int], Beginning], most: int = 10) -> list[int 
 
 
 def fifty(first_seq: int, last_seq: int) -> int:
-    """Every message costs 50 tokens."""
+    """Return the tokens of these messages, 50 each."""
     return 50 * (last_seq - first_seq + 1)
 
 
 def test_the_first_follows_nothing():
-    """There is nothing to compare with."""
+    """A conversation's first window has no earlier window to compare with."""
     assert followed(window([1, 2, 3])) == [None]
 
 
 def test_a_window_that_grew_reuses_the_whole_of_the_one_before():
-    """The cut stayed: all of the former window is the beginning of this one."""
+    """If the cut stays, all tokens of the former window are reused."""
     assert followed(window([5, 6, 7], tokens=90), window([5, 6, 7, 8, 9], tokens=140)) == [None, 90]
 
 
 def test_a_window_that_slid_reuses_nothing():
-    """One message less at the beginning, and the provider's cache has none of it."""
+    """A window without the former window's first message reuses nothing of the provider's cache."""
     assert followed(window([5, 6, 7]), window([6, 7, 8])) == [None, 0]
 
 
 def test_a_pinned_message_does_not_hide_a_moved_cut():
-    """The first seq is the same; what follows it is not."""
+    """Windows that share only the pinned first message reuse nothing."""
     assert followed(window([1, 5, 6, 7]), window([1, 7, 8, 9])) == [None, 0]
 
 
 def test_other_fixed_parts_reuse_nothing():
-    """Another system prompt stands before everything."""
+    """If the parts before the messages change, nothing is reused."""
     assert followed(window([1, 2]), window([1, 2, 3], fixed=2)) == [None, 0]
 
 
 def test_documents_go_with_their_question():
-    """When the next question is asked, what came before the former one's documents still stands."""
+    """After the next question, only the part before the former question's documents is reused."""
     before = window([1, 2, 3], tokens=900, question=3, documents=600, documents_from=3)
     after = window([1, 2, 3, 4, 5], tokens=800, question=5, documents=400, documents_from=5)
     assert followed(before, after) == [None, 250]
 
 
 def test_documents_stay_while_their_question_is_answered():
-    """A tool's result comes after the question: its documents are where they were."""
+    """While the same question is being answered, its documents stay in place and the whole former window is reused."""
     before = window([1, 2, 3], tokens=900, question=3, documents=600, documents_from=3)
     after = window([1, 2, 3, 4, 5], tokens=950, question=3, documents=600, documents_from=3)
     assert followed(before, after) == [None, 900]
 
 
 def test_a_window_that_shrank_reuses_nothing():
-    """A rewind: the former window is longer than this one."""
+    """After a rewind, a window that is shorter than the former one reuses nothing."""
     assert followed(window([1, 2, 3, 4]), window([1, 2])) == [None, 0]
 
 
 def test_the_oldest_are_forgotten():
-    """Memory is bounded; who comes back late follows nothing."""
+    """The number of remembered conversations is limited; the least recently used is forgotten first."""
     followups = Followups(2)
     seqs, beginning = window([1, 2])
     assert [followups.follow(key, seqs, beginning, fifty) for key in ("a", "b", "a", "c", "b", "c")] == [

@@ -1,4 +1,4 @@
-"""Log lines: their shape, and what is never in them."""
+"""Tests the format of log lines, and that no content or secret is in them."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from service.problems import NotFound
 
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
-    """Puts the process-wide logging back that each of these tests configures."""
+    """Restore the process-wide logging, which each of these tests configures."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -28,7 +28,7 @@ def logging_as_before() -> Iterator[None]:
 
 @pytest.fixture
 def lines(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[[], list[dict[str, Any]]]:
-    """Reads the JSON lines written so far."""
+    """A function that returns the JSON lines written since its last call."""
     return lambda: [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
 
 
@@ -41,7 +41,7 @@ def fail(error: Exception, cause: Exception | None = None) -> NoReturn:
 
 
 def raised(error: Exception, cause: Exception | None = None) -> Exception:
-    """The error after it was raised, so that it knows the way."""
+    """Return the error after raising it, so that it has a traceback."""
     try:
         fail(error, cause)
     except Exception as caught:  # noqa: BLE001
@@ -49,7 +49,7 @@ def raised(error: Exception, cause: Exception | None = None) -> Exception:
 
 
 def test_a_line_is_one_json_object(lines: Callable[[], list[dict[str, Any]]]):
-    """Timestamp in UTC, level and event come first, then the fields as they were given."""
+    """A line has the timestamp in UTC, the level and the event first, then the given fields."""
     configure_logging("json", "info")
 
     get_logger().info("appended", conversation="c-1", messages=2, seconds=0.25, duplicate=False, owner=None)
@@ -69,7 +69,7 @@ def test_a_line_is_one_json_object(lines: Callable[[], list[dict[str, Any]]]):
 
 
 def test_the_level_is_a_threshold(lines: Callable[[], list[dict[str, Any]]]):
-    """Below the level nothing is written, by us or by a library."""
+    """Lines below the level are not written, neither Sash's nor a library's."""
     configure_logging("json", "warning")
 
     get_logger().info("quiet")
@@ -80,7 +80,7 @@ def test_the_level_is_a_threshold(lines: Callable[[], list[dict[str, Any]]]):
 
 
 def test_console_lines_are_for_people(capsys: pytest.CaptureFixture[str]):
-    """The other format is plain text with the same fields, and the same guard."""
+    """The console format is plain text with the fields, and withholds content like the JSON format."""
     configure_logging("console", "info")
 
     get_logger().info("started", port=8000, content="hello", path="\udcff")
@@ -93,21 +93,21 @@ def test_console_lines_are_for_people(capsys: pytest.CaptureFixture[str]):
 
 @pytest.mark.parametrize("name", ["content", "text", "message", "messages", "body", "Authorization", "key", "api_key"])
 def test_texts_under_a_telling_name_are_withheld(name: str):
-    """A field whose name speaks of content or secrets shows none, whatever kind of text or collection it is."""
+    """A text or list is withheld if its field's name suggests content or a secret, nested fields included."""
     assert guarded(**{name: "hello"}) == {name: "[withheld]"}
     assert guarded(**{name: ["hello"]}) == {name: "[withheld]"}
     assert guarded(nested={name: "hello"}) == {"nested": {name: "[withheld]"}}
 
 
 def test_figures_under_a_telling_name_pass():
-    """messages=7 is a count."""
+    """A number, flag or None is logged under any name: messages=7 is a count."""
     figures = {"messages": 7, "grounding": 0, "body": 1.5, "summary": None, "tools": True}
 
     assert guarded(**figures) == figures
 
 
 def test_other_values_are_made_plain():
-    """Bytes are withheld, long texts cut, odd characters escaped, and an unknown object is only its type's name."""
+    """Bytes are withheld, long texts cut, lone surrogates escaped, and an unknown object is logged as its type's name."""
     assert guarded(data=b"hello") == {"data": "[withheld]"}
     assert guarded(name="n" * 501) == {"name": "n" * 500 + "…"}
     assert guarded(path=Path("/a/b")) == {"path": "/a/b"}
@@ -117,7 +117,7 @@ def test_other_values_are_made_plain():
 
 
 def test_nesting_is_bounded():
-    """A structure that contains itself does not end the process."""
+    """A list that contains itself is cut after four levels."""
     endless: list[object] = []
     endless.append(endless)
 
@@ -139,7 +139,7 @@ def test_an_exception_is_its_type_and_where_it_came_from(lines: Callable[[], lis
 
 
 def test_the_exception_at_hand_is_logged(lines: Callable[[], list[dict[str, Any]]]):
-    """log.exception needs no argument inside an except block, and does no harm outside."""
+    """Inside an except block the current exception is logged; outside, the line has no exception."""
     configure_logging("json", "info")
     try:
         fail(TimeoutError("the store did not answer"))
@@ -154,14 +154,14 @@ def test_the_exception_at_hand_is_logged(lines: Callable[[], list[dict[str, Any]
 
 
 def test_messages_of_ours_and_of_the_system_are_kept():
-    """A problem's detail never holds message text, nor does an operating system's error."""
+    """The text of a problem and of an operating system's error is logged, because it never contains message text."""
     assert describe(NotFound("there is no conversation here"))["detail"] == "there is no conversation here"
     assert describe(FileNotFoundError(2, "No such file", "/a"))["detail"] == "[Errno 2] No such file: '/a'"
     assert "detail" not in describe(UnicodeDecodeError("utf-8", b"hello", 0, 1, "bad"))
 
 
 def test_a_suppressed_context_is_not_a_cause():
-    """`raise … from None` is respected; an exception that broke out of an except block is a cause."""
+    """An exception handled while another was raised is a cause, unless `raise … from None` suppresses it."""
     errors = {}
     for name, suppress in (("broke out", False), ("from None", True)):
         try:
@@ -175,7 +175,7 @@ def test_a_suppressed_context_is_not_a_cause():
 
 
 def test_what_libraries_log_takes_the_same_way(lines: Callable[[], list[dict[str, Any]]]):
-    """asyncio, granian and redis log through the standard library: same lines, first line of the message only."""
+    """Lines of the standard library's loggers have the same format, and only the first line of their message."""
     configure_logging("json", "info")
 
     logging.getLogger("asyncio").error("Task exception was %s\nfuture: <Task hello>", "never retrieved")
@@ -196,14 +196,14 @@ MASKED_URL = "https://***@llm.example/v1?api-version=2&api%5Fkey=***&sig=***#tok
 
 
 def ask(url: str) -> None:
-    """One request by the library that summaries are asked for with."""
+    """Send a request with httpx2, the library that requests summaries."""
     answering = httpx2.MockTransport(lambda _: httpx2.Response(200))
     with httpx2.Client(transport=answering) as client:
         client.get(url)
 
 
 def test_libraries_log_warnings_alone(lines: Callable[[], list[dict[str, Any]]]):
-    """The URL that a summary is asked for at is not logged, at the level debug neither: that level is for our lines."""
+    """httpx2 does not log the endpoint's URL even at level debug, which applies to Sash's lines alone."""
     configure_logging("json", "debug")
 
     ask(SECRET_URL)
@@ -212,7 +212,7 @@ def test_libraries_log_warnings_alone(lines: Callable[[], list[dict[str, Any]]])
 
 
 def test_libraries_log_more_when_asked(lines: Callable[[], list[dict[str, Any]]]):
-    """With a level of their own they tell of each request, without the secrets in its URL."""
+    """If libraries have the level info, httpx2 logs each request, without the secrets in its URL."""
     configure_logging("json", "info", "info")
 
     ask(SECRET_URL)
@@ -224,7 +224,7 @@ def test_libraries_log_more_when_asked(lines: Callable[[], list[dict[str, Any]]]
 
 
 def test_no_field_shows_a_secret_in_a_url(lines: Callable[[], list[dict[str, Any]]]):
-    """URLs are masked in the event and in any field, an exception's text included."""
+    """Secrets in URLs are masked in the event and in every field, an exception's text included."""
     configure_logging()
 
     get_logger().info(f"asked {SECRET_URL} twice", at=SECRET_URL, places=[SECRET_URL])
@@ -237,7 +237,7 @@ def test_no_field_shows_a_secret_in_a_url(lines: Callable[[], list[dict[str, Any
 
 
 def test_fields_bound_for_a_request_are_on_every_line(lines: Callable[[], list[dict[str, Any]]]):
-    """What is bound in the context, such as the request's id, is on lines of code that knows nothing of it."""
+    """Fields bound in the context, such as the request's id, are on every line that is logged there."""
     configure_logging("json", "info")
     with structlog.contextvars.bound_contextvars(request_id="r-1"):
         get_logger().info("inside")
@@ -252,7 +252,7 @@ REQUEST = {"request_id": "r-1", "method": "GET", "operation": None, "status": 20
 
 
 def test_the_line_of_a_request_is_a_line_like_others(lines: Callable[[], list[dict[str, Any]]]):
-    """What writes it has no processors on its way, and writes the same fields in the same order and form."""
+    """The direct writer of request lines, which skips the processors, writes the same line as the logger."""
     write = configure_logging("json", "info")
     assert write is not None
 
@@ -267,7 +267,7 @@ def test_the_line_of_a_request_is_a_line_like_others(lines: Callable[[], list[di
 
 
 def test_the_line_of_a_request_goes_at_once(lines: Callable[[], list[dict[str, Any]]]):
-    """Nothing of it is kept back: each line is one write."""
+    """Each request's line is written at once, without a buffer."""
     write = configure_logging("json", "info")
     assert write is not None
     for number in range(3):
@@ -276,7 +276,7 @@ def test_the_line_of_a_request_goes_at_once(lines: Callable[[], list[dict[str, A
 
 
 def test_lines_of_requests_for_people(capsys: pytest.CaptureFixture[str]):
-    """In the other format they are as plain as all."""
+    """In the console format, a request's line is written with its fields."""
     write = configure_logging("console", "info")
     assert write is not None
 
@@ -289,7 +289,7 @@ def test_lines_of_requests_for_people(capsys: pytest.CaptureFixture[str]):
 def test_the_level_of_a_requests_line_is_its_statuses(
     level: str, statuses: list[int], capfdbinary: pytest.CaptureFixture[bytes]
 ):
-    """What failed on our side is an error; what a client did wrong is not."""
+    """A request's line has level error for status 503 and level info for 422, so the configured level filters it."""
     write = configure_logging("json", level)
     for status in (200, 422, 503):
         if write is not None:

@@ -1,4 +1,4 @@
-"""Several workers of one machine answer as one."""
+"""Tests that several workers of one machine expose their metrics together."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def another_worker() -> int:
-    """A worker that counted three messages and ended, as if it was killed; gives its process."""
+    """Run a worker that counts three messages and ends without cleanup; return its process id."""
     process = subprocess.Popen([sys.executable, "-c", OTHER_WORKER], cwd=ROOT)
     assert process.wait(30) == 0
     return process.pid
@@ -41,7 +41,7 @@ def exposed(metrics: Metrics, waiting: int = 0) -> list[str]:
 
 @pytest.mark.usefixtures("folder")
 def test_workers_add_up():
-    """Counters and gauges of one worker's answer are those of all."""
+    """One worker's exposition has the sums of all workers' counters and gauges."""
     another_worker()
     metrics = Metrics()
     metrics.append(1, seconds=0.1, tokenise_seconds=0.1)
@@ -53,7 +53,7 @@ def test_workers_add_up():
 
 @pytest.mark.usefixtures("folder")
 def test_what_an_ended_worker_counted_stays():
-    """Its counters do, its gauges do not: it holds no memory and answers nothing."""
+    """The counters of an ended worker stay in the sums; its gauges do not, because the worker no longer exists."""
     ended(another_worker())
     lines = exposed(Metrics(), waiting=2)
     assert "sash_appended_messages_total 3.0" in lines
@@ -62,7 +62,7 @@ def test_what_an_ended_worker_counted_stays():
 
 
 def test_a_worker_shares_before_it_answers(folder: Path):
-    """So no counter goes back, whichever worker answers next; between answers nothing is written."""
+    """A worker writes its counters before each exposition, so that no counter decreases, but not at each increment."""
     metrics = Metrics()
     metrics.append(1, seconds=0.1, tokenise_seconds=0.1)
     file = folder / f"counter_{os.getpid()}.db"
@@ -74,7 +74,7 @@ def test_a_worker_shares_before_it_answers(folder: Path):
 
 
 def test_a_lone_worker_needs_no_folder(tmp_path: Path):
-    """Its metrics are everybody's, and nothing is written."""
+    """Without a common folder, a worker exposes its own metrics, and it can be marked as ended."""
     metrics = Metrics()
     metrics.append(1, seconds=0.1, tokenise_seconds=0.1)
     assert "sash_appended_messages_total 1.0" in exposed(metrics)

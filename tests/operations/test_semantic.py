@@ -1,4 +1,4 @@
-"""Semantic recall, with a real model behind a real endpoint on this machine."""
+"""Tests semantic recall with a real embeddings model behind an HTTP endpoint on this machine."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ WINDOW = "model=gpt-4o-mini&reserve=0&max_tokens=250&recall_max_tokens=60"
 
 @pytest.fixture
 async def endpoint() -> AsyncIterator[Endpoint]:
-    """An endpoint that answers."""
+    """A running embeddings endpoint."""
     async with serving() as endpoint:
         yield endpoint
 
@@ -44,7 +44,7 @@ async def endpoint() -> AsyncIterator[Endpoint]:
 async def client_of(
     store: EmbeddedStore, endpoint: Endpoint, model: str = MODEL, **more: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """The application with semantic recall."""
+    """Yield a client of an application with semantic recall."""
     settings = Settings(
         redis_url=store.url,
         durability="fast",
@@ -81,7 +81,7 @@ async def recalled(client: httpx.AsyncClient, conversation: str, question: str) 
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_a_message_is_found_by_its_meaning(store: EmbeddedStore, endpoint: Endpoint, conversation: str) -> None:
-    """A question that shares no word with the message brings it back, in windows and by search."""
+    """A question without a word of the message finds the message, in windows and by search."""
     async with client_of(store, endpoint) as client:
         await talked(client, conversation)
         await embedded(client, conversation)
@@ -96,7 +96,7 @@ async def test_a_message_is_found_by_its_meaning(store: EmbeddedStore, endpoint:
 async def test_until_there_is_a_vector_words_find_it(
     store: EmbeddedStore, endpoint: Endpoint, conversation: str
 ) -> None:
-    """While the endpoint fails appends and windows go on, and recall goes by words; afterwards all is embedded."""
+    """While the endpoint fails, appends and windows succeed and recall uses words; later every message gets its vector."""
     endpoint.status = 500
     async with client_of(store, endpoint) as client:
         with capture_logs() as lines:
@@ -117,7 +117,7 @@ async def test_until_there_is_a_vector_words_find_it(
 async def test_vectors_of_another_model_are_made_anew(
     store: EmbeddedStore, endpoint: Endpoint, conversation: str, server: redis.Redis
 ) -> None:
-    """Under another model nothing counts as embedded, and all messages are embedded again."""
+    """After a change of the embeddings model, no vector is valid, and all messages are embedded again."""
     async with client_of(store, endpoint) as client:
         await talked(client, conversation)
         await embedded(client, conversation)
@@ -132,7 +132,7 @@ async def test_vectors_of_another_model_are_made_anew(
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_what_is_taken_back_has_no_vector(store: EmbeddedStore, endpoint: Endpoint, conversation: str) -> None:
-    """Redacted and rewound messages are not found by meaning; lexical recall keeps no vectors."""
+    """A redaction or rewind deletes the messages' vectors, and a change to lexical recall deletes all vectors."""
     async with client_of(store, endpoint) as client:
         await talked(client, conversation)
         await embedded(client, conversation)
@@ -150,7 +150,7 @@ async def test_what_is_taken_back_has_no_vector(store: EmbeddedStore, endpoint: 
     "answer", [b"", b"[]", b'{"data": []}', b'{"data": [{"index": 1, "embedding": [1]}]}', b'{"data": [{"index": 0}]}']
 )
 async def test_an_answer_that_is_none_is_a_failure(answer: bytes) -> None:
-    """Whatever an endpoint says, nothing is stored for it, and it is left alone for a while."""
+    """A malformed embeddings answer raises NotEmbedded, gives no vector, and pauses requests to the endpoint."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -170,7 +170,7 @@ async def test_an_answer_that_is_none_is_a_failure(answer: bytes) -> None:
 
 
 def test_a_vector_becomes_signed_bytes() -> None:
-    """The first 256 numbers, the largest as 127; nothing of a vector without a direction."""
+    """A vector is stored as at most 256 signed bytes, the largest scaled to 127; a zero vector is stored as no bytes."""
     assert list(quantized([0.5, -1.0, 0.25])) == [64, 256 - 127, 32]
     assert len(quantized([1.0] * 1024)) == 256
     assert quantized([0.0, 0.0]) == b""

@@ -1,4 +1,4 @@
-"""What processes count adds up, and what can be read off the sums."""
+"""Tests the sums of several processes' metrics, and the quantiles computed from them."""
 
 import math
 from bisect import bisect_left
@@ -21,7 +21,7 @@ models = st.sampled_from(["gpt-4o", "gpt-5", "of my own"])
 
 @st.composite
 def counted(draw: st.DrawFn) -> Metrics:
-    """What a process may have counted."""
+    """Draw the metrics of a process with random requests, windows and usage."""
     metrics = Metrics()
     requests = Requests(metrics, Pseudonyms(), None)
     metrics.windows.know(["gpt-4o", "gpt-5"])
@@ -40,7 +40,7 @@ def counted(draw: st.DrawFn) -> Metrics:
 
 @given(counted(), counted())
 def test_figures_add_up(a: Metrics, b: Metrics):
-    """Two processes' figures together are those of one process that saw both."""
+    """The sum of two processes' figures has the sums of their counters and buckets."""
     parts = [Series(each.registry.flat("sash_")) for each in (a, b)]
     both = Series(added(each.registry.flat("sash_") for each in (a, b)))
     for model in (None, "gpt-4o", "other"):
@@ -53,19 +53,19 @@ def test_figures_add_up(a: Metrics, b: Metrics):
 
 @pytest.mark.parametrize("bounds", [SECONDS, TOKENS, FILL, RATIO])
 def test_bounds_ascend(bounds: tuple[float, ...]):
-    """No bucket is there twice."""
+    """The bounds of the buckets ascend, without duplicates."""
     assert list(bounds) == sorted(set(bounds))
 
 
 @pytest.mark.parametrize("milliseconds", [0.5, 1, 2, 5])
 def test_durations_of_a_window_are_told_apart(milliseconds: float):
-    """Windows take 0.5 to 5 ms: a bucket there is at most half as wide as its durations."""
+    """From 0.5 to 5 ms, the usual durations of windows, a bucket is at most half as wide as its upper bound."""
     place = bisect_left(SECONDS, milliseconds / 1000)
     assert (SECONDS[place] - SECONDS[place - 1]) / SECONDS[place] <= 0.5
 
 
 def test_a_value_on_a_bound_is_below_it():
-    """As Prometheus' ``le`` has it."""
+    """A value equal to a bound is in the bucket of that bound, as in Prometheus."""
     metrics = Metrics()
     metrics.windows.know(["gpt-4o"])
     metrics.windows.record_usage("gpt-4o", predicted=10, billed=10)
@@ -73,13 +73,13 @@ def test_a_value_on_a_bound_is_below_it():
 
 
 def test_no_quantile_of_nothing():
-    """Without values there is none to name."""
+    """A histogram without values has no quantile."""
     assert quantile(TOKENS, [0] * len(TOKENS), 0.5) is None
 
 
 @given(st.lists(st.integers(1, 3_000_000), min_size=1, max_size=60), st.sampled_from([0.5, 0.95]))
 def test_a_quantile_of_tokens_is_close(values: list[int], share: float):
-    """It lies in the bucket of the true quantile, so within a fifth of it (four bounds to a doubling)."""
+    """An estimated quantile is within a factor of 1.25, plus one token, of the true one (four bounds to a doubling)."""
     buckets = [0] * (len(TOKENS) + 1)
     for value in values:
         buckets[bisect_left(TOKENS, value)] += 1
@@ -90,5 +90,5 @@ def test_a_quantile_of_tokens_is_close(values: list[int], share: float):
 
 
 def test_a_quantile_beyond_the_last_bound_is_the_last_bound():
-    """A minute is more than ten seconds; how much more is not known."""
+    """A quantile above the last bound is reported as the last bound, because nothing more is known."""
     assert quantile(SECONDS, [0] * len(SECONDS) + [1], 0.5) == 10

@@ -1,4 +1,4 @@
-"""A real request's trace, as a collector gets it: from the request's span to the store's script."""
+"""Tests a real request's trace as a collector receives it: the request's span and the store's script under it."""
 
 import threading
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ CLIENT = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "0
 
 
 class Collector(ThreadingHTTPServer):
-    """Takes what an OTLP exporter posts."""
+    """Receives the requests of an OTLP exporter."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
         super().__init__(("127.0.0.1", 0), _Taker)
 
     def spans(self) -> list[Any]:
-        """All spans that came, in the order of their ends."""
+        """Return all received spans, in the order of their end times."""
         trace_service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
         exports = map(trace_service.ExportTraceServiceRequest.FromString, self.bodies)
         found = [s for export in exports for r in export.resource_spans for scope in r.scope_spans for s in scope.spans]
@@ -40,7 +40,7 @@ class _Taker(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def collecting() -> Iterator[Collector]:
 
 
 def test_a_request_is_followed_from_its_caller_into_the_stores_scripts(tmp_path: Path) -> None:
-    """An append that answers with a window: one span under the caller's, and under it the script and what else it did."""
+    """An append that returns a window has one span under the caller's, with the store's script and other work under it."""
     with collecting() as collector:
         endpoint = f"http://127.0.0.1:{collector.server_port}"
         served = Served(tmp_path / "data", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
@@ -67,12 +67,12 @@ def test_a_request_is_followed_from_its_caller_into_the_stores_scripts(tmp_path:
             json={"messages": [{"message": {"role": "user", "content": "a secret"}}]},
             headers={"traceparent": CLIENT.traceparent},
         )
-        assert served.stop() == 0  # it sends what it has not sent
+        assert served.stop() == 0  # on stop, it sends the remaining spans
 
     assert answer.status_code == 201, answer.text
     ours = [span for span in collector.spans() if span.trace_id.hex() == CLIENT.trace_id]
     (request,) = [span for span in ours if span.parent_span_id.hex() == CLIENT.span_id]
-    assert (request.name, request.kind) == ("POST /conversations/{conversation_id}/messages", 2)  # a server's
+    assert (request.name, request.kind) == ("POST /conversations/{conversation_id}/messages", 2)  # 2 is SERVER
     assert answer.headers["traceparent"] == f"00-{CLIENT.trace_id}-{request.span_id.hex()}-01"
     within = {span.name: span for span in ours if span.parent_span_id == request.span_id}
     assert len(within) == len(ours) - 1

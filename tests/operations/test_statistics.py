@@ -1,4 +1,4 @@
-"""Statistics of a deployment: added once, by all, and kept for a while."""
+"""Tests the deployment's statistics: every worker's figures are added once and expire."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -31,7 +31,7 @@ async def client(store: EmbeddedStore) -> AsyncIterator[Client]:
 
 
 class Clock:
-    """A time that stands until it is moved."""
+    """A clock, in milliseconds, that changes only when a test sets it."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -50,7 +50,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def worker(client: Client, clock: Clock, fresh: Callable[[], str], server: redis.Redis) -> Any:
-    """Makes workers of one deployment whose statistics nobody else adds to."""
+    """A function that makes workers of one deployment, whose statistics no other test uses."""
     tag = f"stats-{fresh()}"
 
     def made(through: Any = client) -> tuple[Metrics, Statistics]:
@@ -72,7 +72,7 @@ def worker(client: Client, clock: Clock, fresh: Callable[[], str], server: redis
 
 
 async def test_all_workers_together(worker: Made):
-    """One worker's answer holds what the others added."""
+    """One worker's statistics contain the figures that other workers added."""
     (a, statistics_a), (b, statistics_b) = worker(), worker()
     a.windows.count(facts(), 0.001)
     b.windows.count(facts(), 0.001)
@@ -84,7 +84,7 @@ async def test_all_workers_together(worker: Made):
 
 
 async def test_nothing_is_added_twice(worker: Made):
-    """A flush adds what came since the last one, and nothing when nothing came."""
+    """Each flush adds only the figures since the last flush."""
     metrics, statistics = worker()
     metrics.windows.count(facts(), 0.001)
     await statistics.flush()
@@ -95,7 +95,7 @@ async def test_nothing_is_added_twice(worker: Made):
 
 
 class Deaf:
-    """A store whose answer to the first addition is lost on the way."""
+    """A store client that loses the reply to the first script call."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -113,7 +113,7 @@ class Deaf:
 
 
 async def test_a_lost_answer_adds_nothing_twice(worker: Made, client: Client):
-    """It was added, nobody said so, it is added again: the number of the addition tells."""
+    """If the reply to an addition is lost, the addition is sent again and counted once."""
     metrics, statistics = worker(Deaf(client))
     metrics.windows.count(facts(), 0.001)
     await statistics.flush_or_later()
@@ -125,7 +125,7 @@ async def test_a_lost_answer_adds_nothing_twice(worker: Made, client: Client):
 
 
 async def test_the_hour_the_day_and_the_start(worker: Made, clock: Clock):
-    """What is older than an hour is of the day, what is older than a day of the start alone."""
+    """Each range counts the windows in it: the last hour, the last day, and all since the start."""
     metrics, statistics = worker()
     for now in (NOON, NOON + 25 * HOUR, NOON + 48 * HOUR, NOON + 48 * HOUR + 30 * MINUTE):
         clock.now = now
@@ -140,7 +140,7 @@ async def test_the_hour_the_day_and_the_start(worker: Made, clock: Clock):
 
 
 async def test_an_answer_is_given_again_for_a_second(worker: Made):
-    """Many who watch cost the store no more than one."""
+    """Statistics are cached, so that many dashboards cost the store no more than one."""
     metrics, statistics = worker()
     before = await statistics.read()
     metrics.windows.count(facts(), 0.001)
@@ -148,7 +148,7 @@ async def test_an_answer_is_given_again_for_a_second(worker: Made):
 
 
 async def test_a_deployment_that_did_nothing(worker: Made):
-    """Zeros and nulls, no failure."""
+    """Statistics of a deployment without requests have zeros and nulls."""
     _, statistics = worker()
     stats = await statistics.read()
     assert stats.day.all.windows == 0
@@ -158,7 +158,7 @@ async def test_a_deployment_that_did_nothing(worker: Made):
 
 
 async def test_what_was_saved_in_money(worker: Made):
-    """Documents at the input price; what a prompt cache can serve at what it is cheaper by."""
+    """Saved documents count at the input price, cacheable tokens at the difference between input and cached price."""
     metrics, statistics = worker()
     metrics.windows.count(facts(documents_saved_tokens=2_000_000), 0.001)
     await statistics.flush()
@@ -170,7 +170,7 @@ async def test_what_was_saved_in_money(worker: Made):
 
 
 async def test_prediction_error(worker: Made):
-    """The mean keeps its sign; the share is of the distance."""
+    """The mean prediction error in tokens keeps its sign; the mean share uses absolute errors."""
     metrics, statistics = worker()
     metrics.windows.record_usage("gpt-4o", predicted=90, billed=100)
     metrics.windows.record_usage("gpt-4o", predicted=104, billed=100)

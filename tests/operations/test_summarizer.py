@@ -1,4 +1,4 @@
-"""The built-in summariser, against a real HTTP endpoint that is slow, fails, and answers nonsense."""
+"""Tests the built-in summariser with a real HTTP endpoint that is slow, fails, or sends malformed answers."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ QUERY = f"model={MODEL}&max_tokens=600"
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Return when the condition holds; fail when it does not in ten seconds."""
+    """Wait until the condition holds; fail after ten seconds."""
     for _ in range(1000):
         if condition():
             return
@@ -37,7 +37,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 class Endpoint:
-    """A chat completions endpoint on this machine; ``answers`` are taken in turn, the last one again and again."""
+    """A chat completions endpoint on this machine; it sends ``answers`` in turn and repeats the last one."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -86,7 +86,7 @@ class Endpoint:
 
 @pytest.fixture
 async def endpoint() -> AsyncIterator[Endpoint]:
-    """An endpoint that writes a summary, until it is told otherwise."""
+    """A running endpoint; it sends a summary unless a test changes ``answers``."""
     endpoint = Endpoint()
     server = await asyncio.start_server(endpoint.serve, "127.0.0.1", 0)
     endpoint.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/chat/completions"
@@ -95,14 +95,14 @@ async def endpoint() -> AsyncIterator[Endpoint]:
 
 
 class Served:
-    """An application with a summariser of its own, and a client before it."""
+    """A client of an application, and the application's summariser."""
 
     def __init__(self, client: httpx.AsyncClient, summarizer: Summarizer) -> None:
         self.client = client
         self.summarizer = summarizer
 
     async def turn(self, conversation: str, text: str, *, query: str = QUERY) -> dict[str, Any]:
-        """Append a question and its answer; gives the answer of the last append."""
+        """Append a question and its reply in one request; return the service's answer."""
         entries = [{"message": {"role": role, "content": f"{text} {'word ' * 30}"}} for role in ("user", "assistant")]
         answer = await self.client.post(f"/conversations/{conversation}/messages?{query}", json={"messages": entries})
         assert answer.status_code == 201, answer.text
@@ -133,14 +133,14 @@ async def served(store: Any, url: str, **options: Any) -> AsyncIterator[Served]:
 
 
 def summarizer_of(app: Any) -> Summarizer:
-    """The application's summariser."""
+    """Return the application's summariser."""
     found = inside(app).state.context.summarizer
     assert isinstance(found, Summarizer)
     return found
 
 
 def inside(app: Any) -> Any:
-    """The application behind its wrappers, however many there are."""
+    """Return the application inside all of its wrappers."""
     while not hasattr(app, "state"):
         app = app._app
     return app
@@ -154,7 +154,7 @@ async def talk(store: Any, endpoint: Endpoint) -> AsyncIterator[Served]:
 
 
 async def test_it_writes_what_windows_leave_out(talk: Served, endpoint: Endpoint, conversation: str) -> None:
-    """Once enough is left out, a summary covers it; the window then begins after it and carries it, counted."""
+    """When enough messages are left out, a summary covers them; the next window begins after it and counts its tokens."""
     for n in range(12):
         answer = await talk.turn(conversation, f"line {n}")
         await talk.summarizer.idle()
@@ -174,7 +174,7 @@ async def test_it_writes_what_windows_leave_out(talk: Served, endpoint: Endpoint
 
 
 async def test_it_is_incremental(talk: Served, endpoint: Endpoint, conversation: str) -> None:
-    """Each request holds the old summary and what newly fell out, and nothing twice."""
+    """Each summary request contains the old summary and the messages left out since, without a gap."""
     endpoint.answers = ["First part.", "Second part.", "Third part."]
     for n in range(30):
         await talk.turn(conversation, f"line-{n:02d}")
@@ -193,7 +193,7 @@ async def test_it_is_incremental(talk: Served, endpoint: Endpoint, conversation:
 
 
 async def test_it_is_never_in_the_way(store: Any, endpoint: Endpoint, conversation: str) -> None:
-    """While the endpoint takes its time, appends do not wait; when it takes too long, that is logged."""
+    """Appends do not wait for a slow endpoint, and its timeout is logged once."""
     endpoint.answers = [2.0]
     loop = asyncio.get_running_loop()
     async with served(store, endpoint.url, timeout=0.3, pause=60.0) as talk:
@@ -226,7 +226,7 @@ NONSENSE: list[Any] = [
 
 @pytest.mark.parametrize("nonsense", NONSENSE, ids=range(len(NONSENSE)))
 async def test_it_tries_again(talk: Served, endpoint: Endpoint, conversation: str, nonsense: Any) -> None:
-    """After nonsense it rests and asks again; the log says why, and nothing that anybody wrote."""
+    """After a failed answer the summariser pauses, twice as long each time, and retries; no log line has message text."""
     endpoint.answers = [nonsense, nonsense, "At last."]
     with capture_logs() as logs:
         for n in range(12):
@@ -244,7 +244,7 @@ async def test_it_tries_again(talk: Served, endpoint: Endpoint, conversation: st
 
 
 async def test_nobody_there(store: Any, conversation: str) -> None:
-    """An endpoint that is not there is a line in the log, and appends go on."""
+    """If the endpoint refuses connections, one line is logged and appends succeed."""
     async with served(store, "http://127.0.0.1:9/v1/chat/completions", pause=60.0) as talk:
         with capture_logs() as logs:
             for n in range(12):
@@ -255,7 +255,7 @@ async def test_nobody_there(store: Any, conversation: str) -> None:
 
 
 async def test_at_most_its_share(talk: Served, endpoint: Endpoint, conversation: str) -> None:
-    """A summary that is too long is cut to 40 % of the budget, the line that carries it included."""
+    """A summary that is too long is cut to 40 % of the budget, including the tokens of its message."""
     endpoint.answers = ["long and longer " * 2000]
     for n in range(12):
         await talk.turn(conversation, f"line {n}")
@@ -271,7 +271,7 @@ async def test_at_most_its_share(talk: Served, endpoint: Endpoint, conversation:
 async def test_one_at_a_time_over_all_replicas(
     store: Any, endpoint: Endpoint, conversation: str, server: redis.Redis
 ) -> None:
-    """Two replicas that notice the same conversation ask once; and what one holds, a dead one does not hold for ever."""
+    """Two replicas never ask for a summary of the same conversation at the same time, and release the lease afterwards."""
     endpoint.answers = [0.3]
     async with served(store, endpoint.url) as one, served(store, endpoint.url) as two:
         for n in range(7):
@@ -288,7 +288,7 @@ async def test_one_at_a_time_over_all_replicas(
 
 
 async def test_what_was_edited_meanwhile_wins(talk: Served, endpoint: Endpoint, conversation: str) -> None:
-    """A summary of messages that were redacted, or summarised by the client, while it was written is thrown away."""
+    """A summary is discarded if its messages are redacted, or summarised by the client, while the endpoint writes it."""
     first, second = asyncio.Event(), asyncio.Event()
     endpoint.answers = [first, second]
     for n in range(12):
@@ -311,7 +311,7 @@ async def test_what_was_edited_meanwhile_wins(talk: Served, endpoint: Endpoint, 
 
 
 async def test_a_lease_ends_by_itself(store: Any, conversation: str, fresh: Callable[[], str]) -> None:
-    """One holder at a time; only the holder gives back; a lease that ran out is free; an absent conversation has none."""
+    """A lease has one holder, who alone can release it; it can be taken once expired, but not for an absent conversation."""
     client = Client(store.url)
     await client.open()
     try:
@@ -339,5 +339,5 @@ async def test_a_lease_ends_by_itself(store: Any, conversation: str, fresh: Call
 
 
 async def test_nothing_without_an_endpoint(app: Any) -> None:
-    """Without settings there is no summariser."""
+    """Without an endpoint in the settings, the application has no summariser."""
     assert inside(app).state.context.summarizer is None

@@ -1,4 +1,4 @@
-"""Traces: read and passed on as W3C has it, and recorded where OpenTelemetry is wanted."""
+"""Tests traces: read and passed on as W3C specifies, and recorded if OpenTelemetry is configured."""
 
 import pytest
 
@@ -9,7 +9,7 @@ PARENT = TraceContext(TRACE, SPAN, "01")
 
 
 def test_a_traceparent_is_read():
-    """Version 00, and what a later version may add behind it."""
+    """A traceparent of version 00 is read, and one of a later version with more fields."""
     assert read_traceparent(f"00-{TRACE}-{SPAN}-01".encode()) == PARENT
     assert read_traceparent(f"cc-{TRACE}-{SPAN}-01-more".encode()) == PARENT
 
@@ -27,12 +27,12 @@ def test_a_traceparent_is_read():
     ],
 )
 def test_what_is_none_is_ignored(value: str):
-    """The specification tells to go on as if it were not there."""
+    """An invalid traceparent is ignored, as the specification says."""
     assert read_traceparent(value.encode()) is None
 
 
 def test_a_trace_is_passed_on():
-    """The same trace and flags, a place of our own in it."""
+    """A request's span has the caller's trace id and flags, and its own span id."""
     span = begin_span(None, PARENT.traceparent.encode())
     assert span is not None
     assert (span.context.trace_id, span.context.flags) == (TRACE, "01")
@@ -41,7 +41,7 @@ def test_a_trace_is_passed_on():
 
 
 def test_no_trace_is_begun_for_nobody():
-    """Without spans of our own a request without a trace has none."""
+    """Without OpenTelemetry, a request without a traceparent gets no trace."""
     assert begin_span(None, b"") is None
 
 
@@ -56,12 +56,12 @@ def test_no_trace_is_begun_for_nobody():
     ],
 )
 def test_opentelemetrys_own_variables_decide(environ: dict[str, str], wanted: bool):  # noqa: FBT001 - a parameter of the test
-    """No setting of ours says it a second time."""
+    """OpenTelemetry's own environment variables decide whether spans are recorded."""
     assert wants_spans(environ) is wanted
 
 
 def test_spans():
-    """A request is a server's span in the caller's trace; what it did hangs on it; the store's calls are a client's."""
+    """A request is a SERVER span in the caller's trace; its work and its store calls (CLIENT) are spans under it."""
     sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="the extra otel is not installed")
     export = pytest.importorskip("opentelemetry.sdk.trace.export")
     memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()

@@ -1,4 +1,4 @@
-"""Who watches is not counted among those who are watched over."""
+"""Tests that requests of monitoring are left out of the request statistics and alerts."""
 
 from conftest import ROOT
 
@@ -6,7 +6,7 @@ from service.operations.summary import Prices, summarise
 
 
 def test_probes_scrapes_and_the_dashboard_are_no_requests_of_clients():
-    """They come all day, and answer quickly: beside them nobody would see that clients fail, or are gone."""
+    """Probes, scrapes and dashboard requests are not counted: there are many, and they would hide failing clients."""
     watched = {
         f"sash_requests_total|{name}|200": 1000
         for name in ("live", "getMetrics", "getStats", "getStatus", "getDashboard")
@@ -23,6 +23,6 @@ def test_probes_scrapes_and_the_dashboard_are_no_requests_of_clients():
 
 
 def test_alerts_leave_out_the_same_probes():
-    """A share of failures over all requests would fall with every scrape."""
+    """The alert rules leave out the same operations, because each scrape would lower the share of failed requests."""
     rules = (ROOT / "deploy" / "prometheus" / "rules.yml").read_text()
     assert rules.count('operation!~"live|ready|getMetrics|getStats|getStatus|getDashboard"') == 6

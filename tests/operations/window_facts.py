@@ -1,4 +1,4 @@
-"""A window that was served, for tests of what counts it."""
+"""The facts of a served window, for tests of metrics."""
 
 from service.operations.window_metrics import WindowFacts
 

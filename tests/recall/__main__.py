@@ -1,9 +1,9 @@
-"""How much of what answers a question is in the window: ``python -m tests.recall``.
+"""Measures how many of the messages that answer a question are in the window: ``python -m tests.recall``.
 
-Long conversations between two people, with questions whose evidence is known (data/recall.jsonl of the test data, a
-conversation a line). Each row makes windows of the same tokens in its own way; a question's score is the share of its
-evidence that is in the window. Ours is asked over HTTP, of the real application on the real store. With ``--readme`` the
-table goes into README.md beside this file.
+The data are long conversations between two people, with questions whose evidence is known (data/recall.jsonl of the test
+data, one conversation a line). Each row makes windows of the same budgets in its own way; a question's score is the share
+of its evidence in the window. Sash's rows call the real application on the real store over HTTP. ``--readme`` writes the
+table into README.md beside this file.
 """
 
 import argparse
@@ -38,7 +38,7 @@ README = Path(__file__).parent / "README.md"
 
 
 def conversations(path: Path) -> list[Conversation]:
-    """The conversations of a file, each message with its tokens."""
+    """Return the conversations of a file, with the tokens of each message."""
     model = find_model(MODEL, {})
     found = []
     for line in path.read_bytes().splitlines():
@@ -52,7 +52,7 @@ def conversations(path: Path) -> list[Conversation]:
 
 
 def score(told: Sequence[Conversation], way: Way, budget: int) -> float:
-    """The mean share of the evidence that windows of ``budget`` tokens hold."""
+    """Return the mean share of the evidence that is in windows of ``budget`` tokens."""
     shares = []
     for each in told:
         for text, evidence in each.questions:
@@ -64,7 +64,7 @@ def score(told: Sequence[Conversation], way: Way, budget: int) -> float:
 
 @asynccontextmanager
 async def application(folder: Path, **options: Any) -> Any:
-    """A client of the real application on a store of its own."""
+    """Yield a client of the real application on its own store."""
     with EmbeddedStore(folder, fsync="everysec") as store:
         app = create_app(Settings(redis_url=store.url, durability="fast", **options), log=None)
         inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -80,7 +80,7 @@ async def application(folder: Path, **options: Any) -> Any:
 
 
 async def ours(told: Sequence[Conversation], mode: str) -> list[float]:
-    """The row of the service itself."""
+    """Return the service's scores for ``BUDGETS``, with the recall mode ``mode``."""
     async with serving() as endpoint:
         options = {"embeddings_url": endpoint.url, "embeddings_model": EMBEDDINGS} if mode == "semantic" else {}
         return await _ours(told, mode, **options)
@@ -95,7 +95,7 @@ async def _ours(told: Sequence[Conversation], mode: str, **options: Any) -> list
 
 
 async def stored(client: httpx.AsyncClient, told: Conversation, mode: str) -> None:
-    """Append a conversation, and wait until it is indexed."""
+    """Append a conversation, and wait until all messages are indexed."""
     path = f"/conversations/{told.id}"
     (await client.post("/conversations", json={"id": told.id, "recall": mode})).raise_for_status()
     for start in range(0, len(told.entries), 100):
@@ -110,7 +110,7 @@ async def stored(client: httpx.AsyncClient, told: Conversation, mode: str) -> No
 
 
 async def asked(client: httpx.AsyncClient, told: Sequence[Conversation], budget: int) -> float:
-    """The mean share of the evidence in windows, half of each for recall."""
+    """Return the mean share of the evidence in windows that use up to half of their budget for recall."""
     shares = []
     for each in told:
         for text, evidence in each.questions:
@@ -131,7 +131,7 @@ async def asked(client: httpx.AsyncClient, told: Sequence[Conversation], budget:
 
 
 def table(rows: Sequence[tuple[str, Sequence[float]]]) -> str:
-    """Rows as Markdown."""
+    """Return the rows as a Markdown table."""
     head = "| window | " + " | ".join(f"{budget:,} tokens" for budget in BUDGETS) + " |"
     lines = [head, "| --- |" + " ---: |" * len(BUDGETS)]
     lines += [f"| {name} | " + " | ".join(f"{value:.1%}" for value in values) + " |" for name, values in rows]

@@ -1,9 +1,10 @@
-"""What recall costs: ``python -m tests.recall.costs``.
+"""Measures what recall costs: ``python -m tests.recall.costs``.
 
-Messages of about 400 characters, joined from those of the conversations with questions (data/recall.jsonl). Appends of
-conversations with and without recall are measured in turn: over HTTP, 32 at once, on a store that writes each to disk first.
-Windows are asked in this process, one after another, with questions of the same conversations; a task beside them asks for
-every millisecond, and how late it runs is how long the event loop stood still. ``--readme`` puts the table into README.md.
+Messages have 400 characters, cut from the texts of the conversations with questions (data/recall.jsonl). Appends with and
+without recall are measured in turn: over HTTP, 32 at once, on a store that writes each append to disk before it answers.
+Windows are read in this process, one after another, with questions of the same conversations. Meanwhile a task sleeps for
+one millisecond at a time; its delay is the time that the event loop was blocked. ``--readme`` writes the tables into
+README.md.
 """
 
 import argparse
@@ -37,14 +38,14 @@ MOST_MS = (3, 12, 25)
 CHARACTERS = 400
 ROUNDS = 9
 CONVERSATIONS = 32
-APPENDS = 1_500  # of a round
+APPENDS = 1_500  # in each round
 EMBEDDED_DEPTH = 8
 BATCH = 100
 _IDLE_SECONDS = 1.0
 
 
 def sources() -> tuple[list[str], list[str]]:
-    """Texts of about 400 characters, and questions."""
+    """Return texts of 400 characters, and questions."""
     told = [json.loads(line) for line in (DATA / "recall.jsonl").read_bytes().splitlines()]
     said = " ".join(entry["message"]["content"] for each in told for entry in each["messages"])
     cuts = range(0, len(said) - CHARACTERS, CHARACTERS)
@@ -54,7 +55,7 @@ def sources() -> tuple[list[str], list[str]]:
 
 
 def entries(texts: Sequence[str], first: int, count: int) -> bytes:
-    """The body that appends ``count`` messages."""
+    """Return the body of a request that appends ``count`` messages."""
     roles = ("user", "assistant")
     said = [
         {"message": {"role": roles[place % 2], "content": texts[place % len(texts)]}}
@@ -67,7 +68,7 @@ def entries(texts: Sequence[str], first: int, count: int) -> bytes:
 
 
 async def appends(texts: Sequence[str]) -> dict[str, list[tuple[float, float]]]:
-    """Of each round: milliseconds that an append takes, and of a worker's processor time, its indexing included."""
+    """Return, by mode and round, the milliseconds per append: elapsed, and of processor time with indexing included."""
     found: dict[str, list[tuple[float, float]]] = {mode: [] for mode in MODES}
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -97,7 +98,7 @@ async def appended(server: Server, mode: str, texts: Sequence[str], turn: int) -
     before = server.cpu_seconds()
     run = await load(server.port, asked, count=APPENDS, connections=CONVERSATIONS)
     assert not run.errors
-    await asyncio.sleep(_IDLE_SECONDS)  # what is indexed afterwards belongs to it
+    await asyncio.sleep(_IDLE_SECONDS)  # later indexing is part of the cost
     used = server.cpu_seconds() - before
     return 1000 / run.requests_per_second, 1000 * used / APPENDS
 
@@ -106,7 +107,7 @@ async def appended(server: Server, mode: str, texts: Sequence[str], turn: int) -
 
 
 class Stalls:
-    """How long the event loop stood still, in milliseconds, while this was entered."""
+    """Records in ``found`` how long the event loop was blocked each time, in milliseconds, while this is entered."""
 
     def __init__(self) -> None:
         self.found: list[float] = []
@@ -138,7 +139,7 @@ async def fill(app: App, name: str, mode: str, texts: Sequence[str], length: int
 
 
 async def windows(app: App, name: str, questions: Iterator[str]) -> tuple[list[float], list[float]]:
-    """Milliseconds of each window, and of each time that the loop stood still meanwhile."""
+    """Return the milliseconds of each window, and of each blocking of the event loop meanwhile."""
     taken: list[float] = []
     async with Stalls() as stalls:
         for question in itertools.islice(questions, 100):
@@ -156,9 +157,9 @@ def stored_bytes(store: redis.Redis, name: str) -> int:
 
 
 async def long_ones(texts: Sequence[str], questions: Sequence[str], compressing: int) -> dict[str, str]:
-    """Figures of windows, stalls and bytes, in a store that compresses all of a list but ``compressing`` nodes at each end.
+    """Return figures of windows, blocked event loop and bytes, by name, with the store's ``list-compress-depth`` given.
 
-    With 0 it compresses nothing.
+    The store compresses a list except for ``compressing`` nodes at each end; with 0 it compresses nothing.
     """
     asked, found = itertools.cycle(questions), {}
     with (
@@ -185,12 +186,12 @@ async def long_ones(texts: Sequence[str], questions: Sequence[str], compressing:
 
 
 def spread(values: Sequence[float]) -> str:
-    """The median, and below which 95 % are."""
+    """Return the median and the 95th percentile as a text."""
     return f"{statistics.median(values):.1f} (95 % below {statistics.quantiles(values, n=20)[-1]:.1f})"
 
 
 def compared(found: dict[str, list[tuple[float, float]]], part: Callable[[tuple[float, float]], float]) -> str:
-    """The median of the rounds' ratios, with the least and the most, and both sides' medians in ms."""
+    """Return, as a text, the median, lowest and highest of the rounds' ratios, and both modes' medians in milliseconds."""
     off, on = ([part(each) for each in found[mode]] for mode in MODES)
     ratios = [b / a for a, b in zip(off, on, strict=True)]
     share = f"{statistics.median(ratios) - 1:+.0%} ({min(ratios) - 1:+.0%} to {max(ratios) - 1:+.0%})"

@@ -1,4 +1,4 @@
-"""An embeddings endpoint on this machine: WordLlama's word vectors, which its wheel carries, behind OpenAI's protocol."""
+"""An embeddings endpoint on this machine: WordLlama's word vectors, included in its wheel, over OpenAI's protocol."""
 
 import asyncio
 import json
@@ -16,17 +16,17 @@ MODEL = "wordllama-l2-256"
 
 @lru_cache(maxsize=1)
 def model() -> Any:
-    """The model, from the wheel alone."""
+    """Return the model, loaded from the wheel without a download."""
     return WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
 
 
 def vectors(texts: list[str]) -> list[list[float]]:
-    """A vector of 256 numbers for each text."""
+    """Return a vector of 256 numbers for each text."""
     return [[float(value) for value in row] for row in model().embed(texts)]
 
 
 class Endpoint:
-    """``POST /v1/embeddings``. It answers ``status`` for as long as that is not 200; ``asked`` are the requests."""
+    """``POST /v1/embeddings``. Each answer has ``status``, and no vectors unless that is 200; ``asked`` are the requests."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -35,7 +35,7 @@ class Endpoint:
         self.headers: list[str] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Answer the requests of one connection."""
         try:
             while head := (await reader.readuntil(b"\r\n\r\n")).decode().lower():
                 length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
@@ -55,7 +55,7 @@ class Endpoint:
 
 @asynccontextmanager
 async def serving() -> AsyncIterator[Endpoint]:
-    """An endpoint on a free port."""
+    """Yield an endpoint on a free port."""
     endpoint = Endpoint()
     server = await asyncio.start_server(endpoint.serve, "127.0.0.1", 0)
     endpoint.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/embeddings"

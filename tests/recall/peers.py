@@ -1,7 +1,7 @@
-"""What others do with the same questions: LangChain's vector store over exchanges, and a search over messages' vectors.
+"""Other products' ways to recall messages: LangChain's vector store over exchanges, and a search over messages' vectors.
 
-Both ask an embeddings endpoint where they run; here the vectors are WordLlama's, which need no network. agent-memory-server
-is not run, because it asks for a provider's key: its search is the cosine over messages' vectors, and that is here.
+Both normally ask an embeddings endpoint; here the vectors are WordLlama's, which need no network. agent-memory-server is
+not run, because it needs a provider's key: its search, the cosine over messages' vectors, is implemented here.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from recall.ways import Conversation, Way, half
 
 
 def peers() -> dict[str, Way]:
-    """Each way by its name in the table; LangChain's where it is installed."""
+    """Return each way by its name in the table; LangChain's only if it is installed."""
     found: dict[str, Way] = {"half tail, half messages by vectors (agent-memory-server's search)": by_vectors}
     try:
         import langchain_core.vectorstores  # noqa: F401, PLC0415
@@ -24,13 +24,13 @@ def peers() -> dict[str, Way]:
 
 
 def by_vectors(told: Conversation, question: str, budget: int) -> set[int]:
-    """The messages nearest to the question."""
+    """Return half a tail, and the messages whose vectors are nearest to the question's."""
     near = _matrix(told.id, tuple(told.text(place) for place in range(len(told.costs)))) @ _unit(question)
     return half(told, budget, ([int(place)] for place in np.argsort(-near)))
 
 
 def by_langchain(told: Conversation, question: str, budget: int) -> set[int]:
-    """The exchanges that LangChain's store in memory finds for the question."""
+    """Return half a tail, and the exchanges that LangChain's in-memory store finds for the question."""
     store = _store(told.id, tuple(tuple(piece) for piece in _exchanges(told)), tuple(_texts(told)))
     found = store.similarity_search(question, k=len(told.costs))
     return half(told, budget, (document.metadata["places"] for document in found))

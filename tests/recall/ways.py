@@ -1,4 +1,4 @@
-"""What other ways of making a window keep, by the places of messages: the plain tail, an extract, vectors."""
+"""Other ways to choose a window's messages: the plain tail, and the tail with an extract."""
 
 import math
 from collections import Counter
@@ -9,7 +9,7 @@ from service.core.words import words_of
 
 
 class Conversation(NamedTuple):
-    """Entries, what each costs in tokens, and questions with the places of their evidence."""
+    """Entries, the tokens of each, and questions with the indexes of their evidence in ``entries``."""
 
     id: str
     entries: list[dict[str, Any]]
@@ -18,16 +18,16 @@ class Conversation(NamedTuple):
     priming: int
 
     def text(self, place: int) -> str:
-        """What a message says."""
+        """Return a message's text."""
         return str(self.entries[place]["message"]["content"])
 
 
 Way = Callable[[Conversation, str, int], Iterable[int]]
-"""The places that a window of so many tokens keeps for a question."""
+"""A function of a conversation, a question and a budget in tokens; it returns the indexes of the messages to keep."""
 
 
 def tail(told: Conversation, question: str, budget: int) -> range:  # noqa: ARG001
-    """The newest messages that fit."""
+    """Return the newest messages that fit."""
     return _tail(told, budget - told.priming)
 
 
@@ -40,7 +40,7 @@ def _tail(told: Conversation, room: int) -> range:
 
 
 def half(told: Conversation, budget: int, ranked: Iterable[Sequence[int]]) -> set[int]:
-    """Half of the budget for the tail, the rest for the best of what is before it, whole pieces."""
+    """Return the newest messages that fit half of the budget, and the best-ranked whole pieces that fit the rest."""
     room = budget - told.priming
     kept = set(_tail(told, room - budget // 2))
     room -= sum(told.costs[place] for place in kept)
@@ -54,7 +54,7 @@ def half(told: Conversation, budget: int, ranked: Iterable[Sequence[int]]) -> se
 
 
 def extract(told: Conversation, question: str, budget: int) -> set[int]:  # noqa: ARG001
-    """Half tail, half the messages whose words weigh most in the whole: a summary that quotes, and no question known."""
+    """Return half a tail and, as an extract in place of a summary, the messages with the heaviest words in the whole."""
     said = [Counter(words_of(told.text(place))) for place in range(len(told.costs))]
     holding = Counter(word for words in said for word in words)
     centre = {word: count * math.log(len(said) / count) for word, count in holding.items()}
@@ -63,7 +63,7 @@ def extract(told: Conversation, question: str, budget: int) -> set[int]:  # noqa
 
 
 def ways() -> dict[str, Way]:
-    """Each way by its name in the table."""
+    """Return each way by its name in the table."""
     found: dict[str, Way] = {
         "plain tail": tail,
         "half tail, half an extract in place of a summary": extract,

@@ -1,4 +1,4 @@
-"""Bills: requests as they were sent to a provider, what was billed, and what is predicted. One table for every vendor."""
+"""Bills: requests as sent to a provider, with their billed and predicted tokens, and the tables of all vendors."""
 
 from collections.abc import Callable, Iterable, Mapping
 from statistics import median
@@ -11,7 +11,7 @@ FAR = 1.35
 
 
 class Bill(NamedTuple):
-    """One recorded request: what it holds (``kind``), and its tokens as billed and as predicted."""
+    """One recorded request: its ``kind`` of content, and its billed and predicted tokens."""
 
     vendor: str
     id: str
@@ -25,7 +25,7 @@ class Bill(NamedTuple):
 
     @property
     def error(self) -> int:
-        """Predicted - billed, in tokens: below 0 the prediction is short."""
+        """Predicted minus billed tokens; negative if the prediction is short."""
         return self.predicted - self.billed
 
     @property
@@ -34,7 +34,7 @@ class Bill(NamedTuple):
 
 
 def table(bills: Iterable[Bill]) -> Table:
-    """A line for each vendor's kinds, and one for the whole of each vendor."""
+    """Return a table with a row for each kind of each vendor, and a row for all bills of the vendor."""
     drawn = Table("vendor", "kind", "cases", "exact", "within 5 %", "short", "worst", "median ratio", "within 1.35")
     groups: dict[tuple[str, str], list[Bill]] = {}
     for bill in bills:
@@ -60,7 +60,7 @@ def _figures(bills: list[Bill]) -> tuple[str, ...]:
 
 
 def misses(bills: Iterable[Bill]) -> Table:
-    """A line for each bill that was not predicted to the token, the short ones first."""
+    """Return a table with a row for each bill that was not predicted to the token, short predictions first."""
     drawn = Table("case", "kind", "family", "billed", "error")
     for bill in sorted((bill for bill in bills if bill.error), key=lambda bill: bill.error):
         drawn.add_row(bill.id, bill.kind, bill.family, str(bill.billed), f"{bill.error:+d}")
@@ -68,9 +68,9 @@ def misses(bills: Iterable[Bill]) -> Table:
 
 
 def evidence(bills: Iterable[Bill], rules: Mapping[str, Callable[[Bill], bool]]) -> Table:
-    """A line for each rule: on how many bills it bears, and how many of these are predicted to the token.
+    """Return a table with a row for each rule: the bills it applies to, and how many are predicted to the token.
 
-    Bills that were called estimates beforehand (files, images of unknown size) are left out.
+    Bills that the service marks as estimates (files, images of unknown size) are left out.
     """
     drawn = Table("rule", "bills", "exact")
     listed = [bill for bill in bills if bill.is_exact]

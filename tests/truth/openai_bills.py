@@ -1,4 +1,4 @@
-"""What OpenAI billed for chat completions, and which rule bears on which bill."""
+"""OpenAI's recorded bills for chat completions, and which counting rule applies to which bill."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def rows(file: str) -> list[dict[str, Any]]:
 
 @cache
 def openai_bills() -> tuple[Bill, ...]:
-    """Every recording of OpenAI's, as predicted now."""
+    """Return every recording of OpenAI with its current prediction."""
     return tuple(_bill(file, row) for file in FILES for row in rows(file))
 
 
@@ -43,7 +43,7 @@ def _bill(file: str, row: dict[str, Any]) -> Bill:
 
 
 def kind(request: Mapping[str, Any]) -> str:
-    """What a request is about, the hardest part naming it."""
+    """Return a request's kind, named after the part that is hardest to predict."""
     parts = {part["type"] for part in _parts(request)}
     if parts & {"file", "input_audio"}:
         return "files and audio"
@@ -79,11 +79,11 @@ def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     return message.get("tool_calls") or []
 
 
-# ---- which rule bears on which bill
+# ---- which rule applies to which bill
 
 
 def _declared(bill: Bill) -> str:
-    """The text that a request's definitions become; nothing without definitions."""
+    """Return the text that a request's definitions are rendered to; empty without definitions."""
     functions = declared_functions(bill.request.get("tools"), bill.request.get("functions"))
     return render_functions(functions, FAMILIES[bill.family].dialects[-1]) if functions else ""
 

@@ -1,7 +1,8 @@
-"""openai-messages-token-helper's own truncation cases: what it keeps we keep, or more where our count is exact.
+"""Tests windows with openai-messages-token-helper's own truncation cases: Sash keeps the same messages, or more.
 
-It adds 3 tokens for every message that OpenAI adds once a request, so near the limit it keeps less. Where that is so, the
-test prints both, and holds it to that reason: its own count of what we keep is over its limit, and ours is not.
+For every message the helper adds 3 tokens that OpenAI adds once a request, so near the limit the helper keeps fewer. In
+such a case the test prints both results and checks the reason: the helper's count of Sash's window is over the limit, and
+Sash's exact count is not.
 """
 
 import json
@@ -39,7 +40,7 @@ def model_of(case: dict[str, Any]) -> Model:
 
 
 def kept(case: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], Window]:
-    """The request's messages, the places of the past messages that are kept, and the window."""
+    """Return the request's messages, the indexes of the past messages that are kept, and the window."""
     model = model_of(case)
     settings = ConversationSettings(
         system=case["system_prompt"],
@@ -72,13 +73,13 @@ def kept(case: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], Window]
 
 
 def their_count(model: Model, case: dict[str, Any], sent: list[dict[str, Any]]) -> int:
-    """The request's tokens with their 3 more for every message but one."""
+    """Return the helper's count of a request: 3 tokens more for every message but one."""
     count = count_request(model, messages=sent, tools=case["tools"], tool_choice=case["tool_choice"])
     return count.tokens + 3 * (len(sent) - 1)
 
 
 def fixed_tokens(case: dict[str, Any]) -> int:
-    """What the fixed parts and the new message cost, which theirs sends over any limit, in silence."""
+    """Return the tokens of the fixed parts and the new message, which the helper sends even over the limit."""
     messages = [{"role": "system", "content": case["system_prompt"]}, *case["few_shots"]]
     messages += [{"role": "user", "content": case["new_user_content"]}] if case["new_user_content"] is not None else []
     tools = {"tools": case["tools"], "tool_choice": case["tool_choice"]}
@@ -95,7 +96,7 @@ OVER = [case for case in SUCCEEDS if not fits(case)]
 
 @pytest.mark.parametrize("case", FITTING, ids=[case["id"] for case in FITTING])
 def test_case(case: dict[str, Any]) -> None:
-    """A window has the messages that the case expects, or more that fit by an exact count and not by theirs."""
+    """A window has the messages that the case expects, or more that fit by the exact count but not by the helper's."""
     sent, places, window = kept(case)
     for place, field, value in case["expected_fields"] or ():
         assert sent[place][field] == value
@@ -116,7 +117,7 @@ def test_case(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", OVER, ids=[case["id"] for case in OVER])
 def test_over_the_limit(case: dict[str, Any]) -> None:
-    """Where fixed parts and question alone are over the limit, theirs sends them in silence; here a problem says so."""
+    """Fixed parts and a question over the limit raise WindowDoesNotFit; the helper sends them without an error."""
     with pytest.raises(WindowDoesNotFit) as caught:
         kept(case)
     print(f"{case['id']}: {caught.value.detail}")
@@ -124,7 +125,7 @@ def test_over_the_limit(case: dict[str, Any]) -> None:
 
 
 def test_unknown_model() -> None:
-    """A model that nobody knows is refused, unless a fallback is wanted."""
+    """An unknown model is refused if the case does not ask for a fallback."""
     (case,) = (case for case in CASES if case["expected_error"])
     with pytest.raises(UnknownModel):
         model_of({**case, "model": "nobody-knows-it"})

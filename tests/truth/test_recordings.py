@@ -1,4 +1,4 @@
-"""Predicted against billed, over requests recorded from the providers, in a table by vendor and kind.
+"""Tests predicted against billed tokens of requests recorded from the providers, and prints them by vendor and kind.
 
 The recordings are not part of the project; ``recordings.py`` says where they are looked for.
 """
@@ -27,7 +27,7 @@ VENDORS: Mapping[str, Callable[[], tuple[Bill, ...]]] = {
 
 
 def test_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """The tables of the README beside this file are printed, and cover every recording."""
+    """The tables of the README beside this file are printed; OpenAI's bills cover every recording."""
     bills = [bill for recorded in VENDORS.values() for bill in recorded()]
     with capsys.disabled():
         Console(width=130).print("", table(bills), misses(openai_bills()), evidence(openai_bills(), RULES))
@@ -51,18 +51,18 @@ def test_share_of_exact_predictions(kind: str, least: float) -> None:
 
 
 def test_no_openai_request_is_predicted_short() -> None:
-    """No recorded request costs more than was predicted: a request that is longer than predicted fails."""
+    """No OpenAI request was billed more than predicted, because a request that is longer than predicted may fail."""
     assert [bill for bill in openai_bills() if bill.error < 0] == []
 
 
 def test_a_wide_miss_says_that_it_is_an_estimate() -> None:
-    """What is over by more than 20 tokens was called an estimate; four tool requests are known to be dearer than billed."""
+    """A prediction that is more than 20 tokens over is marked as an estimate, except for four known tool requests."""
     wide = {bill.id for bill in openai_bills() if bill.error > 20 and bill.is_exact}
     assert wide <= {"crewAI-0477", "dd-trace-py-0003", "dd-trace-py-0012", "dd-trace-py-0027"}
 
 
 def test_every_rule_bears_on_a_bill() -> None:
-    """A rule stands on recorded bills, most of them predicted to the token."""
+    """Each rule applies to recorded bills, and more than 40 % of them are predicted to the token."""
     for name, bears_on in RULES.items():
         errors = [bill.error for bill in openai_bills() if bill.is_exact and bears_on(bill)]
         assert errors.count(0) > 0.4 * len(errors), name
@@ -70,14 +70,14 @@ def test_every_rule_bears_on_a_bill() -> None:
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_strings_have_the_recorded_counts(encoding: Any) -> None:
-    """Recorded strings have as many tokens as were recorded."""
+    """Recorded strings have the recorded number of tokens."""
     rows = json.loads((TRUTH / f"jtokkit_{encoding}.json").read_bytes())
     assert [row["tokens"] for row in rows] == [count_text(row["text"], encoding) for row in rows]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_strings_cut_to_ten_tokens_keep_ten_tokens(encoding: Any) -> None:
-    """A string cut to ten tokens keeps at least what its first ten tokens cover, and is within ten counted again."""
+    """A string cut to ten tokens is its beginning, has at most ten tokens, and at most two fewer than recorded."""
     for row in json.loads((TRUTH / f"jtokkit_{encoding}.json").read_bytes()):
         cut = cut_text(row["text"], encoding, 10)
         assert row["text"].startswith(cut)

@@ -1,4 +1,4 @@
-"""Predicted against billed for Claude and Gemini, over requests as they were sent.
+"""Tests predicted against billed tokens of recorded requests to Claude and Gemini.
 
 The recordings are not part of the project; ``recordings.py`` says where they are looked for.
 """
@@ -17,7 +17,7 @@ BILLS = {"Claude": claude_bills, "Gemini": gemini_bills}
 
 @pytest.mark.parametrize("vendor", ["Claude", "Gemini"])
 def test_predictions_are_near_the_bill(vendor: str) -> None:
-    """Where requests show all that is billed, half are within 15 % above, most within 35 %, and one in 100 is short."""
+    """If requests show all that is billed, at most 1 % are short, the median is 0 to 15 % and 95 % are at most 35 % over."""
     ratios = [bill.ratio for bill in BILLS[vendor]() if bill.kind in SHOWN]
     assert 1.0 <= median(ratios) <= 1.15
     assert sum(ratio <= FAR for ratio in ratios) >= 0.95 * len(ratios)
@@ -37,11 +37,11 @@ SHORT = {
     "pydantic-ai-0120": "a compaction of what came before, which is not shown",
     "ruby_llm-0043": _SEALED,
 }
-"""Requests that were billed more than predicted, and why."""
+"""Requests that were billed more than predicted, with the reason."""
 
 
 def test_every_short_prediction_is_known_by_name() -> None:
-    """A request that costs more than predicted may fail: each that did is in the README, with its reason."""
+    """The requests that were billed more than predicted, which may fail, are exactly those in ``SHORT``."""
     bills = (*claude_bills(), *gemini_bills())
     short = {bill.id for bill in bills if bill.error < 0 and bill.kind in SHOWN}
     assert short == set(SHORT)

@@ -1,4 +1,4 @@
-"""Recorded bills of Claude and Gemini, each request asked about as it was sent."""
+"""Recorded bills of Claude and Gemini, with predictions for the requests as they were sent."""
 
 import json
 from functools import cache
@@ -17,18 +17,18 @@ SHOWN = ("text", "tool definitions", "tool history", "response formats")
 
 @cache
 def claude_bills() -> tuple[Bill, ...]:
-    """Every recording of Claude's, as predicted now."""
+    """Return every recording of Claude with its current prediction."""
     return tuple(_bill("Claude", "anthropic", row) for row in rows("anthropic"))
 
 
 @cache
 def gemini_bills() -> tuple[Bill, ...]:
-    """Every recording of Gemini's, as predicted now."""
+    """Return every recording of Gemini with its current prediction."""
     return tuple(_bill("Gemini", "gemini", row) for row in rows("gemini"))
 
 
 def rows(form: str) -> list[dict[str, Any]]:
-    """The recordings of one vendor."""
+    """Return the recordings of one vendor."""
     found: list[dict[str, Any]] = json.loads((TRUTH / f"{FILES[form]}.json").read_bytes())
     return found
 
@@ -41,7 +41,7 @@ def _bill(vendor: str, form: str, row: dict[str, Any]) -> Bill:
 
 
 def kind(row: dict[str, Any]) -> str:
-    """What a request is about, the hardest part naming it."""
+    """Return a request's kind, named after the part that is hardest to predict."""
     kinds, request = set(row["kinds"]), row["request"]
     if is_hosted(request):
         return "hosted tools, caches"
@@ -54,7 +54,7 @@ def kind(row: dict[str, Any]) -> str:
 
 
 def is_hosted(request: dict[str, Any]) -> bool:
-    """Whether the provider adds what the request does not show: results of its own tools, what it cached."""
+    """Return whether the bill covers parts that the request does not show: results of hosted tools, cached content."""
     if request.get("mcp_servers") or "cachedContent" in request:
         return True
     tools = request.get("tools") or []

@@ -1,4 +1,4 @@
-"""Run by test_readme where the Google ADK is installed: sessions, events and state, there and back."""
+"""test_readme runs this program with the Google ADK: sessions, events and state survive a round trip through Sash."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Run by test_readme where the Agents SDK is installed, against a stand-in that refuses what OpenAI refuses."""
+"""test_readme runs this program with the Agents SDK, against a stand-in that refuses the requests that OpenAI refuses."""
 
 import asyncio
 from itertools import count
@@ -23,7 +23,7 @@ def find_talk(topic: int) -> str:
 
 
 def agent_of(*, store: bool) -> Agent:
-    """An agent whose replies come with sealed reasoning."""
+    """Return an agent whose replies contain encrypted reasoning."""
     settings = ModelSettings(store=store, response_include=SEALED, reasoning=Reasoning(effort="low"))
     return Agent(name="programme", model="gpt-5", tools=[find_talk], model_settings=settings)
 
@@ -45,7 +45,7 @@ async def main() -> None:
 
 
 async def forgets(session: SashSession, name: str) -> None:
-    """The window is a part of what the session holds, which is all that was added."""
+    """Check that the session stores every item that was added, and that its window holds fewer than half of them."""
     whole = SashSession(name, url=URL)
     items, kept = await whole.get_items(), await session.get_items()
     kinds = [item.get("type", "message") for item in items]
@@ -59,7 +59,7 @@ async def forgets(session: SashSession, name: str) -> None:
 
 
 async def pops() -> None:
-    """The last items go one by one, and the run is told what is refused."""
+    """Check that pop_item removes the last items one by one, and that a refused item raises SashError."""
     session = SashSession("agents-popped", url=URL)
     search: dict[str, Any] = {"id": "ws_1", "type": "web_search_call", "status": "completed"}
     search["action"] = {"type": "search", "query": "gradle"}

@@ -1,4 +1,4 @@
-"""Run by test_readme where LangChain is installed: what a model is sent, and what is stored, turn by turn."""
+"""test_readme runs this program with LangChain: the messages sent to the model and the messages stored, turn by turn."""
 
 import asyncio
 from typing import Any
@@ -24,7 +24,7 @@ QUESTION = HumanMessage([{"type": "text", "text": "Two seats? <|endoftext|> 🍝
 
 
 class Model(BaseChatModel):
-    """Answers with what it is given, and remembers what it was sent."""
+    """Answers with ``replies`` in turn, and records the messages of each request in ``sent``."""
 
     replies: list[AIMessage]
     sent: list[list[BaseMessage]] = []  # noqa: RUF012 - pydantic copies it

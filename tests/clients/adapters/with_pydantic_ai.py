@@ -1,4 +1,4 @@
-"""Run by test_readme where Pydantic AI is installed: what a model is sent, and what is stored, turn by turn."""
+"""test_readme runs this program with Pydantic AI: the messages sent to the model and the messages stored, turn by turn."""
 
 import asyncio
 from typing import Any

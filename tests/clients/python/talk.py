@@ -1,4 +1,4 @@
-"""One conversation through the generated client: created, appended to, read as a window and as a page, erased."""
+"""Uses the generated client: creates a conversation, appends, reads a window and a page, and erases the conversation."""
 
 import json
 import os

@@ -1,17 +1,17 @@
-"""Anthropic's Messages, as its server judges them.
+"""A stand-in for Anthropic's Messages API that refuses the requests that Anthropic's server refuses.
 
-What is refused, and where its documents say so (platform.claude.com/docs/en/build-with-claude/…):
+It refuses these requests; the sources in parentheses are pages of platform.claude.com/docs/en/build-with-claude/:
 
-- thinking that was changed; for models that bind it, also thinking behind a changed system text, tool or message, and
-  thinking whose predecessor was left out while older ones stayed (preserved-thinking/prefix-checks);
-- with ``thinking: enabled``, a tool loop whose last reply begins without thinking (extended-thinking; with ``adaptive`` it
-  may: adaptive-thinking, "validation changes");
-- a call without its result in the next message, a result without its call, a result behind words (tool-use);
-- a call id used twice or outside ``[a-zA-Z0-9_-]+``, content without a visible character, a first or a last message of the
-  assistant's (errors that users report);
-- more than four ``cache_control``, or one on thinking or on an empty text (prompt-caching).
+- a changed thinking block; for models that bind thinking, also a thinking block after a changed system text, tool or
+  message, and one whose predecessor was left out while older ones stayed (preserved-thinking/prefix-checks);
+- with ``thinking: enabled``, a tool loop whose last reply does not begin with thinking (extended-thinking; ``adaptive``
+  allows this: adaptive-thinking, "validation changes");
+- a tool call without its result in the next message, a result without its call, a result after text (tool-use);
+- a call id that is used twice or does not match ``[a-zA-Z0-9_-]+``, text without a visible character, a first or last
+  message by the assistant (errors that users report);
+- more than four ``cache_control``, or one on a thinking block or on an empty text (prompt-caching).
 
-Turns of one role in a row are one turn (api/messages), so they are not refused.
+Adjacent messages of one role count as one turn (api/messages), so they are not refused.
 """
 
 import json
@@ -27,7 +27,7 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 class _Said(NamedTuple):
-    """A block, and who said it; ``at`` is how errors name it."""
+    """A content block and the role of its message; ``at`` is the block's path in error messages."""
 
     role: str
     block: Object
@@ -35,7 +35,7 @@ class _Said(NamedTuple):
 
 
 class Claude:
-    """A model with extended thinking; ``binds`` says whether it checks what stands before a thought."""
+    """A model with extended thinking; ``binds`` says whether it checks the content before each thinking block."""
 
     def __init__(self, window_tokens: int, *, binds: bool) -> None:
         self.window_tokens = window_tokens
@@ -69,7 +69,7 @@ class Claude:
     def _content(self, body: Object, said: list[_Said]) -> list[Object]:
         number = self.replies
         content: list[Object] = []
-        for each in range(1 + (number % 7 == 0)):  # now and then two thoughts, one of them hidden
+        for each in range(1 + (number % 7 == 0)):  # every seventh reply has two thinking blocks, the second redacted
             before = [*said, *(_Said("assistant", block, "") for block in content)]
             content.append(
                 self._thought(f"Thought {number}.{each}: {words(20, number)}", body, before, hidden=each == 1)
@@ -169,19 +169,19 @@ def _check_marks(body: Object, said: list[_Said]) -> None:
 
 
 def _newest_question(said: Sequence[_Said]) -> int:
-    """The place of the newest words of the user."""
+    """Return the index of the newest text block of the user."""
     return max(index for index, each in enumerate(said) if each.role == "user" and _is(each, "text"))
 
 
 def _check_loop_begins_with_thinking(said: list[_Said]) -> None:
-    """The last reply of a loop: what follows the newest words of the user is one turn of the assistant's."""
+    """Refuse a tool loop whose last reply does not begin with thinking; a loop begins after the user's newest text."""
     replies = [turn for turn in _turns(said[_newest_question(said) :]) if turn[0].role == "assistant"]
     if replies and not _is(replies[-1][0], *_THOUGHTS):
         refuse_if(True, f"{replies[-1][0].at}: Expected `thinking` or `redacted_thinking`")  # noqa: FBT003
 
 
 def _last_thought(said: Sequence[_Said]) -> str:
-    """The seal of the last thought; empty where there is none."""
+    """Return the seal of the last thinking block; an empty string if there is none."""
     for each in reversed(said):
         if _is(each, *_THOUGHTS):
             return seal(each.block.get("signature") or each.block.get("data"))
@@ -189,7 +189,7 @@ def _last_thought(said: Sequence[_Said]) -> str:
 
 
 def _prefix(body: Object, said: Sequence[_Said]) -> str:
-    """What a thought is bound to: all that stands before it, without thoughts and without marks of the cache."""
+    """Return a seal of all content before a thinking block, without thinking blocks and without ``cache_control``."""
     system = body.get("system") or []
     system = [{"type": "text", "text": system}] if isinstance(system, str) else system
     told = [(each.role, _unmarked(each.block)) for each in said if not _is(each, *_THOUGHTS)]

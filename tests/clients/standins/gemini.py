@@ -1,13 +1,13 @@
-"""Gemini's generateContent, as its server judges contents.
+"""A stand-in for Gemini's generateContent that refuses the contents that Google's server refuses.
 
-What is refused (ai.google.dev/gemini-api/docs/…, and its errors):
+It refuses these contents (sources: ai.google.dev/gemini-api/docs/…, and the server's error messages):
 
-- for Gemini 3, the first call of a step of the newest turn without its signature; a turn begins at the newest words of the
-  user (thought-signatures, "validation");
-- a signature that is not its own, or that stands on another part than its own;
-- a turn of calls that follows neither the user nor results; results that do not follow their calls, are of another number,
-  or have other names or ids (function-calling);
-- contents without parts, parts without data, members that the wire does not know, a first content of the model's.
+- for Gemini 3, a step of the newest turn whose first call has no signature; a turn begins at the user's newest text
+  (thought-signatures, "validation");
+- a signature that the model did not make, or that was moved to another part;
+- calls that follow neither the user nor results; results that do not directly follow their calls, or whose number, names
+  or ids differ from the calls' (function-calling);
+- contents without parts, parts without data, members that the API does not know, a first content by the model.
 """
 
 import base64
@@ -21,7 +21,7 @@ _BESIDE = {"thought", "thoughtSignature"}
 
 
 class Gemini:
-    """A thinking model; ``strict`` as Gemini 3 is, whose calls have ids and signatures that it wants back."""
+    """A thinking model; ``strict`` as Gemini 3: its calls have ids, and requests must return their signatures."""
 
     def __init__(self, window_tokens: int, *, strict: bool) -> None:
         self.window_tokens = window_tokens
@@ -84,7 +84,7 @@ def _results(content: Object) -> list[Any]:
 
 
 def _question(content: Object) -> str:
-    """The words of the user's; nothing for a content of the model's, or of results."""
+    """Return the text of a content of the user; an empty string for the model's contents and for results."""
     return "" if content["role"] != "user" else "".join(part.get("text", "") for part in content["parts"])
 
 
@@ -112,7 +112,7 @@ def _check_turns(contents: list[Object]) -> None:
         )
         pairs = [(call["name"], call.get("id")) for call in asked]
         found = [(result["name"], result.get("id")) for result in answered]
-        if all(identity is not None for _, identity in pairs):  # without ids, their order pairs them
+        if all(identity is not None for _, identity in pairs):  # without ids, paired by order
             pairs, found = sorted(pairs), sorted(found)
         refuse_if(pairs != found, "function responses are not those of the calls")
         if content and _calls(content):

@@ -1,15 +1,16 @@
-"""OpenAI's Responses, as its server judges them.
+"""A stand-in for OpenAI's Responses API that refuses the requests that OpenAI's server refuses.
 
-What is refused, in the words of its errors (developers.openai.com/api/docs/guides/reasoning, …/conversation-state):
+It refuses these requests, with OpenAI's error messages (developers.openai.com/api/docs/guides/reasoning,
+…/conversation-state):
 
 - an output without its call before it, a call without its output, two outputs of a call: with and without ``store``;
-- encrypted reasoning that is not its own, or that stands under another id than its own; an item's id used twice;
-- reasoning without its encrypted content where nothing is stored (``store: false``);
-- where replies are stored (``store: true``), an item of theirs without the reasoning that led to it, and reasoning without
-  the item that followed it. A client that sends items without ids is not held to it;
-- content of no parts, parts of another role, more than four cache breakpoints, a cache key over 64 characters.
+- encrypted reasoning that the model did not make, or that has another item's id; an item's id used twice;
+- reasoning without its encrypted content if nothing is stored (``store: false``);
+- if replies are stored (``store: true``), an item of a reply without the reasoning before it, and reasoning without the
+  item that followed it. Items without ids are not checked for this;
+- content without parts, parts of another role, more than four cache breakpoints, a cache key over 64 characters.
 
-Without ``store`` the order of reasoning is not checked, as users found it.
+With ``store: false`` the order of reasoning is not checked: users observed this.
 """
 
 import json
@@ -25,7 +26,7 @@ _KEY_LENGTH = 64
 
 
 class OpenAI:
-    """A reasoning model behind the Responses API; it remembers its replies' items by their ids."""
+    """A reasoning model behind the Responses API, which remembers the items of its replies by their ids."""
 
     def __init__(self, window_tokens: int) -> None:
         self.window_tokens = window_tokens

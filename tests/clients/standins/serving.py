@@ -1,7 +1,7 @@
-"""Providers on loopback: their wire, their refusals, and a model that does what the question says.
+"""Serves a provider's stand-in over HTTP on loopback, with a model whose replies follow the question.
 
-A question says how many calls each reply makes: ``calls: 2 1`` is answered with two calls, then with one, then with words.
-Thoughts are sealed with a keyed digest, so that a stand-in knows its own, and sees what was changed.
+A question says how many tool calls each reply makes: ``calls: 2 1`` gives two calls, then one call, then text.
+Thinking is sealed with a keyed digest, so that a stand-in recognises its own thinking and notices changes.
 """
 
 import hmac
@@ -20,15 +20,15 @@ Object = dict[str, Any]
 _CALLS = re.compile(r"Question (\d+):.*calls:((?: \d)*)")
 _SECRET = b"known to the stand-in alone"
 _BYTES_A_TOKEN = 8
-"""A bound that no prompt of ours reaches within its budget: a token is about 4 bytes."""
+"""A limit that no prompt within its budget reaches, because a token is about 4 bytes."""
 
 
 class RefusedError(Exception):
-    """The provider's answer is 400."""
+    """The provider answers 400."""
 
 
 class Provider(Protocol):
-    """What answers requests; ``error`` is the body of a 400."""
+    """Answers requests; ``error`` returns the body of a 400."""
 
     def reply(self, path: str, body: Object) -> Object: ...
 
@@ -36,19 +36,19 @@ class Provider(Protocol):
 
 
 def refuse_if(found: object, message: str) -> None:
-    """Raise RefusedError if there is something in ``found``."""
+    """Raise RefusedError if ``found`` is true or not empty."""
     if found:
         raise RefusedError(message)
 
 
 class Plan:
-    """What questions ask for, and how far each has come: a window may have left its first calls out."""
+    """The replies made so far to each question, counted here because a window may leave out a question's first calls."""
 
     def __init__(self) -> None:
         self._replies: Counter[str] = Counter()
 
     def calls(self, question: str) -> int:
-        """How many calls the next reply to a question makes; 0 for words."""
+        """Return the number of tool calls in the next reply to a question; 0 if the reply is a text."""
         found = _CALLS.search(question)
         steps = [int(step) for step in found[2].split()] if found else [0]
         done = self._replies[found[1] if found else question]
@@ -57,23 +57,23 @@ class Plan:
 
 
 def seal(*said: Any) -> str:
-    """What only the stand-in can make of this: base64, 88 characters."""
+    """Return a keyed digest of ``said``, which only the stand-in can make: base64, 88 characters."""
     return b64encode(hmac.digest(_SECRET, json.dumps(said, sort_keys=True).encode(), "sha512")).decode()
 
 
 def words(count: int, number: int) -> str:
-    """Some words, others for each number."""
+    """Return a text of about ``count`` tokens, which differs for each ``number``."""
     return " ".join(f"{number}-{index} and" for index in range(count // 4))
 
 
 def refuse_too_long(body: Object, limit_tokens: int, message: str) -> None:
-    """Refuse a request that cannot be within the model's window."""
+    """Refuse a request whose JSON has more bytes than ``limit_tokens`` tokens can have."""
     refuse_if(len(json.dumps(body, ensure_ascii=False).encode()) > limit_tokens * _BYTES_A_TOKEN, message)
 
 
 @contextmanager
 def serving(provider: Provider) -> Iterator[str]:
-    """The provider on a free port: its URL."""
+    """Serve the provider on a free port, and yield its URL."""
     with _Server(provider) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -113,4 +113,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing: a failed test shows what the client was told."""
+        """Log nothing: a failed test shows the answer that the client received."""
