@@ -73,8 +73,9 @@ def test_a_worker_shares_before_it_answers(folder: Path):
     assert file.read_bytes() != before
 
 
-def test_a_lone_worker_needs_no_folder(tmp_path: Path):
-    """Without a common folder, a worker exposes its own metrics, and it can be marked as ended."""
+def test_a_lone_worker_needs_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Without a common folder, a worker exposes its own metrics, can be marked as ended, and writes no file."""
+    monkeypatch.chdir(tmp_path)
     metrics = Metrics()
     metrics.append(1, seconds=0.1, tokenise_seconds=0.1)
     assert "sash_appended_messages_total 1.0" in exposed(metrics)
