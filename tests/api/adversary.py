@@ -1,10 +1,10 @@
-"""What schemathesis must be told of this contract: hooks that its command line loads by itself.
+"""Hooks with which schemathesis tests this contract; its command line loads this module.
 
 ::
 
     test_schemathesis ── python -m schemathesis.cli, with schemathesis.toml ── these hooks ── sash serve, with keys
 
-No check is off. What a check cannot know is said here and in schemathesis.toml, each with its reason.
+No check is off. Exceptions to checks are here and in schemathesis.toml, each with its reason.
 """
 
 import json
@@ -19,7 +19,7 @@ _numbers = count(1)
 _ROOM = 100_000
 _FRAMING = {"connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"}
 _MODELS = {"appendMessages": "query", "getWindow": "query", "buildWindow": "body", "countTokens": "body"}
-"""Where an operation is told the model."""
+"""The part of the request that names the model, by operation."""
 
 RULES = {
     re.compile(r"The cursor is not from this listing"): "a cursor is opaque: an answer gives it, no schema",
@@ -34,7 +34,7 @@ RULES = {
     re.compile(r"Line \d+: "): "lines are text to a schema, whatever is in them",
     re.compile(r"The body nests deeper than \d+ levels"): "no keyword bounds depth",
 }
-"""Sentences with which a body that fits its schema may be refused, and why no JSON Schema can say the rule."""
+"""Error details allowed for a body that fits its schema, and why JSON Schema cannot express each rule."""
 
 
 BODIES: dict[str, Any] = {
@@ -47,19 +47,19 @@ BODIES: dict[str, Any] = {
         "prompt_tokens": "$response.body#/tokens/total",
     },
 }
-"""Bodies of links, which the document says in words alone because a generator cannot read them."""
+"""Bodies of links. The document describes them only in words, because client generators cannot read them."""
 
 
 @schemathesis.hook
 def before_load_schema(context: Any, raw_schema: dict[str, Any]) -> None:  # noqa: ARG001 - the hook's shape
-    """Put the links' bodies into the document."""
+    """Add the links' bodies to the document."""
     for name, body in BODIES.items():
         raw_schema["components"]["links"][name]["requestBody"] = body
 
 
 @schemathesis.serializer("application/x-ndjson")
 def ndjson(ctx: Any, value: Any) -> bytes:  # noqa: ARG001 - the serializer's shape
-    """Lines as they are; a generated value that is not text becomes one line."""
+    """Return text and bytes as they are; a generated value of another type becomes one line of JSON."""
     return (
         value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else json.dumps(value).encode()
     )
@@ -67,10 +67,10 @@ def ndjson(ctx: Any, value: Any) -> bytes:  # noqa: ARG001 - the serializer's sh
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:  # noqa: ARG001 - the hook's shape
-    """Let good requests through where the example's key, version or id would have them refused for what came before.
+    """Replace the example's idempotency key, version and id where the server would refuse a valid request for them.
 
-    A key is for one request; a conversation is hardly ever at the example's version, nor at a bare 0, which is what the
-    coverage phase makes of the pattern of a quoted one; and in a story a conversation must not be there already.
+    An idempotency key is for one request. A conversation is hardly ever at the example's version, or at a bare 0, which
+    the coverage phase makes from the pattern of a quoted version. In the stateful phase a new id must not exist already.
     """
     headers = case.headers or {}
     if headers.get("Idempotency-Key") == "k-1":
@@ -88,9 +88,9 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:  # noq
 
 
 def _reach(case: Any) -> None:
-    """Bring three of four requests for windows and counts to where there is more to find.
+    """Give three of four requests for windows and counts a known model and a large budget.
 
-    A name out of thin air is no model, and a window of a few tokens holds nothing: both are 422 at once.
+    A random string names no model, and a window of a few tokens holds no message: both answer 422 at once.
     """
     asked = {"query": case.query, "body": case.body}.get(_MODELS.get(case.operation.definition.raw["operationId"], ""))
     if not isinstance(asked, dict) or next(_numbers) % 4 == 0:
@@ -102,18 +102,18 @@ def _reach(case: Any) -> None:
 
 @schemathesis.hook
 def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:  # noqa: ARG001 - the hook's shape
-    """Whether a failure stands. A 400 to what the schema allows stands unless it names a rule that no schema can say.
+    """Return whether a failure counts. A 400 to a valid body counts unless its detail matches one of ``RULES``.
 
-    Lines that are "no text" are text once they are sent; that check knows as much of text/plain, and not of other texts.
+    A generated NDJSON body that is not a string is text once it is sent; the check allows for that in text/plain only.
     """
     match type(failure).__name__:
         case "RejectedPositiveData" if "format" in (case.query or {}) and case.method == "POST":
-            return False  # the body is in a provider's own form, which the schema of ours says nothing of
+            return False  # the body is in a provider's form, which our schema does not describe
         case "RejectedPositiveData" if response.status_code == 400:
             detail = response.json()["detail"]
             return not any(rule.search(detail) for rule in RULES)
         case "AcceptedNegativeData" if "format" in (case.query or {}) and case.path.endswith("/count"):
-            return False  # the body is that provider's request, which the schema of ours says nothing of
+            return False  # the body is a provider's request, which our schema does not describe
         case "AcceptedNegativeData" if case.media_type == "application/x-ndjson":
             return not case.meta.is_negative_at(ParameterLocation.BODY)
         case _:
@@ -122,5 +122,5 @@ def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool
 
 @schemathesis.hook
 def filter_headers(context: Any, headers: dict[str, Any]) -> bool:  # noqa: ARG001 - the hook's shape
-    """Whether headers are the contract's: framing is between two HTTP libraries, and test_http_framing.py tries that."""
+    """Return whether no header is about framing: HTTP libraries handle that, and test_http_framing.py tests it."""
     return not {name.lower() for name in headers or ()} & _FRAMING

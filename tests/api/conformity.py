@@ -1,4 +1,4 @@
-"""Every answer that any test gets is held against the document: status, media type, headers and shape."""
+"""Check every answer that a test gets against the OpenAPI document: status, media type, headers and body."""
 
 import json
 import re
@@ -14,13 +14,13 @@ from service.app import ROUTES
 
 CONTRACT: dict[str, Any] = json.loads(document(ROUTES))
 _ENOUGH = 20
-"""Bodies that are validated of each operation and status in one process: tests by the thousand have the same ones."""
+"""Number of bodies to validate per operation and status in one process, as thousands of tests get the same ones."""
 _SAID_HEADERS = {"etag", "location", "link", "retry-after", "www-authenticate", "idempotency-replayed"}
 _checked: Counter[tuple[str, int]] = Counter()
 
 
 def validator(schema: dict[str, Any], *, closed: bool = True) -> Draft202012Validator:
-    """A validator of one of the document's schemas; ``closed`` refuses members that the document does not name."""
+    """Return a validator of one of the document's schemas; ``closed`` refuses members that the document does not name."""
     schemas = CONTRACT["components"]["schemas"]
     if closed:
         schemas = {
@@ -31,7 +31,7 @@ def validator(schema: dict[str, Any], *, closed: bool = True) -> Draft202012Vali
 
 
 async def conform(answer: httpx.Response) -> None:
-    """Fail the test that got an answer which the document does not promise. An httpx event hook."""
+    """Fail the test if the document does not allow the answer. An httpx event hook."""
     operation = find_operation(answer.request.method, answer.request.url.path)
     if operation is None:
         return
@@ -45,7 +45,7 @@ async def conform(answer: httpx.Response) -> None:
 
 
 async def check_body(name: str, answer: httpx.Response, content: dict[str, Any]) -> None:
-    """The body, by the media type that it came with."""
+    """Check the body against the schema of its media type."""
     media_type = answer.headers["content-type"].partition(";")[0]
     assert media_type in content, f"{name} {answer.status_code}: {media_type}"
     _checked[name, answer.status_code] += 1
@@ -60,7 +60,7 @@ def _validator(schema: str) -> Draft202012Validator:
 
 
 def resolved(node: dict[str, Any]) -> dict[str, Any]:
-    """What a node of the document stands for."""
+    """Return the node of the document that a node's ``$ref`` leads to, or the node itself."""
     while "$ref" in node:
         found: Any = CONTRACT
         for step in node["$ref"].removeprefix("#/").split("/"):
@@ -70,7 +70,7 @@ def resolved(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_operation(method: str, path: str) -> Any:
-    """The operation that a request is for, or None; of two templates the one with fewer parameters."""
+    """Return a request's operation, or None; if two path templates match, the one with fewer parameters."""
     for pattern, item in _patterns():
         if method.lower() in item and pattern.fullmatch(path):
             return item[method.lower()]

@@ -1,4 +1,4 @@
-"""What tests of the HTTP contract say over and over, said once."""
+"""Entries, requests and checks that many tests of the HTTP contract share."""
 
 import asyncio
 from typing import Any
@@ -21,20 +21,20 @@ def assistant(text: str, **envelope: Any) -> dict[str, Any]:
 
 
 def calling(*calls: str, text: str | None = None, **envelope: Any) -> dict[str, Any]:
-    """An entry with an assistant message that makes calls with these ids."""
+    """An entry with an assistant message that makes tool calls with these ids."""
     made = [{"id": call, "type": "function", "function": {"name": "look", "arguments": "{}"}} for call in calls]
     return {"message": {"role": "assistant", "content": text, "tool_calls": made}, **envelope}
 
 
 def result(call: str, text: str = "found", **envelope: Any) -> dict[str, Any]:
-    """An entry with the result of a call."""
+    """An entry with the result of a tool call."""
     return {"message": {"role": "tool", "tool_call_id": call, "content": text}, **envelope}
 
 
 async def append(
     client: httpx.AsyncClient, conversation: str, *entries: dict[str, Any], **query: Any
 ) -> dict[str, Any]:
-    """Append entries, which must succeed; the answer."""
+    """Append entries, which must succeed, and return the answer."""
     answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": entries}, params=query)
     assert answer.status_code in (200, 201), answer.text
     body: dict[str, Any] = answer.json()
@@ -42,12 +42,12 @@ async def append(
 
 
 async def etag_of(client: httpx.AsyncClient, conversation: str) -> str:
-    """The conversation's entity tag, as the header has it."""
+    """Return the conversation's ETag, as in the header."""
     return (await client.get(f"/conversations/{conversation}")).headers["etag"]
 
 
 async def history(client: httpx.AsyncClient, conversation: str) -> list[dict[str, Any]]:
-    """All that is stored, oldest first; nothing when the conversation is not there."""
+    """Return all stored messages, oldest first; an empty list when the conversation does not exist."""
     stored: list[dict[str, Any]] = []
     url: str | None = f"/conversations/{conversation}/messages?limit=1000"
     while url:
@@ -60,7 +60,7 @@ async def history(client: httpx.AsyncClient, conversation: str) -> list[dict[str
 
 
 async def window(client: httpx.AsyncClient, conversation: str, **query: Any) -> dict[str, Any]:
-    """A window, which must succeed."""
+    """Return a window; the request must succeed."""
     answer = await client.get(f"/conversations/{conversation}/window", params={"model": "gpt-4o-mini", **query})
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
@@ -68,7 +68,7 @@ async def window(client: httpx.AsyncClient, conversation: str, **query: Any) -> 
 
 
 async def statistics(client: httpx.AsyncClient) -> dict[str, Any]:
-    """``GET /stats`` with all that was answered before; a worker serves the same answer for a second."""
+    """Return ``GET /stats`` with all earlier requests counted; a worker repeats its last answer for a second."""
     await asyncio.sleep(READ_SECONDS)
     answer = await client.get("/stats")
     assert answer.status_code == 200, answer.text
@@ -77,7 +77,7 @@ async def statistics(client: httpx.AsyncClient) -> dict[str, Any]:
 
 
 async def indexed(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
-    """Wait until all messages of the conversation are indexed for recall; what is told of it then."""
+    """Wait until all messages of the conversation are indexed for recall, and return its state."""
     for _ in range(200):
         got = (await client.get(f"/conversations/{conversation}")).json()
         progress = got["recall_progress"]
@@ -93,7 +93,7 @@ def contents(window: dict[str, Any]) -> list[Any]:
 
 
 def problem(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
-    """The body of an answer that must be this problem, complete."""
+    """Check that an answer is this problem, with all its members, and return its body."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == PROBLEM_TYPE
     body: dict[str, Any] = answer.json()

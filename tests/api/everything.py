@@ -1,4 +1,4 @@
-"""Histories with everything in them, and what a client can see of a conversation: shared by tests of the API."""
+"""A history with every kind of entry, and what a client can read of a conversation: shared by tests of the API."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def said(text: str, identity: str | None = None, role: str = "user", **fields: A
 
 
 def result(call: str, identity: str | None = None, **fields: Any) -> dict[str, Any]:
-    """An entry that answers a call."""
+    """An entry with the result of a tool call."""
     entry = {"message": {"role": "tool", "tool_call_id": call, "content": "42 é"}, **fields}
     return entry | ({"id": identity} if identity else {})
 
@@ -52,7 +52,7 @@ EVERYTHING: tuple[dict[str, Any], ...] = (
 
 
 async def seen(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
-    """All that a client can see of a conversation but its id, version and times of its own."""
+    """Return all that a client can read of a conversation, without its id, version and times."""
     path = f"/conversations/{conversation}"
     state = (await client.get(path)).json()
     own = ("id", "version", "created_at", "updated_at", "expires_at")

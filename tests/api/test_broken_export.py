@@ -1,4 +1,4 @@
-"""An export that cannot go on: nobody takes what came of it for the whole."""
+"""An export that breaks off ends in an error, so that a client does not take a part for the whole history."""
 
 import socket
 import subprocess
@@ -14,14 +14,14 @@ PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + 
 
 
 def begun(url: str, conversation: str) -> None:
-    """A history of 14 MB, more than what lies between a server and a client that waits."""
+    """Store a history of 14 MB, more than the buffers between a server and a client that does not read hold."""
     for _ in range(MESSAGES // 6):
         entries = [{"message": {"role": "user", "content": [PICTURE]}}] * 6
         httpx.post(f"{url}/conversations/{conversation}/messages", json={"messages": entries}).raise_for_status()
 
 
 def test_a_client_of_http_1_0_is_told_too(served: Served, conversation: str) -> None:
-    """It knows an answer's end by the connection's alone, as some proxies do: so that is a reset."""
+    """A broken export resets an HTTP/1.0 connection, whose end is the only sign of an answer's end. Some proxies use it."""
     begun(served.url, conversation)
     path = f"/conversations/{conversation}"
     with socket.create_connection(("127.0.0.1", urlsplit(served.url).port or 0), timeout=20) as connection:
@@ -35,7 +35,7 @@ def test_a_client_of_http_1_0_is_told_too(served: Served, conversation: str) -> 
 
 @pytest.mark.parametrize("edit", ["rewind", "erase"])
 def test_the_connection_ends(served: Served, conversation: str, edit: str) -> None:
-    """A history that is edited while it is sent ends in an error of the connection, after status 200 and many lines."""
+    """An export whose history is edited while it is sent ends in a connection error, after status 200 and some lines."""
     begun(served.url, conversation)
     path = f"{served.url}/conversations/{conversation}"
     came = 0
@@ -55,7 +55,7 @@ def test_the_connection_ends(served: Served, conversation: str, edit: str) -> No
 
 
 def test_the_command_says_so(served: Served, conversation: str) -> None:
-    """``sash export`` into a pipe ends with status 1 and a line that says why."""
+    """``sash export`` into a pipe ends with status 1 and a line that says why, when the export breaks off."""
     begun(served.url, conversation)
     words = [sys.executable, "-m", "service", "export", conversation, "--url", served.url]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:

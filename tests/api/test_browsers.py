@@ -1,4 +1,4 @@
-"""What browsers may do with a service: pages of other sites nothing, those that are allowed what a client does."""
+"""Requests from browsers: pages of other origins can read nothing, pages of allowed origins can do what a client does."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ async def service(store: EmbeddedStore, **settings: Any) -> AsyncIterator[httpx.
     "host", ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:80", "127.9.8.7:8000", "[::1]", "[::1]:8000"]
 )
 async def test_loopback_hosts_are_answered(client: httpx.AsyncClient, host: str) -> None:
-    """Without keys a service answers to every name of this machine, with any port."""
+    """Without API keys a server answers requests for every loopback host, with any port."""
     assert (await client.get("/models", headers={"Host": host})).status_code == 200
 
 
@@ -41,7 +41,7 @@ async def test_loopback_hosts_are_answered(client: httpx.AsyncClient, host: str)
     ],
 )
 async def test_other_hosts_are_refused(client: httpx.AsyncClient, host: str) -> None:
-    """A page whose name was bound to loopback reads nothing: on no path, open ones and unknown ones included."""
+    """Other hosts get 421 on every path, also open and unknown ones: a page whose name points to loopback reads nothing."""
     for method, path in (("GET", "/models"), ("GET", "/docs"), ("GET", "/nope"), ("OPTIONS", "/models")):
         told = problem(await client.request(method, path, headers={"Host": host}), 421, "misdirected-request")
         assert "SASH_API_KEYS" in told["detail"]
@@ -58,26 +58,26 @@ async def test_other_hosts_are_refused(client: httpx.AsyncClient, host: str) -> 
     ids=["loopback", "keys", "anonymous", "anonymous for all"],
 )
 async def test_who_answers_to_any_host(store: EmbeddedStore, settings: dict[str, Any], status: int) -> None:
-    """A service that needs keys does, as they keep others out, and so does one that was told to let everyone in."""
+    """A server that requires API keys or allows anonymous access answers requests for any host; otherwise 421."""
     async with service(store, **settings) as client:
         answer = await client.get("/models", headers={"Host": "sash.example.com", **ACME})
         assert answer.status_code == status
 
 
 async def test_the_host_that_is_listened_on_is_answered(store: EmbeddedStore) -> None:
-    """A loopback address that no list has is a service's own when it was told to listen there."""
+    """A server answers requests for the loopback address that it listens on, however that address is written."""
     async with service(store, host="0:0:0:0:0:0:0:1") as client:
         assert (await client.get("/models", headers={"Host": "[0:0:0:0:0:0:0:1]:8000"})).status_code == 200
 
 
 def test_a_rebound_name_over_a_socket(served: Served) -> None:
-    """The running service refuses it too."""
+    """The running server refuses another host with 421 too."""
     assert httpx.get(f"{served.url}/models", headers={"Host": "evil.example"}).status_code == 421
 
 
 @pytest.mark.parametrize("slash", ["%2F", "%2f", "%5C", "%5c"])
 async def test_an_encoded_slash_is_no_slash(client: httpx.AsyncClient, conversation: str, slash: str) -> None:
-    """No id holds one, so that nothing is there; and it separates nothing."""
+    """A path with an encoded slash or backslash is 404: it separates no segments, and no id contains one."""
     await append(client, conversation, user("x"))
     for path in (
         f"/conversations/{conversation}{slash}messages",
@@ -89,7 +89,7 @@ async def test_an_encoded_slash_is_no_slash(client: httpx.AsyncClient, conversat
 
 
 async def test_other_encoded_characters_are_themselves(client: httpx.AsyncClient, conversation: str) -> None:
-    """An id may be encoded; and a model's name holds slashes, which generated clients encode."""
+    """An id may be percent-encoded, and so may the slashes in a model's name, which generated clients encode."""
     await append(client, conversation, user("x"))
     encoded = "".join(f"%{ord(letter):02x}" for letter in conversation)
     assert (await client.get(f"/conversations/{encoded}")).json()["id"] == conversation
@@ -97,7 +97,10 @@ async def test_other_encoded_characters_are_themselves(client: httpx.AsyncClient
 
 
 async def test_what_caches_and_browsers_are_told(client: httpx.AsyncClient, conversation: str) -> None:
-    """No answer's type is guessed; what has an ETag is asked for again, and the rest is kept by nobody."""
+    """Every answer says nosniff, and its Cache-Control fits its kind.
+
+    Answers with an ETag and pages are revalidated, /openapi.json is cached for 300 seconds, and no other answer is stored.
+    """
     appended = await client.post(f"/conversations/{conversation}/messages", json={"messages": [user("x")]})
     read = await client.get(f"/conversations/{conversation}")
     same = await client.get(f"/conversations/{conversation}", headers={"If-None-Match": read.headers["etag"]})
@@ -132,7 +135,7 @@ async def test_what_caches_and_browsers_are_told(client: httpx.AsyncClient, conv
 
 @pytest.mark.parametrize("path", ["/docs", "/dashboard"])
 async def test_pages_are_in_no_frame(client: httpx.AsyncClient, path: str) -> None:
-    """Nobody lays a page of theirs over one of ours; a page runs its own script alone."""
+    """A page may not be shown in a frame, and its content security policy begins with ``default-src 'none'``."""
     headers = (await client.get(path)).headers
     assert headers["x-frame-options"] == "DENY"
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
@@ -140,12 +143,12 @@ async def test_pages_are_in_no_frame(client: httpx.AsyncClient, path: str) -> No
 
 
 def opened_to(answer: httpx.Response) -> list[str]:
-    """The origins that an answer names."""
+    """Return the origins that an answer allows."""
     return answer.headers.get_list("access-control-allow-origin")
 
 
 async def test_no_origin_may_ask_unless_told(client: httpx.AsyncClient) -> None:
-    """By default an answer says nothing of origins, and OPTIONS is what it always is."""
+    """By default an answer has no CORS headers, and OPTIONS is answered as usual."""
     asking = {"Origin": PAGE, "Access-Control-Request-Method": "GET"}
     for answer in (await client.get("/models", headers=asking), await client.options("/models", headers=asking)):
         assert not [name for name in answer.headers if name.startswith("access-control") or name == "vary"]
@@ -153,7 +156,7 @@ async def test_no_origin_may_ask_unless_told(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_page_may_ask(store: EmbeddedStore, conversation: str) -> None:
-    """A preflight needs no key; answers and problems of every kind are the page's to read, with the headers it needs."""
+    """A preflight needs no key; a page of an allowed origin can read every answer and problem, and the headers it needs."""
     async with service(store, cors_origins=(PAGE, "http://localhost:3000"), **KEYED) as client:
         path = f"/conversations/{conversation}/messages"
         preflight = await client.options(
@@ -193,7 +196,7 @@ async def test_a_page_may_ask(store: EmbeddedStore, conversation: str) -> None:
 
 @pytest.mark.parametrize("origin", ["https://evil.example", PAGE + ".evil.example", PAGE + ":444", "null", "", "ü"])
 async def test_another_page_may_not(store: EmbeddedStore, origin: str) -> None:
-    """What it gets names no origin, so that its browser keeps it from the page; caches tell the two apart."""
+    """An answer to another origin allows no origin, so the browser hides it; ``Vary: Origin`` keeps it apart in caches."""
     async with service(store, cors_origins=(PAGE,), **KEYED) as client:
         headers = {"Origin": origin.encode(), "Access-Control-Request-Method": "GET"}
         for answer in (await client.options("/models", headers=headers), await client.get("/livez", headers=headers)):
@@ -202,7 +205,7 @@ async def test_another_page_may_not(store: EmbeddedStore, origin: str) -> None:
 
 
 async def test_every_page_may_ask_where_told(store: EmbeddedStore) -> None:
-    """One star is every origin, once."""
+    """With ``*`` in the settings, answers allow every origin with one ``*``."""
     async with service(store, cors_origins=("*",), **KEYED) as client:
         headers = {"Origin": PAGE, "Access-Control-Request-Method": "GET"}
         assert opened_to(await client.options("/models", headers=headers)) == ["*"]

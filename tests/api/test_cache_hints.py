@@ -1,4 +1,4 @@
-"""Hints for the provider's prompt cache, and reports of what it did, over HTTP."""
+"""Hints for the provider's prompt cache, and usage reports with its tokens, over HTTP."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ async def window(client: httpx.AsyncClient, conversation: str, **query: Any) -> 
 
 
 async def test_a_conversation_keeps_its_key(client: httpx.AsyncClient, conversation: str) -> None:
-    """It is beside the messages, the same turn after turn, another for each life, and names nobody."""
+    """A conversation's prompt cache key is the same in every turn, differs after an erase and does not contain its id."""
     await append(client, conversation, user("Hello"))
     first = (await window(client, conversation, model=GPT))["request"]
     await append(client, conversation, assistant("Hi."), user("And now?"))
@@ -32,7 +32,7 @@ async def test_a_conversation_keeps_its_key(client: httpx.AsyncClient, conversat
 
 
 async def test_an_append_answers_with_hints_too(client: httpx.AsyncClient, conversation: str) -> None:
-    """The window of an append is the window that is read."""
+    """The window in an append's answer, with its cache hints, is the window that a read returns."""
     query = {"model": CLAUDE, "format": "anthropic", "cache": "auto", "stable": "auto"}
     made = await append(client, conversation, user("Hello " * 2000), **query)
     assert made["window"]["request"]["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
@@ -40,7 +40,7 @@ async def test_an_append_answers_with_hints_too(client: httpx.AsyncClient, conve
 
 
 async def test_a_second_turn_is_expected_to_be_read(client: httpx.AsyncClient, conversation: str) -> None:
-    """What the first request had is read, what came since is written; both are part of the window."""
+    """In the second window, the tokens of the first are expected reads and the newer ones expected writes."""
     query = {"model": CLAUDE, "format": "anthropic"}
     await append(client, conversation, user("Hello " * 2000))
     first = await window(client, conversation, **query)
@@ -52,7 +52,7 @@ async def test_a_second_turn_is_expected_to_be_read(client: httpx.AsyncClient, c
 
 
 async def test_a_model_without_a_cache_gets_no_hint(client: httpx.AsyncClient, conversation: str) -> None:
-    """Nor is anything expected of it; without being asked for, hints are not sent."""
+    """A model without a cache gets no hint and expects no cached tokens; ``cache=none`` gives no hints either."""
     await append(client, conversation, user("Hello"))
     old = await window(client, conversation, model=OLD)
     assert (old["request"].keys(), old["cache"]) == (
@@ -65,7 +65,7 @@ async def test_a_model_without_a_cache_gets_no_hint(client: httpx.AsyncClient, c
 
 
 async def test_a_report_says_what_the_cache_did(client: httpx.AsyncClient, conversation: str) -> None:
-    """Read and written tokens are part of what was billed."""
+    """Cached tokens above the input tokens are refused; the statistics show the cache's hit share and saving."""
     await append(client, conversation, user("Hello"))
     report = {"model": GPT, "window_tokens": 812, "input_tokens": 812, "cached_tokens": 640, "cache_write_tokens": 100}
     assert (await client.post(f"/conversations/{conversation}/usage", json=report)).status_code == 200

@@ -1,4 +1,4 @@
-"""What people wrote, who they are and what opens their conversations is in no log, no figure and no trace."""
+"""Messages, users' ids and API keys appear in no log, metric, statistic or trace."""
 
 import json
 import logging
@@ -60,7 +60,7 @@ DONE: tuple[tuple[str, str, Any], ...] = (
     ("DELETE", f"/owners/{CANARY}-owner", None),
     ("DELETE", f"/conversations/{CANARY}-in", None),
 )
-"""Every operation that takes or gives what people wrote; bytes are sent as they are."""
+"""Requests that succeed, for every operation that takes or returns users' text; bytes are sent as they are."""
 REFUSED: tuple[tuple[str, str, Any], ...] = (
     ("POST", f"{TALK}/messages", {"messages": [{**ENTRY, "message": {"role": CANARY, "content": CANARY}}]}),
     ("POST", f"{TALK}/messages", f'{{"messages": [{{"message": "{CANARY}'.encode()),
@@ -87,12 +87,12 @@ REFUSED: tuple[tuple[str, str, Any], ...] = (
 
 @contextmanager
 def logging_everything() -> Iterator[RequestLog | None]:
-    """Log lines as they are in production, of the least level; gives what writes those of requests."""
+    """Log as in production, at level debug; yield the request log."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     log = configure_logging("json", "debug")
-    structlog.configure(cache_logger_on_first_use=False)  # other tests look at these loggers too
-    for client in ("httpx", "httpcore"):  # the test's own, in the same process
+    structlog.configure(cache_logger_on_first_use=False)  # other tests use these loggers too
+    for client in ("httpx", "httpcore"):  # the test's own client, in the same process
         logging.getLogger(client).setLevel(logging.ERROR)
     try:
         yield log
@@ -106,7 +106,7 @@ def logging_everything() -> Iterator[RequestLog | None]:
 async def test_nothing_that_people_wrote_is_in_logs_metrics_or_traces(
     store: EmbeddedStore, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A canary in every place where people's words and ids go, through success and every kind of failure."""
+    """A canary string in every text and id of requests that succeed or fail is in no log, metric, statistic or trace."""
     with collecting() as collector, logging_everything() as log:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
         async with service(store, log=log, api_keys=KEYS, metrics_key="m1") as client:
@@ -117,7 +117,7 @@ async def test_nothing_that_people_wrote_is_in_logs_metrics_or_traces(
                 answer = await client.request(method, path, headers=headers, **given)
                 assert answer.status_code in (range(200, 300) if number < len(DONE) else range(400, 500)), path
             assert (await client.get(TALK, headers=bearer(CANARY))).status_code == 401
-            # A failure of ours: what is stored makes no sense.
+            # An internal error: the stored conversation is not valid JSON.
             await client.post("/conversations", json={"id": f"{CANARY}-bad"}, headers=ACME)
             with redis.Redis.from_url(store.url) as raw:
                 raw.hset(f"sash:{{acme/{CANARY}-bad}}:conversation", "s", f'{{"system": {CANARY}')
@@ -137,7 +137,7 @@ async def test_nothing_that_people_wrote_is_in_logs_metrics_or_traces(
     assert len(requests) >= len(DONE + REFUSED)
     assert {line["model"] for line in requests if "model" in line} == {"gpt-4o-mini", "other"}
     spoken = {handler.operation_id for handler in ROUTES if not is_open(next(iter(handler.paths)))}
-    too_often = {"getMetrics", "getStatus"}  # for a line each
+    too_often = {"getMetrics", "getStatus"}  # to log each request
     assert spoken - {line["operation"] for line in requests} == too_often
     assert len(collector.spans()) > len(DONE + REFUSED)
     for text in (written.out, written.err, figures, stats, *(body.decode("latin-1") for body in collector.bodies)):

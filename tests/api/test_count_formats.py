@@ -25,7 +25,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("form", REQUESTS)
 async def test_a_request_is_counted_as_the_provider_takes_it(client: httpx.AsyncClient, form: str) -> None:
-    """The answer is the count of the same words as chat messages, whatever asks for nothing left out."""
+    """A provider's request counts as many tokens as its text in chat messages; fields that add no tokens are ignored."""
     body = REQUESTS[form]
     answer = await client.post("/count", params={"format": form}, json=body)
     assert answer.status_code == 200, answer.text
@@ -35,7 +35,7 @@ async def test_a_request_is_counted_as_the_provider_takes_it(client: httpx.Async
 
 
 async def test_what_is_reported_corrects_it(client: httpx.AsyncClient) -> None:
-    """An estimate that bills have corrected is corrected in each form."""
+    """A usage report corrects the estimate for a provider's request too."""
     body = REQUESTS["anthropic"]
     before = (await client.post("/count?format=anthropic", json=body)).json()["tokens"]
     await client.post(
@@ -60,13 +60,13 @@ async def test_what_is_reported_corrects_it(client: httpx.AsyncClient) -> None:
 async def test_what_is_no_request_is_refused(
     client: httpx.AsyncClient, query: str, body: dict[str, Any], pointer: str
 ) -> None:
-    """A body that the provider would not take is 4xx, with the place."""
+    """An unknown format, or a body that the provider would refuse, is 4xx with a pointer to the error."""
     answer = await client.post(f"/count?{query}", json=body)
     assert 400 <= answer.status_code < 500, answer.text
     assert pointer in [error["pointer"] for error in answer.json()["errors"]]
 
 
 async def test_an_unknown_model_is_said_to_be_unknown(client: httpx.AsyncClient) -> None:
-    """A name that nobody knows is 422, with near ones."""
+    """An unknown model name is 422."""
     answer = await client.post("/count?format=anthropic", json={**REQUESTS["anthropic"], "model": "nobody-knows"})
     assert answer.status_code == 422

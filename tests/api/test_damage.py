@@ -1,4 +1,4 @@
-"""A conversation that misses one of its keys, as a store that evicts leaves it, is an error that says so."""
+"""A conversation that lacks a key, as after an eviction, answers with an error that says so; limits on pinned messages."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ UNREAD = {
     "append": {"metadata"},
     "append with a window": {"metadata"},
 }
-"""Keys that a call neither reads nor changes."""
+"""Keys that each call neither reads nor changes."""
 LOST = [(what, part) for what in ASKED for part in PARTS if part not in UNREAD.get(what, ())]
 EVERYTHING = [
     user("pinned", pinned=True),
@@ -39,7 +39,7 @@ EVERYTHING = [
 
 
 def keys_of(server: redis.Redis, conversation: str) -> dict[str, str]:
-    """Its keys by their part's name."""
+    """Return the conversation's keys, by the name of their part."""
     tag = f"sash:{{default/{conversation}}}:"
     return {key.removeprefix(tag): key for key in server.scan_iter(f"{tag}*")}
 
@@ -48,7 +48,7 @@ def keys_of(server: redis.Redis, conversation: str) -> dict[str, str]:
 async def test_a_lost_key(
     client: httpx.AsyncClient, conversation: str, server: redis.Redis, part: str, what: str
 ) -> None:
-    """Whichever key is gone, a call that needs it is told which, changes nothing, and gives no shorter history."""
+    """A call that needs a lost key answers 500 with the key's part and changes no keys; an erase still succeeds."""
     await append(client, conversation, *EVERYTHING)
     server.delete(keys_of(server, conversation)[part])
     before = keys_of(server, conversation)
@@ -65,7 +65,7 @@ async def test_a_lost_key(
 async def test_a_damaged_conversation_can_be_erased(
     client: httpx.AsyncClient, conversation: str, server: redis.Redis
 ) -> None:
-    """Erased it is gone wholly, and its id begins anew."""
+    """Erasing a damaged conversation deletes all its keys, and its id can be used for a new conversation."""
     await append(client, conversation, *EVERYTHING)
     server.delete(keys_of(server, conversation)["conversation"])
     problem(await client.post("/conversations", json={"id": conversation}), 500, "conversation-damaged")
@@ -78,7 +78,7 @@ async def test_a_damaged_conversation_can_be_erased(
 
 
 async def test_a_thousand_pinned_messages(client: httpx.AsyncClient, conversation: str) -> None:
-    """The thousandth is taken, the next is 422 and stores nothing of its request; what is not pinned goes on."""
+    """After 1000 pinned messages, another pinned or system message is 422 and its request stores nothing; others succeed."""
     for _ in range(10):
         await append(client, conversation, *[user("kept", pinned=True)] * 100)
     path = f"/conversations/{conversation}/messages"
@@ -93,7 +93,7 @@ async def test_a_thousand_pinned_messages(client: httpx.AsyncClient, conversatio
 
 
 async def test_pinned_groups_count_whole(client: httpx.AsyncClient, conversation: str) -> None:
-    """A pinned result keeps its call and the results before it in every window too: all of them count."""
+    """A pinned tool result also keeps its call and the results before it in every window, so all of them count as pinned."""
     calls = [f"call-{n}" for n in range(90)]
     for _ in range(11):
         await append(client, conversation, calling(*calls), *[result(call) for call in calls[:-1]])

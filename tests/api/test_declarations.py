@@ -1,4 +1,4 @@
-"""What a handler declares is what it decodes: the hot ones read raw bytes, so nothing else makes sure of it."""
+"""Each handler decodes the fields that it declares; nothing else checks that, as the busiest handlers read raw bytes."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ WRONG = [[True]]
 
 
 def fields(declared: dict[Any, Any]) -> Any:
-    """Each handler with each field that any handler declares."""
+    """Return a parametrization: each handler with each field that any handler declares."""
     every = sorted({field for each in declared.values() for field in each.__struct_fields__})
     return pytest.mark.parametrize(
         ("handler", "field"),
@@ -25,7 +25,7 @@ def fields(declared: dict[Any, Any]) -> Any:
 
 
 async def refused(client: httpx.AsyncClient, handler: Any, conversation: str, **rest: Any) -> dict[str, str]:
-    """The first place that is wrong in a request with one wrong field."""
+    """Send a request with one wrong field, which must answer 400, and return the first error."""
     await client.post("/conversations", json={"id": conversation})
     path = openapi_path(next(iter(handler.paths))).format(conversation_id=conversation)
     answer = await client.request(next(iter(handler.http_methods)), path, **rest)
@@ -38,7 +38,7 @@ async def refused(client: httpx.AsyncClient, handler: Any, conversation: str, **
 async def test_a_body_is_what_is_declared(
     client: httpx.AsyncClient, conversation: str, handler: Any, field: str
 ) -> None:
-    """A member that is declared is read, and judged by its type; one that only other bodies have is unknown."""
+    """A declared member is read and its type is checked; a member that only other bodies have is unknown."""
     place = await refused(client, handler, conversation, json={field: WRONG})
     assert place["pointer"].startswith(f"#/{field}")
     assert ("unknown field" in place["detail"]) == (field not in BODIES[handler].__struct_fields__)
@@ -48,7 +48,7 @@ async def test_a_body_is_what_is_declared(
 async def test_a_query_is_what_is_declared(
     client: httpx.AsyncClient, conversation: str, handler: Any, field: str
 ) -> None:
-    """A parameter that is declared is read, and judged by its type; one that only other queries have is unknown."""
+    """A declared parameter is read and its type is checked; one that only other queries have is unknown."""
     declared = QUERIES[handler].__struct_fields__
     query = {"owner": "somebody", field: ""} if "owner" in declared else {field: ""}
     body = {"content": "{}", "headers": {"Content-Type": operation_of(handler).takes_types[0]}}

@@ -1,4 +1,4 @@
-"""SIGTERM: the worker goes on while requests come, and tells everybody to go elsewhere."""
+"""After SIGTERM a server answers while requests come, closes connections, and ends; slow clients are disconnected."""
 
 import contextlib
 import signal
@@ -13,7 +13,7 @@ from conftest import Served
 
 
 def test_a_service_that_stops_answers_until_nobody_asks(tmp_path: Path) -> None:
-    """Requests on open connections get Connection: close; readiness says no; it ends when it is quiet."""
+    """After SIGTERM, open connections get ``Connection: close``, /readyz is 503, and the server ends when requests stop."""
     served = Served(tmp_path / "data")
     served.start()
     assert served.process is not None
@@ -36,7 +36,7 @@ def test_a_service_that_stops_answers_until_nobody_asks(tmp_path: Path) -> None:
 
 
 def test_requests_that_never_end_do_not_keep_it(tmp_path: Path) -> None:
-    """However many come, it ends within ten seconds."""
+    """A server ends within ten seconds of SIGTERM even if requests never stop."""
     served = Served(tmp_path / "data")
     served.start()
     assert served.process is not None
@@ -64,7 +64,7 @@ def test_requests_that_never_end_do_not_keep_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bytes_a_piece", [0, 1, 4_000])
 def test_a_client_that_reads_too_slowly_is_cut_at_the_deadline(tmp_path: Path, bytes_a_piece: int) -> None:
-    """Its connection is gone with what it did not read, whether it takes nothing or a little at a time."""
+    """A client that reads nothing, or a little at a time, is disconnected before it gets the whole answer."""
     served = Served(tmp_path / "data", SASH_REQUEST_TIMEOUT_SECONDS="1")
     served.start()
     port = int(served.url.rpartition(":")[2])

@@ -1,4 +1,4 @@
-"""Encryption at rest, seen from outside: nothing that people wrote is on the disk, and clients notice nothing."""
+"""Encryption at rest: no text from clients is on the disk, and clients get the same answers as without a key."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ SAYINGS: tuple[dict[str, Any], ...] = (
 
 @pytest.fixture
 def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
-    """The store's server, empty but for what the test puts there."""
+    """A client of the store's server, which is emptied before the test."""
     with redis.Redis.from_url(own.url) as raw:
         raw.flushall()
         yield raw
@@ -61,14 +61,14 @@ def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
 
 @asynccontextmanager
 async def service(own: EmbeddedStore, *keys: bytes, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """The service with these master keys, as a process of its own would be."""
+    """A client of a new application with these master keys, as another process would run it."""
     wanted = Settings(redis_url=own.url, store_connections=2, durability="fast", encryption_key=keys, **settings)
     async with lifespan(create_app(wanted)) as app, http(app) as client:
         yield client
 
 
 def on_disk(own: EmbeddedStore) -> bytes:
-    """Every byte of the data directory, after the store was asked to put all that it knows there in both forms."""
+    """Return every byte of the data directory, after the store wrote a snapshot beside its append-only file."""
     with redis.Redis.from_url(own.url) as server:
         server.save()
         config = server.config_get("dir")
@@ -76,14 +76,14 @@ def on_disk(own: EmbeddedStore) -> bytes:
 
 
 def rewritten(raw: redis.Redis) -> None:
-    """Return when the append-only file holds what there is, and nothing of before."""
+    """Rewrite the append-only file to the present data only, and wait until it is done."""
     raw.bgrewriteaof()
     while raw.info("persistence")["aof_rewrite_in_progress"] or raw.info("persistence")["aof_rewrite_scheduled"]:
         time.sleep(0.02)
 
 
 async def everything_said(client: httpx.AsyncClient) -> None:
-    """Each call that stores what people wrote, the canary in all of it."""
+    """Make each call that stores text, with the canary in each text."""
     assert (await client.post("/conversations", json={"id": "one", **SETTINGS})).status_code == 201
     headers = {"Idempotency-Key": "k-1"}
     body = {"messages": list(SAYINGS)}
@@ -105,7 +105,7 @@ async def everything_said(client: httpx.AsyncClient) -> None:
 
 
 async def told(client: httpx.AsyncClient, *conversations: str) -> list[dict[str, Any]]:
-    """All that clients see of conversations, but for times."""
+    """Return all that clients can read of conversations, without times."""
     found = [await seen(client, conversation) for conversation in conversations]
     for each in found:
         for message in each["messages"]:
@@ -114,8 +114,10 @@ async def told(client: httpx.AsyncClient, *conversations: str) -> list[dict[str,
 
 
 async def test_nothing_that_was_said_is_on_the_disk(own: EmbeddedStore, raw: redis.Redis) -> None:
-    """After every call that stores text no file of the store holds a word of it, nor a digest that confirms a guess; and
-    the history, the fork with a redaction and the import that was rewound are what they are without a key."""
+    """After every call that stores text, no file of the store holds the text, or a digest that would confirm a guess.
+
+    The history, the fork with a redaction and the import with a rewind are the same as without a key.
+    """
     spoken = [each["message"] for each in SAYINGS if each["message"]["content"] is not None]
     guesses = [digest([message["role"], message["content"]], 8) for message in spoken]
     guesses.append(digest([SAYINGS[4]["message"], None, False, None, None], 16))
@@ -141,11 +143,11 @@ async def test_nothing_that_was_said_is_on_the_disk(own: EmbeddedStore, raw: red
     assert [guess for guess in guesses if guess in after] == []
     answers = raw.hgetall("sash:{default/one}:answers")
     assert {value[13:14] for value in answers.values() if len(value) > 13} == {b"\x01"}
-    assert state["tokens"]["o200k_base"] == int(raw.hget("sash:{default/one}:conversation", "t0"))  # readable still
+    assert state["tokens"]["o200k_base"] == int(raw.hget("sash:{default/one}:conversation", "t0"))  # not encrypted
 
 
 async def test_clients_notice_nothing(own: EmbeddedStore, raw: redis.Redis) -> None:  # noqa: ARG001 - it clears up
-    """State, history and window are the same with and without a key, whatever the messages hold."""
+    """State, history and window are the same with and without a key, for messages of every kind."""
     found = []
     for keys in ((), (KEY,)):
         async with service(own, *keys) as client:
@@ -158,7 +160,7 @@ async def test_clients_notice_nothing(own: EmbeddedStore, raw: redis.Redis) -> N
 
 
 async def test_a_key_may_come_later(own: EmbeddedStore, raw: redis.Redis) -> None:
-    """What was stored before a key was set is read beside what came after; retries across the change are duplicates."""
+    """Messages stored before a key was set are read beside later ones; retries across the change are duplicates."""
     headers = {"Idempotency-Key": "k-1"}
     first = {"messages": [said("old", "a"), {"id": "b", "message": CALLS}, result("call-1", "c")]}
     async with service(own) as client:
@@ -181,7 +183,7 @@ async def test_a_key_may_come_later(own: EmbeddedStore, raw: redis.Redis) -> Non
 
 
 async def test_an_export_encrypts_what_is_old(own: EmbeddedStore, raw: redis.Redis) -> None:
-    """Exported, erased and imported, an old conversation is the same, and encrypted."""
+    """An old conversation that is exported, erased and imported is the same, and encrypted."""
     async with service(own) as client:
         await append(client, "c", *EVERYTHING)
         before = await seen(client, "c")
@@ -199,7 +201,7 @@ async def test_an_export_encrypts_what_is_old(own: EmbeddedStore, raw: redis.Red
 async def test_without_the_key_it_says_so(
     own: EmbeddedStore, raw: redis.Redis, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A start without the key, or with another, reads nothing encrypted and says what is missing; erasing works."""
+    """A server without the key, or with another, serves nothing encrypted and says what is missing; erasing works."""
     async with service(own, KEY) as client:
         await client.post("/conversations", json={"id": "c", **SETTINGS})
         await append(client, "c", *SAYINGS)
@@ -227,7 +229,7 @@ async def test_without_the_key_it_says_so(
 
 
 async def test_without_the_key_an_owner_can_be_erased(own: EmbeddedStore, raw: redis.Redis) -> None:
-    """Of an owner's list what opens is shown; erased is all of the owner's, however it was made, and nobody else's."""
+    """Without the key, an owner's list has only unencrypted conversations; erasing the owner erases exactly the owner's."""
     form = {"Content-Type": "application/x-ndjson"}
     async with service(own, KEY) as client:
         for identity, owner in (("a", "ann"), ("b", "ann"), ("other", "bob"), ("left", "ann")):
@@ -239,7 +241,7 @@ async def test_without_the_key_an_owner_can_be_erased(own: EmbeddedStore, raw: r
         assert (await client.post("/conversations/a/fork", json={"id": "copy"})).status_code == 201
         body = b'{"id":"imported","owner":"ann"}\n'
         assert (await client.post("/conversations/import", content=body, headers=form)).status_code == 201
-        # Bob's is on Ann's list for a while.
+        # This puts Bob's conversation on Ann's list for a while.
         assert (await client.post("/conversations", json={"id": "other", "owner": "ann"})).status_code == 409
     async with service(own) as client:
         assert (await client.post("/conversations", json={"id": "open", "owner": "ann"})).status_code == 201
@@ -283,7 +285,7 @@ def _documents_moved(raw: redis.Redis) -> None:
 
 @pytest.mark.parametrize("change", [_flipped, _swapped, _recounted, _from_another, _cut, _emptied, _documents_moved])
 async def test_what_was_changed_is_not_served(own: EmbeddedStore, raw: redis.Redis, change: Any) -> None:
-    """Bytes changed, cut, exchanged or brought from elsewhere, or a count changed, are an error and never a message."""
+    """A stored message or count that was changed, cut, swapped or copied from elsewhere is a 500 and is not served."""
     async with service(own, KEY) as client:
         for name in ("c", "d"):
             await append(client, name, said("hello", "a"), said("text", "b", grounding={"documents": [{"text": name}]}))
@@ -296,7 +298,7 @@ async def test_what_was_changed_is_not_served(own: EmbeddedStore, raw: redis.Red
 
 
 async def test_two_tenants_have_their_own_keys(own: EmbeddedStore, raw: redis.Redis) -> None:
-    """One tenant's bytes do not open as another's, and rotating one's key is nothing to the other."""
+    """One tenant's data does not decrypt as another's, and equal messages of two tenants have different digests."""
     keys = (ApiKey("acme", "key-of-acme-0123456789"), ApiKey("beta", "key-of-beta-0123456789"))
     headers = [{"Authorization": f"Bearer {each.key}"} for each in keys]
     async with service(own, KEY, api_keys=keys) as client:
@@ -315,7 +317,7 @@ async def test_two_tenants_have_their_own_keys(own: EmbeddedStore, raw: redis.Re
 
 
 async def test_a_key_is_rotated_under_load(own: EmbeddedStore, raw: redis.Redis) -> None:
-    """Two processes append and read while the data key is rotated three times: nothing fails, and all of it is read."""
+    """Two applications append and read during three rotations of the data key: no request fails, no message is lost."""
     keeper = Client(own.url)
     await keeper.open()
     done = asyncio.Event()
@@ -334,7 +336,7 @@ async def test_a_key_is_rotated_under_load(own: EmbeddedStore, raw: redis.Redis)
         await asyncio.sleep(0.2)
         for _ in range(3):
             await DataKeys(keeper, [KEY]).rotate("default")
-            # A process that starts now uses the new key at once; the two that run meet its messages.
+            # An application that starts now uses the new key at once; the two running ones read its messages.
             async with service(own, KEY) as fresh:
                 await append(fresh, "c", said("fresh"))
         done.set()
@@ -348,7 +350,7 @@ async def test_a_key_is_rotated_under_load(own: EmbeddedStore, raw: redis.Redis)
 
 
 def test_what_a_killed_service_encrypted_is_there(tmp_path: Path) -> None:
-    """``sash serve`` with a key in a file: killed right after its first answer, its keys and the message are on the disk."""
+    """A message stored by ``sash serve`` with a key file is readable after SIGKILL and a restart, and encrypted on disk."""
     (tmp_path / "key").write_text("bWFzdGVy" * 5 + "bWE=\n")
     process = Served(tmp_path / "data", SASH_ENCRYPTION_KEY=f"@{tmp_path / 'key'}")
     process.start()
@@ -368,7 +370,7 @@ def test_what_a_killed_service_encrypted_is_there(tmp_path: Path) -> None:
 
 
 async def test_messages_without_content_are_no_duplicates(own: EmbeddedStore) -> None:
-    """Two refusals say nothing in their content; encrypted too, neither is left out for the other."""
+    """Two encrypted refusals without content are not duplicates of each other."""
     refusals = [{"message": {"role": "assistant", "content": None, "refusal": text}} for text in ("no", "never")]
     async with service(own, KEY) as client:
         await client.post("/conversations/refused/messages", json={"messages": refusals})

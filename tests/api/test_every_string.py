@@ -1,4 +1,4 @@
-"""Every string in a request is in its window's tokens: over recorded requests, and over messages of every kind.
+"""Every string in a request is counted in its window's tokens: recorded requests, and generated messages of every kind.
 
 Some strings are left out, because recorded bills show less for them than their tokens:
 
@@ -7,7 +7,7 @@ Some strings are left out, because recorded bills show less for them than their 
 * sealed thoughts (signatures, encrypted content) are billed by their characters or not at all: core/native/seals.py
 * ``role`` and ``type`` are free for Gemini and search-preview models, which bill the content alone
 
-No recording shows what generated messages have besides, and no model reads as text: ``status``, ``caller``, ``logprobs``.
+``status``, ``caller`` and ``logprobs`` of generated messages are left out: in no recording, and not text for a model.
 """
 
 import json
@@ -40,7 +40,7 @@ RECORDED = {
     "more_gemini": "gemini",
 }
 UNASKED = {
-    "dd-trace-py-0020",  # a result answers a call that nobody made
+    "dd-trace-py-0020",  # a tool result without its tool call
     "langchaingo-0013",  # a tool's parameters have numbers for types
 }
 
@@ -53,7 +53,7 @@ HANDLING = {"status", "caller", "logprobs"}
 
 
 def texts(value: Any, free: Collection[str] = (), key: str = "") -> Iterator[str]:
-    """Every string in a JSON value but the exceptions, and but the members named ``free``."""
+    """Yield every string in a JSON value, without the exceptions above and the members in ``free``."""
     if key in free or key in SEALED | STRUCTURE or key == "id" or key.endswith("_id") or key.startswith("encrypted_"):
         return
     match value:
@@ -78,13 +78,13 @@ def tokens(value: Any, encoding: Any, free: Collection[str] = ()) -> int:
 
 
 def is_behind_vertex(request: Mapping[str, Any]) -> bool:
-    """Whether a part of a Gemini request has a seal of Vertex."""
+    """Return whether a part of a Gemini request has a signature of Vertex."""
     parts = (part for content in request.get("contents", ()) for part in content["parts"])
     return any(is_of_vertex(part.get(name)) for part in parts for name in SIGNATURES)
 
 
 async def asked(client: httpx.AsyncClient, form: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A window of messages in ``form``; None where the history is refused, or does not fit."""
+    """Return a window of messages in ``form``; None if the history is refused or does not fit."""
     content = msgspec.json.encode({"reserve": 0, "reasoning": "all", **body})  # an infinite number becomes null
     answer = await client.post("/window", params={"format": form}, content=content, headers=JSON)
     assert answer.status_code < 500, answer.text
@@ -93,7 +93,7 @@ async def asked(client: httpx.AsyncClient, form: str, body: Mapping[str, Any]) -
 
 
 async def counted(client: httpx.AsyncClient, form: str, window: Mapping[str, Any]) -> int:
-    """The tokens of a window's request, counted as a request of its own."""
+    """Return the tokens of a window's request, as /count counts it."""
     answer = await client.post("/count", params={"format": form}, json={"model": window["model"], **window["request"]})
     assert answer.status_code == 200, answer.text
     total: int = answer.json()["tokens"]
@@ -101,7 +101,7 @@ async def counted(client: httpx.AsyncClient, form: str, window: Mapping[str, Any
 
 
 def history(form: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The body of a window of a recorded request: its messages as they were sent, its system text and its tools."""
+    """Return the body that asks for a window of a recorded request: its messages as sent, its system text and its tools."""
     body: dict[str, Any] = {"messages": request[MESSAGES[form]]}
     if form == "openai":
         tools, choice = request.get("tools"), request.get("tool_choice")
@@ -114,7 +114,7 @@ def history(form: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def lower_types(value: Any) -> Any:
-    """A schema with JSON Schema's names of types, where Gemini has its own."""
+    """Return a schema with JSON Schema's names of types in place of Gemini's."""
     match value:
         case {"type": str(kind), **rest}:
             return {"type": kind.lower(), **lower_types(rest)}
@@ -129,9 +129,9 @@ def lower_types(value: Any) -> Any:
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize("name", RECORDED)
 async def test_recorded_requests(client: httpx.AsyncClient, name: str) -> None:
-    """In its own format, whole and at three quarters: the strings are within the total, and the total is within the budget.
+    """In a request's own format, whole or cut to three quarters, strings <= total <= budget, in tokens.
 
-    Unless the request is Vertex's, /count of the request is the total.
+    /count of the request is the total, or less if the request has signatures of Vertex.
     """
     form, refused, wrong = RECORDED[name], set(), []
     for row in json.loads((TRUTH / f"{name}.json").read_bytes()):
@@ -145,7 +145,7 @@ async def test_recorded_requests(client: httpx.AsyncClient, name: str) -> None:
             if made is not None:
                 total, strings = made["tokens"]["total"], tokens(made["request"], made["encoding"])
                 count = await counted(client, form, made)
-                # Only /count looks at the seals, which tell that Vertex billed them: its Gemini 3 bills less.
+                # Only /count reads the signatures. They show that Vertex bills the request, whose Gemini 3 bills less.
                 is_same = count == total or (count < total and is_behind_vertex(made["request"]))
                 if not (strings <= total <= made["budget"] and is_same):
                     wrong.append((row["id"], strings, total, made["budget"]))
@@ -176,10 +176,10 @@ drawn = settings(
 @drawn
 @given(data=st.data())
 async def test_generated_messages(client: httpx.AsyncClient, form: str, out: str, data: st.DataObject) -> None:
-    """Whatever parts a provider's messages have, their strings are within the total in every format that carries them.
+    """The strings of a provider's generated messages are within the total in every format that can carry them.
 
-    In their own format, the total is what /count says of the request. Messages of one role in a row are joined there,
-    and may cost less together.
+    In their own format, the total is /count of the request, or more where messages of one role in a row were joined,
+    which may cost less together.
     """
     messages = data.draw(DRAWN[form])
     made = await asked(client, form, {"model": MODELS[out], "messages": messages, "format": out})
@@ -192,7 +192,7 @@ async def test_generated_messages(client: httpx.AsyncClient, form: str, out: str
 
 
 async def test_a_result_that_no_call_asked_for(client: httpx.AsyncClient) -> None:
-    """Gemini's result repeats its call's name, which is counted with the call; without a call, with the result."""
+    """The name in a Gemini tool result, which repeats its call's, is counted with the result if there is no call."""
     contents = [
         {"role": "user", "parts": [{"text": "Go."}]},
         {"role": "model", "parts": [{"functionResponse": {"name": "a_function_of_many_words", "response": {}}}]},
@@ -208,7 +208,7 @@ ARGUMENTS = ["", "{}", "{", "null", "[1]", '"x"', "not JSON", '{"a":  1.50}', '{
 @pytest.mark.parametrize("form", MESSAGES)
 @pytest.mark.parametrize("kind", ["function", "custom"])
 async def test_arguments_that_are_no_object(client: httpx.AsyncClient, form: str, kind: str) -> None:
-    """Anthropic and Gemini take objects alone: what is sent in the place of other arguments is counted."""
+    """The total is /count of the request for arguments that are no object, which Anthropic and Gemini do not accept."""
     for text in ARGUMENTS:
         called = {"type": kind, kind: {"name": "look", "input" if kind == "custom" else "arguments": text}}
         messages = [
@@ -231,7 +231,7 @@ LONG = {
 
 
 def with_result(form: str, text: str, shape: int) -> list[dict[str, Any]]:
-    """A history with a tool result as a provider's API takes it, in one of three shapes."""
+    """Return a history with a tool result in a provider's form, in one of three shapes."""
     half = len(text) // 2
     match form:
         case "gemini":
@@ -270,7 +270,7 @@ def with_result(form: str, text: str, shape: int) -> list[dict[str, Any]]:
 async def test_cut_results_cost_what_they_are_counted(
     client: httpx.AsyncClient, form: str, shape: int, text: str
 ) -> None:
-    """A result that was cut costs what /count says of the request, whatever shape it came in."""
+    """The total of a window with a cut tool result is /count of its request, whatever the result's shape."""
     messages = with_result(form, text, shape)
     for limit in ({"tool_result_max_tokens": 100}, {"tool_result_max_tokens": 333}, {"max_tokens": 1000}):
         made = await asked(client, form, {"model": MODELS[form], "messages": messages, **limit})
@@ -293,7 +293,7 @@ NAMED = [{"role": "user", "name": "a_rather_long_name_of_somebody", "content": "
 async def test_words_that_a_form_adds_are_counted(
     client: httpx.AsyncClient, form: str, messages: list[dict[str, Any]], few_shots: list[dict[str, Any]]
 ) -> None:
-    """What stands before an assistant that leads, and for an empty turn, is in the total, and never takes it over budget."""
+    """Text that a form adds before a leading assistant message, or for an empty one, is counted and within the budget."""
     body = {"model": MODELS[form], "messages": messages, "few_shots": few_shots, "format": form}
     whole = await asked(client, "openai", body)
     assert whole is not None
@@ -312,7 +312,7 @@ async def test_words_that_a_form_adds_are_counted(
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5", "gemini-2.5-flash", "qwen3-max"])
 @pytest.mark.parametrize("text", ["yes", "はい", "1234"])
 async def test_a_long_member_beside_a_short_text(client: httpx.AsyncClient, model: str, text: str) -> None:
-    """A member that nobody knows costs its tokens, however short the text of its message is, in whatever script."""
+    """An unknown member is counted, however short the text of its message is, in any script."""
     messages = [{"role": "user", "content": text, "note": "word " * 1000}]
     made = await asked(client, "openai", {"model": model, "messages": messages})
     assert made is not None
@@ -320,7 +320,7 @@ async def test_a_long_member_beside_a_short_text(client: httpx.AsyncClient, mode
 
 
 async def test_a_text_that_is_sent_twice_is_counted_twice(client: httpx.AsyncClient) -> None:
-    """A string of a provider's own part costs its tokens, though the message's text says the same."""
+    """A string in a provider's own part is counted, even if the message's text is the same."""
     said = "word " * 1000
     parts = [{"text": said}, {"executableCode": {"code": said, "language": "PYTHON"}}]
     messages = [{"role": "user", "parts": [{"text": "Go on."}]}, {"role": "model", "parts": parts}]
@@ -330,7 +330,7 @@ async def test_a_text_that_is_sent_twice_is_counted_twice(client: httpx.AsyncCli
 
 
 async def test_an_image_among_thoughts_is_counted(client: httpx.AsyncClient) -> None:
-    """An image that the model made while it thought costs what an image costs, where thoughts are sent."""
+    """An image among the model's thoughts is counted as an image where thoughts are sent."""
     image = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
     totals = []
     for part in ({**image, "thought": True}, {"text": "Hm.", "thought": True}):
@@ -346,7 +346,7 @@ async def test_an_image_among_thoughts_is_counted(client: httpx.AsyncClient) -> 
 
 @pytest.mark.parametrize("form", ["anthropic", "gemini"])
 async def test_calls_of_a_chat_cost_what_their_form_costs(client: httpx.AsyncClient, form: str) -> None:
-    """A chat message's result has no name; Gemini's form names the function there too, and is billed for it."""
+    """The total is /count of the request, also for Gemini's tool results, which name the function and are billed for it."""
     calls = [{"id": "a", "type": "function", "function": {"name": "look_for_a_talk", "arguments": '{"on": "gradle"}'}}]
     messages = [
         {"role": "user", "content": "Which talks are on?"},

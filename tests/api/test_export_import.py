@@ -1,4 +1,4 @@
-"""Export and import: newline-delimited JSON, streamed, and nothing lost between the two."""
+"""Export and import of conversations as streamed, newline-delimited JSON."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -30,7 +30,7 @@ def lines(*values: Any) -> bytes:
 
 
 async def test_there_and_back(client: httpx.AsyncClient, conversation: str) -> None:
-    """An imported export is the conversation: places, ids, times, pins, documents, notes, redactions, summary."""
+    """An imported export equals the conversation: places, ids, times, pins, documents, metadata, redactions, summary."""
     await client.post("/conversations", json={"id": conversation, **SETTINGS})
     await append(client, conversation, *EVERYTHING)
     await client.put(f"/conversations/{conversation}/summary", json={"text": "So far.", "through_seq": 2})
@@ -54,7 +54,7 @@ async def test_there_and_back(client: httpx.AsyncClient, conversation: str) -> N
 
 
 async def test_it_goes_on(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
-    """After an import retries are duplicates, changed entries conflicts, and open calls still get their results."""
+    """After an import, retries are duplicates, changed entries are conflicts, and open tool calls still accept results."""
     source, copy = fresh(), fresh()
     await append(client, source, *EVERYTHING)
     await client.delete(f"/conversations/{source}/messages/2")
@@ -69,7 +69,7 @@ async def test_it_goes_on(client: httpx.AsyncClient, fresh: Callable[[], str]) -
 
 
 async def test_first_lines(client: httpx.AsyncClient, conversation: str) -> None:
-    """Settings stand first, then one line an entry."""
+    """An export has the settings in its first line, then one line per entry."""
     await client.post("/conversations", json={"id": conversation, **SETTINGS})
     await append(client, conversation, said("one", "a"), said("two", "b"))
 
@@ -80,7 +80,7 @@ async def test_first_lines(client: httpx.AsyncClient, conversation: str) -> None
 
 
 async def test_written_by_hand(client: httpx.AsyncClient, conversation: str) -> None:
-    """A file needs no more than settings and messages; blank space at its end is nothing."""
+    """An import needs only settings and messages; blank lines at its end are ignored."""
     body = lines({"id": conversation, "system": "Hi."}, {"message": {"role": "user", "content": "x"}}) + b"\n \n"
 
     answer = await post(client, body)
@@ -90,7 +90,7 @@ async def test_written_by_hand(client: httpx.AsyncClient, conversation: str) -> 
 
 
 async def test_without_an_id(client: httpx.AsyncClient) -> None:
-    """Without an id the conversation gets one of ours."""
+    """An import without an id gets a generated one."""
     answer = await post(client, b"{}")
     assert answer.status_code == 201
     assert answer.headers["location"] == f"/conversations/{answer.json()['id']}"
@@ -127,7 +127,7 @@ async def test_wrong_lines(
     line: int | None,
     pointer: str | None,
 ) -> None:
-    """What is wrong is named by its line, and nothing of the file is kept."""
+    """A problem names the wrong line, and nothing of the file is stored."""
     answer = await post(client, body, f"?id={conversation}")
 
     assert (answer.status_code, answer.json().get("line")) == (status, line), answer.text
@@ -138,7 +138,7 @@ async def test_wrong_lines(
 
 
 async def test_an_existing_one_stays(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """An id that exists is 409, and what exists is untouched."""
+    """An import under an id that exists is 409, and the conversation keeps its keys."""
     await append(client, conversation, said("here"))
     keys = sorted(server.scan_iter(f"sash:{{default/{conversation}}}:*"))
 
@@ -149,14 +149,14 @@ async def test_an_existing_one_stays(client: httpx.AsyncClient, conversation: st
 
 
 async def test_other_media_types(client: httpx.AsyncClient) -> None:
-    """What is not newline-delimited JSON, as it is, is 415."""
+    """A body that is not uncompressed newline-delimited JSON is 415."""
     plain = await client.post("/conversations/import", content=b"{}", headers={"Content-Type": "application/json"})
     packed = await client.post("/conversations/import", content=b"{}", headers=NDJSON | {"Content-Encoding": "gzip"})
     assert (plain.status_code, packed.status_code) == (415, 415)
 
 
 async def test_larger_than_a_body_may_be(client: httpx.AsyncClient, conversation: str) -> None:
-    """An import is not bound by the limit of other bodies, in many pieces; a line of it is."""
+    """An import may be larger than the limit of other bodies; a line of it may not."""
 
     async def pieces() -> AsyncIterator[bytes]:
         yield lines({"id": conversation})
@@ -175,7 +175,7 @@ async def test_larger_than_a_body_may_be(client: httpx.AsyncClient, conversation
 
 
 async def test_conditions(client: httpx.AsyncClient, conversation: str) -> None:
-    """An export of a version that the client has is 304; an absent one is 404."""
+    """An export of a version that the client has is 304; one of an absent conversation is 404."""
     assert (await client.get(f"/conversations/{conversation}/export")).status_code == 404
     await append(client, conversation, said("here"))
     tag = await etag_of(client, conversation)

@@ -1,4 +1,4 @@
-"""Forks: a copy that goes its own way."""
+"""Forks: copies of a conversation that change independently."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ async def filled(client: httpx.AsyncClient, conversation: str, entries: Any = EV
 
 
 async def test_a_whole_copy(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
-    """A fork is 201 with its place; everything in it is as in the original, ids and times of entries included."""
+    """A fork answers 201 with its location; it equals the original, ids and times of entries included."""
     source, copy = fresh(), fresh()
     await filled(client, source)
     await client.put(f"/conversations/{source}/summary", json={"text": "So far.", "through_seq": 4})
@@ -35,7 +35,7 @@ async def test_a_whole_copy(client: httpx.AsyncClient, fresh: Callable[[], str])
 
 @pytest.mark.parametrize("at_seq", range(len(EVERYTHING) + 1))
 async def test_a_copy_up_to_a_message(client: httpx.AsyncClient, fresh: Callable[[], str], at_seq: int) -> None:
-    """A fork at a message is what was there right after it, and goes on as that did."""
+    """A fork at a message equals a conversation that ends with that message, and appends to both have equal effects."""
     source, copy, short = fresh(), fresh(), fresh()
     await filled(client, source)
     await filled(client, short, EVERYTHING[:at_seq])
@@ -52,7 +52,7 @@ async def test_a_copy_up_to_a_message(client: httpx.AsyncClient, fresh: Callable
 
 
 async def test_they_go_their_own_ways(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
-    """Neither sees what the other does; a retry of an entry that both have is a duplicate in both."""
+    """An append to a fork does not change the original; a retry of an entry from before the fork is a duplicate."""
     source, copy = fresh(), fresh()
     await filled(client, source)
     await client.post(f"/conversations/{source}/fork", json={"id": copy, "at_seq": 3})
@@ -65,7 +65,7 @@ async def test_they_go_their_own_ways(client: httpx.AsyncClient, fresh: Callable
 
 
 async def test_an_id_of_ours(client: httpx.AsyncClient, conversation: str) -> None:
-    """Without an id the copy gets one."""
+    """A fork without an id gets a generated one."""
     await filled(client, conversation)
     answer = await client.post(f"/conversations/{conversation}/fork", json={})
     assert answer.status_code == 201
@@ -73,7 +73,7 @@ async def test_an_id_of_ours(client: httpx.AsyncClient, conversation: str) -> No
 
 
 async def test_what_cannot_be(client: httpx.AsyncClient, fresh: Callable[[], str], server: Any) -> None:
-    """404 for an absent source, 409 for a target that exists, 412 for a version that moved, 422 beyond the end."""
+    """A fork is 404 without its source, 409 if the target exists, 412 at another version, 422 beyond the end."""
     source, taken, free = fresh(), fresh(), fresh()
     path = f"/conversations/{source}/fork"
     assert (await client.post(path, json={"id": free})).status_code == 404
@@ -89,7 +89,7 @@ async def test_what_cannot_be(client: httpx.AsyncClient, fresh: Callable[[], str
 
 
 async def test_a_long_one(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
-    """A history of many chunks is copied whole, tool groups across their borders included."""
+    """A fork copies a history of many chunks whole, including tool groups across their borders."""
     source, copy = fresh(), fresh()
     group = [{"message": EVERYTHING[2]["message"]}, result("call-1"), result("call-2", pinned=True)]
     for n in range(20):

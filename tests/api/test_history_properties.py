@@ -1,4 +1,4 @@
-"""Whatever is done to a history, what is stored adds up, and windows come out as if it had always been so."""
+"""After any changes to a history, stored figures match its records, and its window matches that of its export."""
 
 import json
 from itertools import count
@@ -61,7 +61,7 @@ def group(calls: int, results: int, pinned: bool) -> list[dict[str, Any]]:  # no
 
 
 class Talk:
-    """One conversation, told what to do."""
+    """One conversation and the steps that change it."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
@@ -107,9 +107,9 @@ class Talk:
         answer = await self.client.post(path, params=self.query, json={"messages": named})
         told = answer.json()
         self.window = told.get("window")
-        told = told.get("appended", told)  # where the turn is kept and its window does not fit
+        told = told.get("appended", told)  # when the turn is stored but its window does not fit
         if again and answer.status_code == 422 and "messages" not in told:
-            return  # a result whose call was rewound away
+            return  # a tool result whose call was removed by a rewind
         assert "messages" in told, answer.text
         self.length += sum(not message["duplicate"] for message in told["messages"])
         self.last = named
@@ -121,7 +121,7 @@ class Talk:
 
 
 def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
-    """Every figure of the conversation is what its records say."""
+    """Check that every figure of the conversation matches its records."""
     columns = unpack_many(raw.get(keys.counts) or b"", raw.lrange(keys.details, 0, -1))
     records = list(columns)
     bodies = raw.lrange(keys.log, 0, -1)
@@ -152,7 +152,7 @@ def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
 
 
 async def check_window(talk: Talk, query: dict[str, Any]) -> None:
-    """The stored window is the window of the exported entries."""
+    """Check that the stored window equals the window of the exported entries."""
     _, *lines = (await talk.ok("GET", "export")).text.splitlines()
     known = ("id", "message", "grounding", "metadata", "pinned")
     entries = [{name: line[name] for name in known if name in line} for line in map(json.loads, lines)]
@@ -174,7 +174,7 @@ async def check_window(talk: Talk, query: dict[str, Any]) -> None:
 async def test_what_is_stored_adds_up(
     client: httpx.AsyncClient, store: Any, steps: list[tuple[str, Any]], query: dict[str, Any]
 ) -> None:
-    """After any sequence of changes totals, places, ids and copies agree, and so do stored and stateless windows."""
+    """After any sequence of changes, totals, places, ids and copies agree, and so do stored and stateless windows."""
     talk = Talk(client)
     with redis.Redis.from_url(store.url) as raw:
         await talk.append([plain("user", "hello", None, False, False)])  # noqa: FBT003

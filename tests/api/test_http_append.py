@@ -1,4 +1,4 @@
-"""Appending over HTTP: all or none, in order, each id once, whole."""
+"""Appends over HTTP: all or nothing, in order, each id once, messages unchanged."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ KINDS: list[dict[str, Any]] = [
 
 
 async def test_every_kind_is_stored_whole(client: httpx.AsyncClient, conversation: str) -> None:
-    """All kinds of messages come back as they were sent: part lists, null, and fields that nobody knows yet."""
+    """All kinds of messages come back as they were sent: part lists, null and unknown fields."""
     body = await append(client, conversation, *({"message": message} for message in KINDS))
 
     stored = await history(client, conversation)
@@ -61,7 +61,7 @@ async def test_every_kind_is_stored_whole(client: httpx.AsyncClient, conversatio
 
 
 async def test_the_answer(client: httpx.AsyncClient, conversation: str) -> None:
-    """An append answers where its entries are, under which ids, and what each costs without its documents."""
+    """An append's answer gives the place, id and tokens, without documents, of each entry."""
     entry = user("is there a talk about gradle?", id="m-7", grounding={"documents": [{"text": "Speaker: Ann"}]})
 
     answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [entry]})
@@ -87,7 +87,7 @@ async def test_the_answer(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_the_envelope_comes_back(client: httpx.AsyncClient, conversation: str) -> None:
-    """Documents, metadata and the pin are kept beside the message and given back with it."""
+    """Documents, metadata and the pin are stored and returned with the message."""
     documents = [{"text": "one", "id": "s-1"}, {"text": "two"}]
     entry = user("q", id="m-1", grounding={"documents": documents}, metadata={"k": [1, None]}, pinned=True)
     await append(client, conversation, entry, user("bare"))
@@ -103,7 +103,7 @@ async def test_the_envelope_comes_back(client: httpx.AsyncClient, conversation: 
 
 
 async def test_repeated_is_stored_once(client: httpx.AsyncClient, conversation: str) -> None:
-    """The same ids with the same content are answered as before with 200, and the version does not move."""
+    """Entries repeated with the same ids and content are 200, marked as duplicates, and do not change the version."""
     entries = [user("one", id="a"), assistant("two", id="b")]
     first = await append(client, conversation, *entries)
 
@@ -118,7 +118,7 @@ async def test_repeated_is_stored_once(client: httpx.AsyncClient, conversation: 
 
 
 async def test_repeated_with_keys_in_another_order(client: httpx.AsyncClient, conversation: str) -> None:
-    """Content is compared by meaning: a client whose JSON library orders keys anew is not in conflict with itself."""
+    """Content is compared by value: a retry with its JSON keys in another order is a duplicate, not a conflict."""
     one = b'{"messages":[{"id":"a","message":{"role":"user","content":"x","z":{"p":1,"q":2}}}]}'
     other = b'{"messages": [{"message": {"z": {"q": 2, "p": 1}, "content": "\\u0078", "role": "user"}, "id": "a"}]}'
     headers = {"content-type": "application/json"}
@@ -150,7 +150,7 @@ async def test_an_id_names_one_content(client: httpx.AsyncClient, conversation: 
 
 
 async def test_old_and_new_together(client: httpx.AsyncClient, conversation: str) -> None:
-    """A batch may hold what is stored and what is not: 201, each told apart, the new ones in order at the end."""
+    """A batch of stored and new entries is 201, marks the duplicates, and appends the new entries in order."""
     await append(client, conversation, user("one", id="a"), user("two", id="b"))
 
     body = await append(client, conversation, user("three", id="c"), user("one", id="a"), user("four", id="d"))
@@ -174,7 +174,7 @@ async def test_twice_in_one_batch(client: httpx.AsyncClient, conversation: str) 
 
 
 async def test_equal_text_is_no_duplicate(client: httpx.AsyncClient, conversation: str) -> None:
-    """People say "ok" twice: equal text under different ids, or under none, is stored each time."""
+    """Equal text under different ids, or without ids, is stored each time."""
     await append(client, conversation, user("ok", id="a"), user("ok", id="b"), user("ok"), user("ok"))
 
     stored = await history(client, conversation)
@@ -184,7 +184,7 @@ async def test_equal_text_is_no_duplicate(client: httpx.AsyncClient, conversatio
 
 
 async def test_all_or_none(client: httpx.AsyncClient, conversation: str) -> None:
-    """One bad entry in the middle, found by us or by the store, and nothing is stored: not even the conversation."""
+    """If one entry is bad, whether the server or the store finds it, nothing is stored, not even the conversation."""
     for bad in ({"message": {"role": "clown", "content": ""}}, result("nobody-asked")):
         batch = {"messages": [user("before"), bad, user("after")]}
         answer = await client.post(f"/conversations/{conversation}/messages", json=batch)
@@ -195,7 +195,7 @@ async def test_all_or_none(client: httpx.AsyncClient, conversation: str) -> None
 
 
 async def test_results_need_their_call(client: httpx.AsyncClient, conversation: str) -> None:
-    """A result without a call, a call answered twice and one overtaken by a message are 422; any order is right."""
+    """A tool result without a call, for an answered call or after another message is 422; results may have any order."""
     path = f"/conversations/{conversation}/messages"
     await append(client, conversation, calling("a", "b", "c"), result("c"))
     await append(client, conversation, result("a"))
@@ -224,7 +224,7 @@ async def test_a_retry_after_the_group_went_on(client: httpx.AsyncClient, conver
 
 
 async def test_parallel_results_cost_what_they_cost(client: httpx.AsyncClient, conversation: str) -> None:
-    """Results of parallel calls are billed otherwise than a single one: the answer, the page and a retry agree."""
+    """Results of parallel calls cost other tokens than a single one; append, history and retry give the same tokens."""
     entries = [calling("a", "b", id="1"), result("a", "찾았다", id="2"), result("b", "없다", id="3")]
     body = await append(client, conversation, *entries)
     single = await append(client, conversation, calling("c"), result("c", "찾았다"))
@@ -240,7 +240,7 @@ async def test_parallel_results_cost_what_they_cost(client: httpx.AsyncClient, c
 
 
 async def test_many_appends_at_once(client: httpx.AsyncClient, conversation: str) -> None:
-    """Twenty appends at the same moment are all kept, each once, with dense sequence numbers and versions."""
+    """Twenty concurrent appends are each stored once, with consecutive versions and their messages together."""
     bodies = await asyncio.gather(*(append(client, conversation, user(f"q{n}"), assistant(f"a{n}")) for n in range(20)))
 
     texts = [message["message"]["content"] for message in await history(client, conversation)]
@@ -250,7 +250,7 @@ async def test_many_appends_at_once(client: httpx.AsyncClient, conversation: str
 
 
 async def test_the_last_of_duplicate_keys_counts(client: httpx.AsyncClient, conversation: str) -> None:
-    """The last of duplicate keys counts, as in most JSON libraries, for what is stored, counted and sent alike."""
+    """The last of duplicate JSON keys is the one that is stored and counted, as in most JSON libraries."""
     raw = b'{"messages":[{"message":{"role":"assistant","role":"user","content":"long long long","content":"x"}}]}'
 
     answer = await client.post(
@@ -264,7 +264,7 @@ async def test_the_last_of_duplicate_keys_counts(client: httpx.AsyncClient, conv
 
 
 async def test_numbers_keep_their_value(client: httpx.AsyncClient, conversation: str) -> None:
-    """Whole numbers of any length and fractions in a message are given back as the numbers that they were."""
+    """Integers of any length and fractions in a message are returned with the same value."""
     numbers = "[0, -0.0, 1e22, 0.1, 123456789012345678901234567890, 18446744073709551616, 1.7976931348623157e308]"
     raw = b'{"messages":[{"message":{"role":"user","content":"x","n":%s}}]}' % numbers.encode()
     await client.post(
@@ -279,7 +279,7 @@ async def test_numbers_keep_their_value(client: httpx.AsyncClient, conversation:
 async def test_metrics_that_fail_take_no_answer_away(
     client: httpx.AsyncClient, conversation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A turn that is stored is answered, with its window or why it has none, and so is a report of usage."""
+    """Appends, windows and usage reports get their normal answers when recording metrics fails."""
 
     def broken(*_: object, **__: object) -> None:
         raise OSError("no space left for figures")

@@ -9,7 +9,7 @@ from dialogue import append, etag_of, history, problem, user
 
 
 async def act(client: httpx.AsyncClient, what: str, conversation: str, if_match: str) -> httpx.Response:
-    """One of the writes, under a condition."""
+    """Make one of the writes with an If-Match header."""
     path = f"/conversations/{conversation}"
     match what:
         case "append":
@@ -33,7 +33,7 @@ WRITES = ("append", "append with window", "change", "erase")
     "tag", ["{older}", "W/{older}", '"2"', '"3"', '"0"', '"abc"', '"1-x"', '""', '"' + "9" * 40 + '"']
 )
 async def test_a_moved_version_refuses(client: httpx.AsyncClient, conversation: str, what: str, tag: str) -> None:
-    """A write under any version but the present one is 412, and changes nothing."""
+    """A write with any version but the present one in If-Match is 412 and changes nothing."""
     await append(client, conversation, user("one", id="a"))
     older = await etag_of(client, conversation)
     await append(client, conversation, user("two", id="b"))
@@ -48,7 +48,7 @@ async def test_a_moved_version_refuses(client: httpx.AsyncClient, conversation: 
 @pytest.mark.parametrize("what", WRITES)
 @pytest.mark.parametrize("tag", ["{now}", "W/{now}", " {now} ", "*"])
 async def test_the_present_version_allows(client: httpx.AsyncClient, conversation: str, what: str, tag: str) -> None:
-    """A write under the present version is done, weak or strong; a star stands for whatever version there is."""
+    """A write with the present version's ETag, weak or strong, succeeds; ``*`` matches any version."""
     await append(client, conversation, user("one", id="a"))
     await append(client, conversation, user("two", id="b"))
 
@@ -60,7 +60,7 @@ async def test_the_present_version_allows(client: httpx.AsyncClient, conversatio
 @pytest.mark.parametrize("what", WRITES)
 @pytest.mark.parametrize("tag", ["2", "", '"2', '"1", "2"', 'w/"2"', '"2" x'])
 async def test_what_is_no_condition(client: httpx.AsyncClient, conversation: str, what: str, tag: str) -> None:
-    """A header that is not one entity tag is 400, not a write without a condition."""
+    """An If-Match that is not one ETag is 400, not a write without a condition."""
     await append(client, conversation, user("one", id="a"))
 
     answer = await act(client, what, conversation, tag)
@@ -71,14 +71,14 @@ async def test_what_is_no_condition(client: httpx.AsyncClient, conversation: str
 
 @pytest.mark.parametrize("tag", ['"1"', "*"])
 async def test_a_condition_on_what_is_not_there(client: httpx.AsyncClient, conversation: str, tag: str) -> None:
-    """An append that expects a conversation does not create one."""
+    """An append with If-Match to an absent conversation is 412 and does not create it."""
     problem(await act(client, "append", conversation, tag), 412, "precondition-failed")
 
     assert (await client.get(f"/conversations/{conversation}")).status_code == 404
 
 
 async def test_expecting_nothing(client: httpx.AsyncClient, conversation: str) -> None:
-    """Version 0 is that of a conversation which is not there yet: the first append wins, the second is told."""
+    """If-Match with version 0 means an absent conversation: the first append succeeds, the second is 412."""
     assert (await act(client, "append", conversation, '"0"')).status_code == 201
 
     path = f"/conversations/{conversation}/messages"
@@ -88,7 +88,7 @@ async def test_expecting_nothing(client: httpx.AsyncClient, conversation: str) -
 
 
 async def test_a_repeated_append_under_its_old_version(client: httpx.AsyncClient, conversation: str) -> None:
-    """A retry carries the version of the first attempt, which that attempt itself moved: it is a duplicate, not 412."""
+    """A retry with the first attempt's If-Match is a duplicate, not 412, although that attempt changed the version."""
     await append(client, conversation, user("one"))
     tag = await etag_of(client, conversation)
     assert (await act(client, "append", conversation, tag)).status_code == 201
@@ -103,7 +103,7 @@ READS = ("", "/messages", "/messages/1", "/window?model=gpt-4o")
 
 @pytest.mark.parametrize("what", READS)
 async def test_nothing_new_is_304(client: httpx.AsyncClient, conversation: str, what: str) -> None:
-    """A reader that has the version is answered 304 without a body, and 200 again once something changed."""
+    """A read with the present ETag in If-None-Match is 304 without a body, and 200 after a change."""
     await append(client, conversation, user("one"))
     path = f"/conversations/{conversation}{what}"
     tag = (await client.get(path)).headers["etag"]
@@ -119,7 +119,7 @@ async def test_nothing_new_is_304(client: httpx.AsyncClient, conversation: str, 
 
 
 async def test_patches_and_appends_at_once(client: httpx.AsyncClient, conversation: str) -> None:
-    """Settings changed while turns arrive: every change lands, and none asks its client to try again."""
+    """Concurrent patches and appends are all applied, and none asks the client to retry."""
     await client.post("/conversations", json={"id": conversation})
 
     async def change(n: int) -> httpx.Response:

@@ -25,7 +25,7 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 async def test_create_gives_everything_back(client: httpx.AsyncClient, conversation: str) -> None:
-    """A new conversation answers 201 with its place, its version and every setting that was sent."""
+    """Creating a conversation answers 201 with its location, its version and every setting that was sent."""
     answer = await client.post("/conversations", json={"id": conversation, **SETTINGS})
 
     assert answer.status_code == 201
@@ -42,7 +42,7 @@ async def test_create_gives_everything_back(client: httpx.AsyncClient, conversat
 
 
 async def test_create_with_nothing(client: httpx.AsyncClient) -> None:
-    """Every field is optional: an empty object makes a conversation with an id of ours, which sorts by time."""
+    """Every field is optional: an empty object creates a conversation with a generated id that sorts by time."""
     first = (await client.post("/conversations", json={})).json()
     second = (await client.post("/conversations", json={})).json()
 
@@ -53,7 +53,7 @@ async def test_create_with_nothing(client: httpx.AsyncClient) -> None:
 
 
 async def test_create_twice_is_a_conflict(client: httpx.AsyncClient, conversation: str) -> None:
-    """An id that exists is 409, and what exists is not changed."""
+    """Creating a conversation with an id that exists is 409 and does not change it."""
     await client.post("/conversations", json={"id": conversation, "system": "first"})
 
     answer = await client.post("/conversations", json={"id": conversation, "system": "second"})
@@ -64,7 +64,7 @@ async def test_create_twice_is_a_conflict(client: httpx.AsyncClient, conversatio
 
 
 async def test_absent_is_404(client: httpx.AsyncClient, conversation: str) -> None:
-    """Reading, changing and erasing what is not there are 404, and make nothing."""
+    """Reading, changing and erasing an absent conversation are 404 and create nothing."""
     path = f"/conversations/{conversation}"
     answers = [
         await client.get(path),
@@ -80,7 +80,7 @@ async def test_absent_is_404(client: httpx.AsyncClient, conversation: str) -> No
 
 
 async def test_counts_grow_with_messages(client: httpx.AsyncClient, conversation: str) -> None:
-    """The conversation tells how many messages it has and what they cost: the sum of what each append said."""
+    """A conversation's state has the number of its messages and the sum of their tokens in the appends' answers."""
     path = f"/conversations/{conversation}"
     appended = []
     for text in ("how are you?", "Fine, thank you. 谢谢"):
@@ -95,7 +95,7 @@ async def test_counts_grow_with_messages(client: httpx.AsyncClient, conversation
 
 
 async def test_patch_merges(client: httpx.AsyncClient, conversation: str) -> None:
-    """A merge patch changes what it names, null takes away, nested objects merge, lists are replaced (RFC 7396)."""
+    """A merge patch changes the members it names, null removes, nested objects merge, lists are replaced (RFC 7396)."""
     await client.post("/conversations", json={"id": conversation, **SETTINGS})
     changes = {"reserve": 99, "system": None, "few_shots": [], "metadata": {"channel": None, "nested": {"more": 1}}}
 
@@ -113,7 +113,7 @@ async def test_patch_merges(client: httpx.AsyncClient, conversation: str) -> Non
 
 
 async def test_patch_takes_its_own_media_type(client: httpx.AsyncClient, conversation: str) -> None:
-    """A merge patch may be sent as what it is, application/merge-patch+json."""
+    """A merge patch may be sent as application/merge-patch+json."""
     await client.post("/conversations", json={"id": conversation})
 
     answer = await client.patch(
@@ -138,7 +138,7 @@ async def test_patch_takes_its_own_media_type(client: httpx.AsyncClient, convers
 async def test_patch_refuses(
     client: httpx.AsyncClient, conversation: str, changes: dict[str, Any], pointer: str
 ) -> None:
-    """A patch to what no conversation could be is 400, names the place, and changes nothing."""
+    """An invalid patch is 400, names the place, and changes nothing."""
     await client.post("/conversations", json={"id": conversation, **SETTINGS})
     before = (await client.get(f"/conversations/{conversation}")).json()
 
@@ -150,7 +150,7 @@ async def test_patch_refuses(
 
 
 async def test_retention_moves_with_each_change(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """With a time to live every key of the conversation expires, and an append renews it for all of them."""
+    """With a time to live every key of the conversation expires; a patch changes the time of all keys, or removes it."""
     await client.post("/conversations", json={"id": conversation, "ttl_seconds": 1000})
     entry = {
         "message": {"role": "user", "content": "q"},
@@ -172,7 +172,7 @@ async def test_retention_moves_with_each_change(client: httpx.AsyncClient, conve
 
 
 async def test_delete_leaves_nothing(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """Erasing answers 204 without a body; no key of the conversation remains, and it can be begun anew from 1."""
+    """Erasing answers 204 without a body; no key of the conversation remains, and a new one under its id starts at 1."""
     path = f"/conversations/{conversation}"
     entry = {"message": {"role": "user", "content": "secret"}, "pinned": True, "metadata": {"a": 1}}
     await client.post(f"{path}/messages", json={"messages": [entry]})

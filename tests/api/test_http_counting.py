@@ -11,7 +11,7 @@ LOOK = {"name": "look", "description": "Look it up", "parameters": {"type": "obj
 
 
 async def count(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
-    """A count, which must succeed."""
+    """Return a count; the request must succeed."""
     answer = await client.post("/count", json={"model": "gpt-4o-mini", **body})
     assert answer.status_code == 200, answer.text
     counted: dict[str, Any] = answer.json()
@@ -19,7 +19,7 @@ async def count(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
 
 
 async def test_a_request(client: httpx.AsyncClient) -> None:
-    """The count of a request is its priming, its tools and each message, and their sum."""
+    """The count of a request has its priming, its tools and each message, and their sum."""
     system = {"role": "system", "content": "Be brief."}
     tools = [{"type": "function", "function": LOOK}]
 
@@ -34,7 +34,7 @@ async def test_a_request(client: httpx.AsyncClient) -> None:
 
 
 async def test_plain_text(client: httpx.AsyncClient) -> None:
-    """Text alone is counted as text, special tokens as the plain characters that they are."""
+    """Text without messages is counted as text, and special tokens in it as plain characters."""
     assert (await count(client, text="hello world"))["text"] == 2
     assert (await count(client, text=""))["text"] == 0
     assert (await count(client, text="<|endoftext|>"))["text"] > 1
@@ -42,14 +42,14 @@ async def test_plain_text(client: httpx.AsyncClient) -> None:
 
 
 async def test_both(client: httpx.AsyncClient) -> None:
-    """Text beside messages is told apart: it is no part of the request."""
+    """Text beside messages is counted separately and is no part of the request's tokens."""
     both = await count(client, messages=[QUESTION], text="hello world")
 
     assert both == {**await count(client, messages=[QUESTION]), "text": 2}
 
 
 async def test_the_legacy_pair(client: httpx.AsyncClient) -> None:
-    """Functions are what tools were: the same definitions cost the same, and naming one costs its name."""
+    """Functions, the older form of tools, cost what the same tools cost; choosing one by its name costs more."""
     tools = await count(client, messages=[QUESTION], tools=[{"type": "function", "function": LOOK}])
     functions = await count(client, messages=[QUESTION], functions=[LOOK])
     named = await count(client, messages=[QUESTION], functions=[LOOK], function_call={"name": "look"})
@@ -58,7 +58,7 @@ async def test_the_legacy_pair(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_prediction(client: httpx.AsyncClient) -> None:
-    """What is expected of the reply costs beside the messages, with what tools cost."""
+    """A prediction is counted with the tools, not with the messages."""
     bare = await count(client, messages=[QUESTION])
     expected = await count(client, messages=[QUESTION], prediction={"type": "content", "content": "Yes, at nine."})
 
@@ -68,7 +68,7 @@ async def test_a_prediction(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_history_as_it_would_be_sent(client: httpx.AsyncClient) -> None:
-    """Bare messages of every kind are counted, also those that no conversation would take, such as a lone result."""
+    """Messages that no conversation would accept, such as a tool result without its call, are counted too."""
     calls = [{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
     messages = [
         {"role": "assistant", "content": None, "tool_calls": calls},
@@ -81,7 +81,7 @@ async def test_a_history_as_it_would_be_sent(client: httpx.AsyncClient) -> None:
 
 
 async def test_models(client: httpx.AsyncClient) -> None:
-    """Every model of the list is found by its own name and says the same of itself."""
+    """A listed model is the same when read by its name; names are unique."""
     models = (await client.get("/models")).json()["models"]
     names = [model["id"] for model in models]
 
@@ -92,7 +92,7 @@ async def test_models(client: httpx.AsyncClient) -> None:
 
 
 async def test_one_model(client: httpx.AsyncClient) -> None:
-    """A model tells its encoding and limits, under a dated or a provider's name too."""
+    """A model has its encoding and limits, also under a dated name or one with the provider's prefix."""
     expected = {
         "id": "gpt-4o-mini",
         "provider": "openai",
@@ -108,7 +108,7 @@ async def test_one_model(client: httpx.AsyncClient) -> None:
 
 
 async def test_no_such_model(client: httpx.AsyncClient) -> None:
-    """An unknown name is 404 as a resource and 422 in a request, both times with names that are near."""
+    """An unknown model is 404 as a resource and 422 in a request, both with similar names."""
     absent = problem(await client.get("/models/gpt4o"), 404, "not-found")
     asked = problem(await client.post("/count", json={"model": "gpt4o", "messages": []}), 422, "unknown-model")
 
@@ -143,7 +143,7 @@ async def test_no_such_model(client: httpx.AsyncClient) -> None:
     ],
 )
 async def test_bad_requests(client: httpx.AsyncClient, body: dict[str, Any], pointer: str) -> None:
-    """What cannot be counted is 400 and named by its place."""
+    """A body that cannot be counted is 400 with a pointer to the error."""
     answer = await client.post("/count", json={"model": "gpt-4o", **body})
 
     assert answer.status_code == 400, answer.text
@@ -169,7 +169,7 @@ SCHEMAS: list[Any] = [
 @pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("model", ["gpt-4-0613", "gpt-4o", "gpt-5"])
 async def test_broken_schemas_are_counted(client: httpx.AsyncClient, model: str, schema: Any) -> None:
-    """A tool's schema is the client's text: nonsense in it is counted as it can be, and never fails."""
+    """An invalid schema of a tool or a response format is counted and never fails, as schemas are the client's text."""
     tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
     body = {"model": model, "messages": [QUESTION], "tools": tools}
     shaped = {"type": "json_schema", "json_schema": {"name": "f", "schema": schema}}

@@ -1,4 +1,4 @@
-"""What holds of every answer: whose it is, its id, its deadline, its errors; and that nobody sees what is not theirs."""
+"""Rules for all requests: tenants and keys, methods, request ids, deadlines, and errors of the store or the server."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 
 @pytest_asyncio.fixture(scope="module")
 async def locked(store: EmbeddedStore, encryption_key: tuple[bytes, ...]) -> AsyncIterator[App]:
-    """An application that needs keys: two for one tenant, one for another."""
+    """Yield an application that requires API keys: two of one tenant, one of another."""
     keys = (ApiKey("red", "key-red"), ApiKey("red", "key-red-2"), ApiKey("blue", "key-blue"))
     settings = Settings(
         redis_url=store.url, store_connections=1, api_keys=keys, durability="fast", encryption_key=encryption_key
@@ -36,13 +36,13 @@ async def locked(store: EmbeddedStore, encryption_key: tuple[bytes, ...]) -> Asy
 
 
 def bearing(app: App, key: str) -> httpx.AsyncClient:
-    """A client with an API key."""
+    """Return a client with an API key."""
     return http(app, headers={"authorization": f"Bearer {key}"})
 
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_tenants_do_not_see_each_other(locked: App, conversation: str) -> None:
-    """A foreign conversation answers exactly as an absent one, and both tenants may use the same id."""
+    """Another tenant's conversation answers exactly as an absent one, and both tenants may use the same id."""
     async with bearing(locked, "key-red") as red, bearing(locked, "key-blue") as blue:
         await append(red, conversation, user("red's"))
         foreign = [
@@ -64,7 +64,7 @@ async def test_tenants_do_not_see_each_other(locked: App, conversation: str) -> 
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_a_tenant_may_have_two_keys(locked: App, conversation: str) -> None:
-    """Keys of one tenant open the same conversations, so that one can be changed for the other."""
+    """API keys of one tenant open the same conversations, so that one can replace the other."""
     async with bearing(locked, "key-red") as old, bearing(locked, "key-red-2") as new:
         await append(old, conversation, user("x"))
 
@@ -76,7 +76,7 @@ async def test_a_tenant_may_have_two_keys(locked: App, conversation: str) -> Non
     [None, "", "Bearer", "Bearer ", "Bearer key-re", "Bearer key-red x", "Basic key-red", "key-red", "Bearer \xff"],
 )
 async def test_no_key(locked: App, header: str | None) -> None:
-    """Without a key that is known every tenant's path is 401 and says how to send one; unknown paths tell nothing."""
+    """Without a known API key, every path but the probes', also an unknown one, is 401 with ``WWW-Authenticate: Bearer``."""
     headers = [] if header is None else [(b"authorization", header.encode("latin-1"))]
     async with http(locked, headers=headers) as client:
         for path in ("/conversations/x", "/models", "/nope"):
@@ -86,7 +86,7 @@ async def test_no_key(locked: App, header: str | None) -> None:
 
 
 async def test_open_paths(locked: App) -> None:
-    """Probes need no key."""
+    """Probes need no API key."""
     async with http(locked) as client:
         assert [(await client.get(path)).status_code for path in ("/livez", "/readyz")] == [200, 200]
 
@@ -98,7 +98,7 @@ async def test_alive_and_ready(client: httpx.AsyncClient) -> None:
 
 
 async def test_data_of_a_newer_version_is_not_served(client: httpx.AsyncClient, server: redis.Redis) -> None:
-    """The first readiness notes the layout; one that is beyond this version makes it unready, with what to run."""
+    """The first /readyz stores the layout's version; a newer version makes /readyz answer 503 and name it."""
     server.delete(LAYOUT_KEY)
     assert (await client.get("/readyz")).status_code == 200
     assert server.get(LAYOUT_KEY) == str(LAYOUT)
@@ -115,7 +115,7 @@ async def test_data_of_a_newer_version_is_not_served(client: httpx.AsyncClient, 
     "path", ["/", "/nope", "/conversations/a/nope", "/conversations/a/b/c", "/conversations/a%2Fb", "//"]
 )
 async def test_unknown_paths(client: httpx.AsyncClient, path: str) -> None:
-    """A path that is nobody's is a 404 problem."""
+    """An unknown path is a 404 problem."""
     problem(await client.get(path), 404, "not-found")
 
 
@@ -131,7 +131,7 @@ async def test_unknown_paths(client: httpx.AsyncClient, path: str) -> None:
     ],
 )
 async def test_wrong_methods(client: httpx.AsyncClient, method: str, path: str, allowed: set[str]) -> None:
-    """A method that a path does not take is a 405 problem, with those that it takes in Allow."""
+    """A method that a path does not support is a 405 problem, with the supported methods in Allow."""
     answer = await client.request(method, path)
 
     assert answer.status_code == 405
@@ -153,7 +153,7 @@ async def test_wrong_methods(client: httpx.AsyncClient, method: str, path: str, 
     ],
 )
 async def test_options(client: httpx.AsyncClient, path: str, allowed: str) -> None:
-    """OPTIONS names every method of the path, whichever handlers they have."""
+    """OPTIONS names every method of the path, from all its handlers."""
     answer = await client.options(path)
 
     assert (answer.status_code, answer.content) == (204, b"")
@@ -161,7 +161,7 @@ async def test_options(client: httpx.AsyncClient, path: str, allowed: str) -> No
 
 
 async def test_options_of_nothing(client: httpx.AsyncClient) -> None:
-    """Where nothing is, there are no methods."""
+    """OPTIONS on an unknown path is 404."""
     problem(await client.options("/nope"), 404, "not-found")
 
 
@@ -183,7 +183,7 @@ async def test_head(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_request_ids(client: httpx.AsyncClient) -> None:
-    """Every answer carries the request's id: the client's when it is a plain word, else one of ours, new each time."""
+    """Every answer has a request id: the client's if it is a plain word, else a generated one, new each time."""
     for path in ("/models", "/nope", "/conversations/absent"):
         own = await client.get(path, headers={"x-request-id": "trace-1.a_B"})
         assert own.headers["x-request-id"] == "trace-1.a_B"
@@ -217,7 +217,7 @@ def scope_of(path: str, method: str = "POST") -> dict[str, Any]:
 async def called(
     app: App, scope: dict[str, Any], receive: Callable[[], Any]
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """Status, JSON and headers of a request whose body the test sends itself."""
+    """Return status, JSON and headers of a request whose body comes from ``receive``."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -229,7 +229,7 @@ async def called(
 
 
 async def test_a_body_that_does_not_come(store: EmbeddedStore) -> None:
-    """A client that stops sending is answered 408 when the request's time is over."""
+    """A request whose body does not arrive is 408 at the request timeout."""
 
     async def never() -> Any:
         await asyncio.sleep(30)
@@ -244,7 +244,7 @@ async def test_a_body_that_does_not_come(store: EmbeddedStore) -> None:
 
 
 def dribble(body: bytes, bytes_a_second: float, looks: list[float]) -> Callable[[], Any]:
-    """A receive that gives what came since the last look, of a body that comes byte by byte; looks are noted."""
+    """Return a ``receive`` for a body at this speed: each call gives the new bytes and adds its time to ``looks``."""
     loop = asyncio.get_running_loop()
     started, taken = loop.time(), 0
 
@@ -259,18 +259,18 @@ def dribble(body: bytes, bytes_a_second: float, looks: list[float]) -> Callable[
 
 
 async def test_a_body_that_comes_in_crumbs(app: App) -> None:
-    """It is whole in the end, and the service has not woken up for every byte of it."""
+    """A body that arrives byte by byte is read whole, with less than one read per five bytes."""
     body, looks = b'{"model":"gpt-4o","messages":[' + b" " * 400 + b"]}", list[float]()
 
     status, told, _ = await called(app, scope_of("/count"), dribble(body, 200, looks))
 
-    assert (status, told["tokens"]) == (200, 3), told  # what every request is primed with
+    assert (status, told["tokens"]) == (200, 3), told  # the priming of every request
     assert len(looks) < len(body) / 5
 
 
 @pytest.mark.parametrize("pause_seconds", [0.0, 1.0])
 async def test_a_body_in_small_pieces_is_not_slow(app: App, pause_seconds: float) -> None:
-    """Bytes that are there are read at once, however few there are in a piece, also after a pause."""
+    """Pieces of a body that are already there are read at once, however small, also after a pause."""
     body = b'{"model":"gpt-4o","messages":[' + b" " * 2000 + b"]}"
     pieces = [body[at : at + 10] for at in range(0, len(body), 10)]
     loop = asyncio.get_running_loop()
@@ -290,7 +290,7 @@ async def test_a_body_in_small_pieces_is_not_slow(app: App, pause_seconds: float
 
 
 async def imported_slowly(store: EmbeddedStore, bytes_a_second: float, entries: int) -> tuple[int, dict[str, Any]]:
-    """Status and answer of an import that comes so slowly, to a service where a request may last half a second."""
+    """Return the status and answer of an import at this speed, with a request timeout of half a second."""
     settings = Settings(redis_url=store.url, request_timeout_seconds=0.5, store_timeout_seconds=0.5, durability="fast")
     body = b'{"id":"slow"}\n' + b'{"message":{"role":"user","content":"xyzzy"}}\n' * entries
     scope = scope_of("/conversations/import")
@@ -302,14 +302,14 @@ async def imported_slowly(store: EmbeddedStore, bytes_a_second: float, entries: 
 
 
 async def test_an_import_may_take_longer_than_a_request(store: EmbeddedStore) -> None:
-    """As long as its bytes come quickly enough: five kilobytes a second for several deadlines."""
+    """An import may last several request timeouts if its bytes arrive fast enough, here 5,000 bytes a second."""
     status, told = await imported_slowly(store, 5000, 160)
 
     assert (status, told["messages"]["count"]) == (201, 160)
 
 
 async def test_an_import_that_is_too_slow_is_ended(store: EmbeddedStore, server: redis.Redis) -> None:
-    """Below a kilobyte a second it is 408, though bytes go on coming, and nothing is stored."""
+    """An import below 1,000 bytes a second is 408, although bytes still arrive, and nothing is stored."""
     status, told = await imported_slowly(store, 400, 160)
 
     assert (status, told["type"]) == (408, "/problems/request-timeout")
@@ -318,7 +318,7 @@ async def test_an_import_that_is_too_slow_is_ended(store: EmbeddedStore, server:
 
 
 async def test_a_body_that_ends_early(app: App, server: Any) -> None:
-    """A client that goes away in the middle of its body changes nothing, and nothing fails."""
+    """A request whose client disconnects in the middle of the body is 400 and stores nothing."""
     pieces = iter(
         [
             {"type": "http.request", "body": b'{"messages":[{"message":', "more_body": True},
@@ -336,7 +336,7 @@ async def test_a_body_that_ends_early(app: App, server: Any) -> None:
 
 
 async def test_a_store_that_does_not_answer(tmp_path: Path) -> None:
-    """While the store hangs, requests get 503 with Retry-After in time and /livez answers; afterwards all is well."""
+    """While the store hangs, requests are 503 with Retry-After and /livez answers; afterwards requests succeed again."""
     with EmbeddedStore(tmp_path, fsync="everysec") as hung:
         settings = Settings(redis_url=hung.url, store_timeout_seconds=0.5, store_connections=2, durability="fast")
         async with lifespan(create_app(settings)) as app, http(app) as client:
@@ -363,7 +363,7 @@ async def test_a_store_that_does_not_answer(tmp_path: Path) -> None:
 
 
 async def test_a_store_that_is_not_there(tmp_path: Path) -> None:
-    """Without a store the service starts all the same, says that it is not ready, and answers 503."""
+    """Without a store the server starts and is alive, but readiness and conversations are 503."""
     settings = Settings(redis_url=f"unix://{tmp_path}/none.sock", store_timeout_seconds=0.3, store_connections=1)
     async with lifespan(create_app(settings)) as app, http(app) as client:
         assert (await client.get("/livez")).status_code == 200
@@ -374,7 +374,7 @@ async def test_a_store_that_is_not_there(tmp_path: Path) -> None:
 
 
 async def test_a_full_store(tmp_path: Path) -> None:
-    """At its memory limit the store refuses appends with 507, goes on reading, and erasing makes room."""
+    """At the store's memory limit appends are 507, while reading and erasing work."""
     with EmbeddedStore(tmp_path, fsync="everysec") as full:
         async with lifespan(create_app(Settings(redis_url=full.url, durability="fast"))) as app, http(app) as client:
             await append(client, "c", user("x"))
@@ -391,7 +391,7 @@ async def test_a_full_store(tmp_path: Path) -> None:
 async def test_a_defect_tells_nothing(
     client: httpx.AsyncClient, server: redis.Redis, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What must not happen is a 500 problem without a trace or a word of the data; the log says where it came from."""
+    """An internal error is a 500 problem without a traceback or stored data; the log has the failure, without data."""
     key = "sash:{default/damaged}:conversation"
     server.set(key, "xyzzy")
     try:

@@ -1,7 +1,7 @@
-"""Requests whose bytes lie about where they end: one answer, a closed connection, and nothing stored that was smuggled in.
+"""Requests with wrong or ambiguous framing: the right answers, and no smuggled request is executed.
 
-What is wrong with the framing never reaches the application: the HTTP library answers 400 without a body and closes. What
-passes it and is wrong then is a problem like any other.
+Wrong framing never reaches the application: the HTTP library answers 400 without a body and closes the connection. Other
+errors in a request are problems as usual.
 """
 
 import gzip
@@ -24,7 +24,7 @@ _QUIET_SECONDS = 0.15
 
 
 def post(headers: bytes, body: bytes, conversation: bytes = b"%(id)s") -> bytes:
-    """An append; the conversation's id is put in by the test."""
+    """Return the bytes of an append; the test fills in the conversation's id."""
     return (
         b"POST /conversations/%s/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\n%s"
         % (
@@ -36,7 +36,7 @@ def post(headers: bytes, body: bytes, conversation: bytes = b"%(id)s") -> bytes:
 
 
 def chunks(*pieces: bytes) -> bytes:
-    """A body in chunks."""
+    """Return a chunked body."""
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b""))
 
 
@@ -44,7 +44,7 @@ SMUGGLED = post(LENGTH, BODY, b"smuggled-%(id)s")
 
 
 class Case(NamedTuple):
-    """What is sent, the statuses that come back, whether the connection ends, and how many messages are stored."""
+    """The bytes sent, the statuses that come back, whether the connection closes, and how many messages are stored."""
 
     sent: bytes
     statuses: list[int]
@@ -112,12 +112,12 @@ CASES: dict[str, Case] = {
 
 
 def told(url: str, sent: bytes, *, answers: int, closes: bool) -> tuple[list[int], bool]:
-    """The statuses of all that comes back, and whether the connection ended."""
+    """Return the statuses of all answers, and whether the connection ended."""
     there = urlsplit(url)
     found: list[int] = []
     got = b""
     with socket.create_connection((there.hostname, there.port), timeout=_PATIENCE_SECONDS) as connection:
-        with suppress(BrokenPipeError, ConnectionResetError):  # refused before the end: what it said may be there
+        with suppress(BrokenPipeError, ConnectionResetError):  # refused before the end: the answer may still arrive
             connection.sendall(sent)
         while True:
             enough = len(found) >= answers and not closes
@@ -136,7 +136,7 @@ def told(url: str, sent: bytes, *, answers: int, closes: bool) -> tuple[list[int
 
 @pytest.mark.parametrize("name", CASES)
 def test_framing(served: Served, fresh: Callable[[], str], name: str) -> None:
-    """Each has the answer in the table, nothing is stored but what it says, and what was smuggled in is nowhere."""
+    """Each request gets the answers and stores the messages in the table; a smuggled request is not executed."""
     case, conversation = CASES[name], fresh()
     sent = case.sent.replace(b"%%", b"%").replace(b"%(id)s", conversation.encode())
     if sent.count(b"smuggled-"):  # lengths that count the smuggled request were made with the placeholder
@@ -146,7 +146,7 @@ def test_framing(served: Served, fresh: Callable[[], str], name: str) -> None:
     statuses, closed = told(served.url, sent, answers=len(case.statuses), closes=case.closes)
 
     if case.statuses == [431] and not statuses:
-        statuses = [431]  # what was not read of it reset the connection, and the answer went with it
+        statuses = [431]  # unread bytes reset the connection, and the answer was lost
     assert (statuses, closed) == (case.statuses, case.closes)
     with httpx.Client(base_url=served.url) as client:
         kept = client.get(f"/conversations/{conversation}")
@@ -165,7 +165,7 @@ def test_framing(served: Served, fresh: Callable[[], str], name: str) -> None:
     ],
 )
 def test_a_client_that_goes_away(served: Served, fresh: Callable[[], str], sent: bytes) -> None:
-    """A body that stops before its end is not stored, even where what came of it is whole JSON."""
+    """A body that stops before its end is not stored, even if the part that arrived is whole JSON."""
     conversation = fresh()
     there = urlsplit(served.url)
     with socket.create_connection((there.hostname, there.port), timeout=_PATIENCE_SECONDS) as connection:
@@ -178,7 +178,7 @@ def test_a_client_that_goes_away(served: Served, fresh: Callable[[], str], sent:
 
 
 def test_requests_in_a_row(served: Served, fresh: Callable[[], str]) -> None:
-    """Pipelined requests are each answered, in their order, and done in it: a later one sees what an earlier one did."""
+    """Pipelined requests are executed and answered in order: a later one sees the effect of an earlier one."""
     conversation = fresh().encode()
     appends = [post(LENGTH, BODY, conversation)] * 20
     reading = b"GET /conversations/%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % conversation

@@ -8,7 +8,7 @@ from dialogue import append, etag_of, history, problem, user
 
 
 async def pages(client: httpx.AsyncClient, conversation: str, **query: str | int) -> list[list[int]]:
-    """Sequence numbers page by page, following the cursors."""
+    """Return the sequence numbers page by page, following the cursors."""
     found = []
     cursor: dict[str, str] = {}
     while True:
@@ -38,14 +38,14 @@ async def test_pages_cover_everything_once(client: httpx.AsyncClient, conversati
 
 
 async def test_a_conversation_without_messages(client: httpx.AsyncClient, conversation: str) -> None:
-    """Nothing to list is an empty page, both ways."""
+    """A conversation without messages is one empty page, in both orders."""
     await client.post("/conversations", json={"id": conversation})
 
     assert await pages(client, conversation) == await pages(client, conversation, order="desc") == [[]]
 
 
 async def test_a_hundred_by_default(client: httpx.AsyncClient, conversation: str) -> None:
-    """A page has 100 messages unless asked, and 1,000 at most."""
+    """A page has 100 messages by default, and 1,000 if the request asks for them."""
     for _ in range(11):
         await append(client, conversation, *[user("x")] * 100)
 
@@ -54,7 +54,7 @@ async def test_a_hundred_by_default(client: httpx.AsyncClient, conversation: str
 
 
 async def test_cursors_hold_while_messages_arrive(client: httpx.AsyncClient, conversation: str) -> None:
-    """A cursor names a place, not an offset: what is appended meanwhile neither repeats nor hides anything."""
+    """A cursor names a place, not an offset: messages appended later cause no repeats and no gaps."""
     path = f"/conversations/{conversation}/messages"
     await append(client, conversation, *(user(f"m{n}") for n in range(6)))
     up = (await client.get(f"{path}?limit=4")).json()["next_cursor"]
@@ -69,7 +69,7 @@ async def test_cursors_hold_while_messages_arrive(client: httpx.AsyncClient, con
 
 
 async def test_one_message(client: httpx.AsyncClient, conversation: str) -> None:
-    """One entry is what the page says of it, and a place that holds none is 404."""
+    """A single entry is the same as in a page; a place without an entry, or an invalid one, is 404."""
     await append(client, conversation, user("one"), user("two", metadata={"k": 1}))
     path = f"/conversations/{conversation}/messages"
 
@@ -96,7 +96,7 @@ async def test_one_message(client: httpx.AsyncClient, conversation: str) -> None
     ],
 )
 async def test_bad_queries(client: httpx.AsyncClient, conversation: str, query: str, pointer: str) -> None:
-    """A query that cannot be meant is 400 and names the parameter."""
+    """An invalid query is 400 and names the parameter."""
     await append(client, conversation, user("x"))
 
     answer = await client.get(f"/conversations/{conversation}/messages?{query}")
@@ -105,7 +105,7 @@ async def test_bad_queries(client: httpx.AsyncClient, conversation: str, query: 
 
 
 async def test_cursors_of_nobody(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
-    """A cursor that no listing gave, or one of the other direction, is 400."""
+    """An invalid cursor, or one of the other order, is 400."""
     conversation = fresh()
     path = f"/conversations/{conversation}/messages"
     await append(client, conversation, *[user("x")] * 3)

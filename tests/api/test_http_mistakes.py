@@ -1,4 +1,4 @@
-"""Errors that teach: what is wrong, what is allowed there, and what was probably meant."""
+"""Errors name what is wrong, what is allowed there, and what was probably meant."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ USER = {"role": "user", "content": "hello"}
 
 
 async def refused(client: httpx.AsyncClient, method: str, path: str, **rest: Any) -> tuple[str, str, str]:
-    """The detail of a refusal, and its first place with what is wrong there."""
+    """Return the detail of a 400 answer, and the pointer and detail of its only error."""
     answer = await client.request(method, path, **rest)
     assert answer.status_code == 400, answer.text
     problem = answer.json()
@@ -27,14 +27,14 @@ ROLES = "one of 'system', 'developer', 'user', 'assistant', 'tool' or 'function'
 
 
 async def test_a_wrong_role_names_the_roles(client: httpx.AsyncClient, conversation: str) -> None:
-    """Whoever writes ``bot`` reads which roles there are."""
+    """An error about an unknown role such as ``bot`` names the known roles."""
     said, pointer, detail = await refused_message(client, conversation, {"role": "bot", "content": "x"})
     assert (pointer, detail) == ("#/messages/0/message/role", f"Invalid value 'bot': {ROLES}")
     assert said == f"Invalid value 'bot' at {pointer}: {ROLES}."
 
 
 async def test_a_wrong_part_names_the_parts(client: httpx.AsyncClient, conversation: str) -> None:
-    """Deep inside a message, too."""
+    """An error about an unknown type of a content part names the known types."""
     message = {"role": "user", "content": [{"type": "txt", "text": "x"}]}
     _, pointer, detail = await refused_message(client, conversation, message)
     assert pointer == "#/messages/0/message/content/0/type"
@@ -43,7 +43,7 @@ async def test_a_wrong_part_names_the_parts(client: httpx.AsyncClient, conversat
 
 @pytest.mark.parametrize("place", ["query", "body"])
 async def test_a_wrong_choice_names_the_choices(client: httpx.AsyncClient, conversation: str, place: str) -> None:
-    """A window parameter's words are told, in a query and in a body."""
+    """An error about a window parameter names the allowed values, in a query and in a body."""
     if place == "query":
         path, rest = f"/conversations/{conversation}/window", {"params": {"overflow": "drop"}}
         _, pointer, detail = await refused(client, "GET", path, **rest)
@@ -64,7 +64,7 @@ async def test_a_wrong_choice_names_the_choices(client: httpx.AsyncClient, conve
 async def test_a_misspelt_field_of_a_message(
     client: httpx.AsyncClient, conversation: str, message: Any, misspelt: str, meant: str
 ) -> None:
-    """A field that was meant to be a known one is not kept as a provider's: it is refused with the right name."""
+    """A misspelt field is refused with the right name, and not kept as a provider's field."""
     said, pointer, detail = await refused_message(client, conversation, message)
     assert pointer == f"#/messages/0/message/{misspelt}"
     assert detail == f"An unknown field '{misspelt}'; did you mean '{meant}'?"
@@ -73,7 +73,7 @@ async def test_a_misspelt_field_of_a_message(
 
 @pytest.mark.parametrize("field", ["reasoning_content", "cache_control", "tool_name", "annotations", "audio", "weight"])
 async def test_a_providers_field_is_kept(client: httpx.AsyncClient, conversation: str, field: str) -> None:
-    """What providers add is no misspelling."""
+    """A field that a provider adds to messages is kept."""
     message = {"role": "assistant", "content": "x", field: "y"}
     path = f"/conversations/{conversation}/messages"
     answer = await client.post(path, json={"messages": [{"message": message}]})
@@ -94,14 +94,14 @@ async def test_a_providers_field_is_kept(client: httpx.AsyncClient, conversation
 async def test_a_misspelt_field_of_an_envelope(
     client: httpx.AsyncClient, path: str, body: Any, pointer: str, meant: str
 ) -> None:
-    """Our own bodies are closed, and say which of their fields was meant."""
+    """An unknown field in a body of Sash's own is refused with the field that was meant."""
     _, found, detail = await refused(client, "POST", path, json=body)
     assert found == pointer
     assert detail.endswith(f"; did you mean '{meant}'?")
 
 
 async def test_a_bare_chat_message_without_its_list(client: httpx.AsyncClient, conversation: str) -> None:
-    """Who sends a message alone reads what goes around it, and the example works when it is pasted."""
+    """The error about a message sent without its list has an example of the right body, which the server accepts."""
     path = f"/conversations/{conversation}/messages"
     _, _, detail = await refused(client, "POST", path, json=USER)
     example = json.loads(detail.partition(" goes into ")[2])
@@ -109,14 +109,14 @@ async def test_a_bare_chat_message_without_its_list(client: httpx.AsyncClient, c
 
 
 async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
-    """Nothing is guessed where nothing is near."""
+    """An unknown field that is like no known one gets no suggestion."""
     said, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
     assert detail == "An unknown field 'zzzz'"
     assert said == "An unknown field 'zzzz' at #/zzzz."
 
 
 async def test_a_misspelt_parameter(client: httpx.AsyncClient, conversation: str) -> None:
-    """Whoever writes a parameter as JavaScript would reads its name."""
+    """The error about a query parameter in camel case suggests its right name."""
     path = f"/conversations/{conversation}/window?model=gpt-4o&maxTokens=500"
     said, pointer, detail = await refused(client, "GET", path)
     assert (pointer, detail) == ("#/query/maxTokens", "An unknown parameter 'maxTokens'; did you mean 'max_tokens'?")
@@ -124,7 +124,7 @@ async def test_a_misspelt_parameter(client: httpx.AsyncClient, conversation: str
 
 
 async def test_a_misspelt_model(client: httpx.AsyncClient, conversation: str) -> None:
-    """The sentence itself names the models that look alike, for whoever prints nothing else."""
+    """The detail of an unknown model's error names similar models, for clients that print only the detail."""
     answer = await client.get(f"/conversations/{conversation}/window?model=gtp-4o")
     assert answer.status_code == 422
     assert "No model is called 'gtp-4o'; did you mean 'gpt-4o'" in answer.json()["detail"]
@@ -142,7 +142,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("what", FOREIGN)
 async def test_another_apis_message_is_recognised(client: httpx.AsyncClient, conversation: str, what: str) -> None:
-    """It is told from a broken chat message; what a chat message looks like is said, and which format takes this one."""
+    """The error about another API's message names that API, shows a chat message, and gives the format to use instead."""
     _, pointer, detail = await refused_message(client, conversation, FOREIGN[what])
     form = what.rpartition(" ")[2].lower()
     assert detail.endswith(f"use ?format={form} to send it unchanged")
@@ -153,14 +153,14 @@ async def test_another_apis_message_is_recognised(client: httpx.AsyncClient, con
 
 @pytest.mark.parametrize("kind", [{}, [], None, 5, "x" * 500])
 async def test_a_part_of_no_kind_at_all(client: httpx.AsyncClient, conversation: str, kind: Any) -> None:
-    """Whatever stands where a kind should, the place is named."""
+    """The error about a part's type has a pointer to it, whatever its value is."""
     message = {"role": "tool", "tool_call_id": "c", "content": [{"type": kind, "text": "x"}]}
     _, pointer, _ = await refused_message(client, conversation, message)
     assert pointer == "#/messages/0/message/content/0/type"
 
 
 async def test_usage_by_the_name_of_other_apis(client: httpx.AsyncClient, conversation: str) -> None:
-    """Responses and Anthropic call it input_tokens, and that is taken for prompt_tokens."""
+    """A usage report may use input_tokens, the name in Responses and Anthropic, for prompt_tokens."""
     await client.post("/conversations", json={"id": conversation})
     path, body = f"/conversations/{conversation}/usage", {"model": "o3", "window_tokens": 100}
     answer = await client.post(path, json={**body, "input_tokens": 90})
@@ -169,7 +169,7 @@ async def test_usage_by_the_name_of_other_apis(client: httpx.AsyncClient, conver
 
 @pytest.mark.parametrize("given", [{}, {"input_tokens": 90, "prompt_tokens": 90}])
 async def test_usage_is_given_once(client: httpx.AsyncClient, conversation: str, given: dict[str, int]) -> None:
-    """Neither name, or both, leaves nobody knowing what was billed."""
+    """A usage report with neither name of the billed tokens, or both, is refused."""
     await client.post("/conversations", json={"id": conversation})
     body = {"model": "o3", "window_tokens": 100, **given}
     _, pointer, _ = await refused(client, "POST", f"/conversations/{conversation}/usage", json=body)

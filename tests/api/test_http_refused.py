@@ -1,4 +1,4 @@
-"""Bad bodies: every one is a 4xx problem that names the place, and nothing is stored."""
+"""Bad requests: each is a 4xx problem that names the place, and nothing is stored."""
 
 import json
 from typing import Any
@@ -12,12 +12,12 @@ LIMIT_BYTES = 4 * 1024 * 1024
 
 
 def holding(value: bytes) -> bytes:
-    """A body with these bytes as the message's content."""
+    """Return a body with these bytes as the message's content."""
     return b'{"messages":[{"message":{"role":"user","content":%s}}]}' % value
 
 
 def beside(value: bytes) -> bytes:
-    """A body with these bytes as a field that nobody knows."""
+    """Return a body with these bytes as an unknown field of the message."""
     return b'{"messages":[{"message":{"role":"user","content":"x","n":%s}}]}' % value
 
 
@@ -62,7 +62,7 @@ NOT_JSON: dict[str, bytes] = {
 @pytest.mark.parametrize("name", NOT_JSON)
 @pytest.mark.parametrize("path", ["/conversations/{}/messages", "/conversations", "/window", "/count"])
 async def test_what_is_not_json(client: httpx.AsyncClient, conversation: str, path: str, name: str) -> None:
-    """Bytes that are not one JSON value in UTF-8, within bounds, are 400 wherever a body is read."""
+    """A body that is not one JSON value in UTF-8, within bounds, is 400 and stores nothing."""
     answer = await client.post(path.format(conversation), content=NOT_JSON[name], headers=JSON)
 
     problem(answer, 400, "bad-request")
@@ -76,7 +76,7 @@ async def test_what_is_not_json(client: httpx.AsyncClient, conversation: str, pa
 async def test_what_is_not_json_changes_nothing(
     client: httpx.AsyncClient, conversation: str, method: str, path: str, name: str
 ) -> None:
-    """The same bytes in every other body: 400, and the conversation is at the version where it was."""
+    """The same bytes in a request that changes a conversation are 400 and leave its version unchanged."""
     await client.post("/conversations", json={"id": conversation})
 
     answer = await client.request(method, f"/conversations/{conversation}{path}", content=NOT_JSON[name], headers=JSON)
@@ -90,7 +90,7 @@ async def test_what_is_not_json_changes_nothing(
 async def test_lines_that_are_not_json(
     client: httpx.AsyncClient, conversation: str, server: Any, number: int, name: str
 ) -> None:
-    """A bad line of an import is 400 under its number, first or late, and nothing of the others is kept."""
+    """A bad line of an import, first or later, is 400 with its number, and no other line is stored."""
     good = [b'{"id":"%s"}' % conversation.encode(), json.dumps(user("x")).encode()]
     lines = {"content-type": "application/x-ndjson"}
 
@@ -102,7 +102,7 @@ async def test_lines_that_are_not_json(
 
 
 async def test_the_byte_is_named(client: httpx.AsyncClient, conversation: str) -> None:
-    """A problem with the encoding says which byte of the body it is."""
+    """A problem about invalid UTF-8 names the byte of the body."""
     body = holding(b'"\xff"')
 
     answer = await client.post(f"/conversations/{conversation}/messages", content=body, headers=JSON)
@@ -111,7 +111,7 @@ async def test_the_byte_is_named(client: httpx.AsyncClient, conversation: str) -
 
 
 async def test_as_deep_as_allowed(client: httpx.AsyncClient, conversation: str) -> None:
-    """What is nested a little is kept, brackets in text do not count, and text as long as a body may be deep is text."""
+    """A value nested 90 deep is accepted, and brackets in strings do not count as nesting."""
     for value in (b"[" * 90 + b"]" * 90, json.dumps("[{" * 10_000).encode(), json.dumps('\\"[' * 10_000).encode()):
         answer = await client.post(f"/conversations/{conversation}/messages", content=beside(value), headers=JSON)
         assert answer.status_code == 201, answer.text
@@ -154,7 +154,7 @@ SHAPES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("body", "pointer"), SHAPES)
 async def test_envelopes(client: httpx.AsyncClient, conversation: str, body: Any, pointer: str) -> None:
-    """An envelope that is not ours is 400, and an unknown field is named itself."""
+    """An invalid envelope is 400, and the pointer names an unknown field itself."""
     content = json.dumps(body).encode()
 
     answer = await client.post(f"/conversations/{conversation}/messages", content=content, headers=JSON)
@@ -207,7 +207,7 @@ MESSAGES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("message", "pointer"), MESSAGES)
 async def test_messages(client: httpx.AsyncClient, conversation: str, message: Any, pointer: str) -> None:
-    """What no provider would take as a chat message is 400, under its place among the others."""
+    """An invalid chat message is 400 with its place in the batch, and no message is stored."""
     batch = {"messages": [user("before"), {"message": message}]}
 
     answer = await client.post(f"/conversations/{conversation}/messages", json=batch)
@@ -220,7 +220,7 @@ async def test_messages(client: httpx.AsyncClient, conversation: str, message: A
     "message", [CALLING, RESULT, {"role": "system", "content": "x"}], ids=lambda each: each["role"]
 )
 async def test_documents_of_nobody(client: httpx.AsyncClient, conversation: str, message: Any) -> None:
-    """Documents on a message that no window would show them with are 422 at their place, and not lost in silence."""
+    """Documents on an assistant, tool or system message are 422 at their place, as no window would show them."""
     grounding = {"documents": [{"text": "Room 2."}]}
     entries = [user("x"), {"message": CALLING}, {"message": message, "grounding": grounding}]
     body = {"messages": entries if message["role"] == "tool" else [user("x"), *entries[2:]]}
@@ -237,14 +237,14 @@ async def test_documents_of_nobody(client: httpx.AsyncClient, conversation: str,
 
 
 async def test_no_documents_are_nobodys(client: httpx.AsyncClient, conversation: str) -> None:
-    """A client that sends the same envelope with every role may do so while there is nothing in it."""
+    """An empty list of documents is accepted on an assistant message: some clients send one envelope with every role."""
     entry = {"message": {"role": "assistant", "content": "x"}, "grounding": {"documents": []}}
 
     assert (await client.post(f"/conversations/{conversation}/messages", json={"messages": [entry]})).status_code == 201
 
 
 async def test_numbers_with_a_point(client: httpx.AsyncClient, conversation: str) -> None:
-    """5.0 is the integer that JSON Schema says it is, wherever one is wanted; in what is kept verbatim it stays 5.0."""
+    """A number such as 5.0 is accepted as an integer, as in JSON Schema; in values kept verbatim it stays 5.0."""
     path = f"/conversations/{conversation}"
     image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "width": 512.0, "height": 512.0}}
     entry = user("x", image_sizes=[[512.0, 1e2]], metadata={"score": 5.0})
@@ -266,7 +266,7 @@ async def test_numbers_with_a_point(client: httpx.AsyncClient, conversation: str
 
 @pytest.mark.parametrize("number", ["5.5", "1e40", "1e400", "-5.0", "NaN"])
 async def test_numbers_that_are_not_whole(client: httpx.AsyncClient, number: str) -> None:
-    """What is no integer within bounds stays refused."""
+    """A number that is no integer within bounds is 400."""
     answer = await client.post("/conversations", content=b'{"reserve":%s}' % number.encode(), headers=JSON)
 
     assert answer.status_code == 400, answer.text
@@ -280,7 +280,7 @@ async def test_numbers_that_are_not_whole(client: httpx.AsyncClient, number: str
     ],
 )
 async def test_null_in_a_query(client: httpx.AsyncClient, conversation: str, path: str, name: str) -> None:
-    """A query has no null: whoever sends the word has lost a value, and must hear of it."""
+    """The word ``null`` as a query parameter is 400: a query has no null, so its client has lost a value."""
     await client.post(f"/conversations/{conversation}/messages", json={"messages": [user("x")]})
 
     found = problem(await client.get(f"/conversations/{conversation}/{path}"), 400, "bad-request")
@@ -302,7 +302,7 @@ async def test_null_in_a_query(client: httpx.AsyncClient, conversation: str, pat
     ],
 )
 async def test_media_types(client: httpx.AsyncClient, conversation: str, headers: dict[str, str]) -> None:
-    """A body that does not say that it is plain JSON is 415, whatever its bytes are."""
+    """A body whose headers do not declare plain JSON is 415, whatever its bytes are."""
     body = json.dumps({"messages": [user("x")]}).encode()
 
     answer = await client.post(f"/conversations/{conversation}/messages", content=body, headers=headers)
@@ -316,7 +316,7 @@ async def test_media_types(client: httpx.AsyncClient, conversation: str, headers
     "value", ["application/json", "APPLICATION/JSON;charset=UTF-8", 'application/json; charset="utf8"']
 )
 async def test_ways_to_say_json(client: httpx.AsyncClient, conversation: str, value: str) -> None:
-    """JSON in UTF-8 may be spelt out."""
+    """JSON may be declared in capitals, with UTF-8 as its charset, and with the identity encoding."""
     body = json.dumps({"messages": [user("x")]}).encode()
 
     answer = await client.post(
@@ -330,7 +330,7 @@ async def test_ways_to_say_json(client: httpx.AsyncClient, conversation: str, va
 
 @pytest.mark.parametrize(("over", "status"), [(-1, 201), (0, 201), (1, 413)])
 async def test_the_limit_of_a_body(client: httpx.AsyncClient, conversation: str, over: int, status: int) -> None:
-    """A body of exactly the limit is taken; one byte more is 413 and told the limit."""
+    """A body of exactly the limit is accepted; one byte more is 413 with the limit."""
     empty = len(holding(b'""'))
     body = holding(b'"%s"' % (b"x " * LIMIT_BYTES)[: LIMIT_BYTES + over - empty])
     assert len(body) == LIMIT_BYTES + over
@@ -345,7 +345,7 @@ async def test_the_limit_of_a_body(client: httpx.AsyncClient, conversation: str,
 
 
 async def test_a_body_without_its_length(client: httpx.AsyncClient, conversation: str) -> None:
-    """A body that comes in pieces and never says how long it is meets the same limit."""
+    """A body in pieces without a Content-Length has the same limit."""
 
     async def pieces() -> Any:
         for _ in range(6):
@@ -358,7 +358,7 @@ async def test_a_body_without_its_length(client: httpx.AsyncClient, conversation
 
 @pytest.mark.parametrize(("count", "status"), [(99, 201), (100, 201), (101, 413)])
 async def test_the_limit_of_a_batch(client: httpx.AsyncClient, conversation: str, count: int, status: int) -> None:
-    """A hundred entries are taken; one more is 413, with the limit and its place."""
+    """A batch of 100 entries is accepted; one more is 413 with the limit and a pointer."""
     answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [user("x")] * count})
 
     assert answer.status_code == status
@@ -371,7 +371,7 @@ async def test_the_limit_of_a_batch(client: httpx.AsyncClient, conversation: str
 
 @pytest.mark.parametrize("identity", ["a%20b", "%C3%A9", "-a", ".a", "a" * 129, "a%00", "a%0A", "a{b}", "a:b"])
 async def test_conversation_ids(client: httpx.AsyncClient, identity: str) -> None:
-    """An id out of the alphabet is 400 in every path, before anything is read of the body."""
+    """A conversation id with other characters, or longer than allowed, is 400 in every path."""
     path = f"/conversations/{identity}"
     for answer in (
         await client.get(path),
@@ -409,7 +409,7 @@ CREATE: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("settings", "pointer"), CREATE)
 async def test_settings(client: httpx.AsyncClient, server: Any, settings: dict[str, Any], pointer: str) -> None:
-    """Settings that no window could carry are 400 when the conversation is created, not when a window is wanted."""
+    """Invalid settings are 400 when the conversation is created, not when a window is requested."""
     answer = await client.post("/conversations", json=settings)
 
     assert answer.status_code == 400, answer.text
@@ -418,7 +418,7 @@ async def test_settings(client: httpx.AsyncClient, server: Any, settings: dict[s
 
 
 async def test_a_name_that_is_taken(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """No conversation can be made under the name of a path: nobody could read or erase it."""
+    """The name of a path is refused as a conversation's id, because requests could not read or erase that conversation."""
     await client.post("/conversations", json={"id": conversation})
     lines = {"content-type": "application/x-ndjson"}
     for answer, place in [

@@ -1,4 +1,4 @@
-"""Windows and counts of text in many scripts, for models whose vocabulary is not here."""
+"""Windows and counts of text in many scripts, for models whose vocabulary Sash does not have."""
 
 import tomllib
 from pathlib import Path
@@ -21,7 +21,7 @@ async def append(client: httpx.AsyncClient, *messages: dict[str, Any]) -> None:
 
 
 async def window(client: httpx.AsyncClient, model: str, **parameters: Any) -> dict[str, Any]:
-    """The conversation's window, which must be made."""
+    """Return the conversation's window; the request must succeed."""
     answer = await client.get(
         "/conversations/scripts/window", params={"model": model, "max_tokens": 30_000, "reserve": 0, **parameters}
     )
@@ -31,7 +31,7 @@ async def window(client: httpx.AsyncClient, model: str, **parameters: Any) -> di
 
 
 async def counted(client: httpx.AsyncClient, model: str, messages: list[dict[str, Any]]) -> int:
-    """What POST /count says of the messages; of an unknown model's nothing."""
+    """Return the tokens of the messages by POST /count; 0 for an unknown model."""
     answer = await client.post("/count", json={"model": model, "messages": messages})
     return int(answer.json()["tokens"]) if answer.status_code == 200 else 0
 
@@ -40,7 +40,7 @@ async def counted(client: httpx.AsyncClient, model: str, messages: list[dict[str
 async def test_a_stored_conversation_in_many_scripts_costs_what_its_request_costs(
     client: httpx.AsyncClient, model: str
 ) -> None:
-    """What was kept of the scripts at append gives the count that the window's own request gives."""
+    """A stored conversation in many scripts has the tokens that /count gives for its window's request."""
     said = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(LANGUAGES.values())]
     asked = {"name": "find", "arguments": '{"place": "मुंबई", "year": 20261122}'}
     calls = [{"id": "a", "type": "function", "function": asked}]
@@ -61,7 +61,7 @@ async def test_a_stored_conversation_in_many_scripts_costs_what_its_request_cost
 
 @pytest.mark.parametrize("room", [30_000, 900, 250])
 async def test_documents_in_another_script_fit(client: httpx.AsyncClient, room: int) -> None:
-    """Documents that are dearer than the question they belong to are counted by their own scripts, cut or whole."""
+    """Documents that cost more than their question are counted by their own scripts, cut or whole, and fit the budget."""
     documents = [{"id": name, "text": LANGUAGES[name]} for name in ("ka", "en", "ta", "zh")]
     await append(
         client, {"message": {"role": "user", "content": "Which of these?"}, "grounding": {"documents": documents}}
@@ -74,7 +74,7 @@ async def test_documents_in_another_script_fit(client: httpx.AsyncClient, room: 
 
 
 async def test_tool_definitions_of_open_models_are_json(client: httpx.AsyncClient) -> None:
-    """Definitions cost an open model their JSON, which is more than what OpenAI bills for them."""
+    """Tool definitions are counted as JSON for an open model, which is more than OpenAI bills for them."""
     tool = {
         "name": "look",
         "description": "देखो",
@@ -89,13 +89,13 @@ async def test_tool_definitions_of_open_models_are_json(client: httpx.AsyncClien
 
 
 async def test_plain_text_by_script(client: httpx.AsyncClient) -> None:
-    """Text alone is counted by script as well."""
+    """Text without messages is counted by script too."""
     answer = await client.post("/count", json={"model": "llama-3.3-70b-instruct", "text": LANGUAGES["ka"]})
     assert answer.json()["text"] > 5 * len(LANGUAGES["ka"]) / 4
 
 
 async def test_an_exact_model_counts_text_in_any_script_as_before(client: httpx.AsyncClient) -> None:
-    """What is kept for estimates costs an exact model nothing: its counts come from its own vocabulary."""
+    """Data stored for estimates does not change the counts of an exact model, which come from its own vocabulary."""
     await append(client, {"role": "user", "content": LANGUAGES["hi"]})
     made = await window(client, "gpt-4o")
     assert made["exact"]

@@ -1,4 +1,4 @@
-"""``sash serve`` as people run it: a real process, a real socket, its own store."""
+"""``sash serve`` as a real process, with a real socket and its own store."""
 
 import json
 import os
@@ -16,13 +16,13 @@ from dialogue import problem, user
 
 
 def talk(url: str, conversation: str) -> httpx.Response:
-    """One turn, as a chat service sends it."""
+    """Append one message, as a chat service does, and return the answer, which has a window."""
     path = f"{url}/conversations/{conversation}/messages?model=gpt-4o-mini"
     return httpx.post(path, json={"messages": [user("hello there")]}, timeout=20)
 
 
 def raw(url: str, request: bytes) -> bytes:
-    """What the server answers to bytes that no client library would send."""
+    """Return the server's answer to bytes that no client library would send."""
     with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=20) as connection:
         connection.sendall(request)
         connection.shutdown(socket.SHUT_WR)
@@ -33,7 +33,7 @@ def raw(url: str, request: bytes) -> bytes:
 
 
 def test_a_turn(served: Served) -> None:
-    """A turn goes in and a window comes out; the conversation can be read and erased."""
+    """An append answers with a window; the conversation can be read and erased."""
     answer = talk(served.url, "turn")
 
     assert answer.status_code == 201
@@ -44,7 +44,7 @@ def test_a_turn(served: Served) -> None:
 
 
 def test_head_keeps_the_connection(served: Served) -> None:
-    """After HEAD, 304 and 204, which have no body, the connection goes on as before."""
+    """After HEAD, 304 and 204, which have no body, the client can keep using the connection."""
     with httpx.Client(base_url=served.url) as client:
         client.post("/conversations", json={"id": "head"}).raise_for_status()
         tag = client.get("/conversations/head").headers["etag"]
@@ -59,7 +59,7 @@ def test_head_keeps_the_connection(served: Served) -> None:
 
 
 def test_bad_input_over_a_socket(served: Served) -> None:
-    """Bodies that are too large, too deep, cut off or not UTF-8 are 4xx on the wire too, and the service stays up."""
+    """Bodies too large, too deep or not UTF-8 are 4xx over a socket, wrong lengths never 500; the server stays ready."""
     path = f"{served.url}/conversations/bad/messages"
     headers = {"content-type": "application/json"}
     large = b'{"messages":[{"message":{"role":"user","content":"' + b"x" * (4 * 1024 * 1024) + b'"}}]}'
@@ -77,7 +77,7 @@ def test_bad_input_over_a_socket(served: Served) -> None:
 
 @pytest.mark.parametrize("size", [1, 100])
 def test_small_chunks_that_come_at_once(served: Served, size: int) -> None:
-    """Two kilobytes in chunks of any size are an append, and an import, like any other."""
+    """An append and an import of two kilobytes in chunks of 1 or 100 bytes succeed within five seconds."""
     entry = {"message": {"role": "user", "content": "x" * 2000}}
     appended = json.dumps({"messages": [entry]}).encode()
     imported = json.dumps({"id": "chunked"}).encode() + b"\n" + json.dumps(entry).encode()
@@ -96,7 +96,7 @@ def test_small_chunks_that_come_at_once(served: Served, size: int) -> None:
 
 
 def test_a_restart_loses_nothing(served: Served) -> None:
-    """What was acknowledged is there after the service is killed, its store with it, and after it is stopped."""
+    """Acknowledged messages are there after the server is killed, which also ends its store, and after it is stopped."""
     talk(served.url, "kept").raise_for_status()
     before = httpx.get(f"{served.url}/conversations/kept/messages").json()
     for how in (signal.SIGKILL, signal.SIGTERM):
@@ -110,7 +110,7 @@ def test_a_restart_loses_nothing(served: Served) -> None:
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
-    """Killed with SIGKILL, the service leaves no worker behind that would take a share of the next one's port."""
+    """After SIGKILL of the server no worker remains, which would take a share of the next server's connections."""
     process = Served(tmp_path / "data")
     process.start()
     process.stop(signal.SIGKILL)
@@ -126,7 +126,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
 
 
 def test_one_process_a_directory(served: Served) -> None:
-    """A second service on the same data ends with a line that says why, and the first goes on."""
+    """A second server on the same data directory ends with an error that names it, and the first goes on."""
     second = Served(served.data_dir)
 
     with pytest.raises(AssertionError, match=re.escape(str(served.data_dir))):
@@ -138,7 +138,7 @@ def test_one_process_a_directory(served: Served) -> None:
 
 
 def test_the_store_comes_back(served: Served) -> None:
-    """When the store ends by itself, as on a disk error, the service starts it again and goes on with what it had."""
+    """When the store's process ends, as on a disk error, the server restarts it and goes on with its data."""
     talk(served.url, "again").raise_for_status()
     holder = re.search(r"server is process (\d+)", (served.data_dir / "sash.lock").read_text())
     assert holder is not None
@@ -154,7 +154,7 @@ def test_the_store_comes_back(served: Served) -> None:
 
 
 def test_logs_hold_no_words(served: Served) -> None:
-    """The log has a line for each request, in JSON, and nothing that anybody wrote."""
+    """The log has JSON lines of requests, and no text or role from a message."""
     httpx.post(
         f"{served.url}/conversations/logged/messages", json={"messages": [user("xyzzy-secret")]}, timeout=20
     ).raise_for_status()

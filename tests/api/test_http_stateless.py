@@ -1,4 +1,4 @@
-"""POST /window gives what the same history gives when it is stored; checked on real conversations too."""
+"""POST /window gives the same window as a stored conversation with the same history, also for real conversations."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ VARIANTS: list[dict[str, Any]] = [
 
 
 async def store(client: httpx.AsyncClient, conversation: str, given: dict[str, Any]) -> None:
-    """Put a history into the store, in batches."""
+    """Store a history, in batches."""
     settings = {name: given[name] for name in SETTINGS if name in given}
     created = await client.post("/conversations", json={"id": conversation, **settings})
     assert created.status_code == 201, created.text
@@ -30,7 +30,7 @@ async def store(client: httpx.AsyncClient, conversation: str, given: dict[str, A
 async def both(
     client: httpx.AsyncClient, conversation: str, given: dict[str, Any], query: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The window of a stored history and that of the same in a body, without what only a stored one has."""
+    """Return the windows of a history when stored and when in a body, without members that only a stored one has."""
     words = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
     stored = await window(client, conversation, **words)
     body = {name: given[name] for name in SETTINGS if name in given}
@@ -41,7 +41,7 @@ async def both(
     sent: dict[str, Any] = answer.json()
     assert (stored.pop("conversation_id"), stored.pop("version") > 1) == (conversation, True)
     assert (sent.pop("conversation_id"), sent.pop("version")) == (None, None)
-    if "explain" in stored:  # what was not read was not considered
+    if "explain" in stored:  # the stored window explains only entries that the server read
         sent["explain"] = sent["explain"][-len(stored["explain"]) :]
     return stored, sent
 
@@ -50,7 +50,7 @@ async def both(
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("name", [path.stem for path in sorted(DATA.glob("*.jsonl"))] or ["none"])
 async def test_real_conversations(client: httpx.AsyncClient, name: str, part: int) -> None:
-    """Every real conversation gives the same window both ways, and each total is a fresh count of its request."""
+    """Every real conversation has the same window stored and in a body, and its total is /count of its request."""
     lines = (DATA / f"{name}.jsonl").read_text("utf-8").splitlines()
     for place, line in list(enumerate(lines))[part::4]:
         given = json.loads(line)
@@ -100,7 +100,7 @@ QUERIES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("query", QUERIES)
 async def test_the_same_both_ways(client: httpx.AsyncClient, conversation: str, query: dict[str, Any]) -> None:
-    """Every parameter means the same for a history in the body."""
+    """With each of these queries, a history in the body gives the same window as the stored one."""
     await store(client, conversation, HISTORY)
 
     stored, sent = await both(client, conversation, HISTORY, query)
@@ -109,7 +109,7 @@ async def test_the_same_both_ways(client: httpx.AsyncClient, conversation: str, 
 
 
 async def test_nothing_is_stored(client: httpx.AsyncClient, server: Any) -> None:
-    """A window of a history in the body leaves no trace."""
+    """A window of a history in the body stores nothing."""
     before = set(server.scan_iter("sash:{default/*"))
 
     await client.post("/window", json={"model": "gpt-4o", "messages": [user("x", id="a")]})
@@ -118,7 +118,7 @@ async def test_nothing_is_stored(client: httpx.AsyncClient, server: Any) -> None
 
 
 async def test_an_empty_history(client: httpx.AsyncClient) -> None:
-    """No messages at all is a window of the fixed parts."""
+    """An empty history gives a window of the fixed parts."""
     answer = await client.post("/window", json={"model": "gpt-4o", "system": "s", "messages": []})
 
     assert answer.json()["request"] == {"messages": [{"role": "system", "content": "s"}]}
@@ -142,7 +142,7 @@ async def test_an_empty_history(client: httpx.AsyncClient) -> None:
     ],
 )
 async def test_refused(client: httpx.AsyncClient, body: dict[str, Any], status: int, slug: str, pointer: str) -> None:
-    """What is wrong in a body is named by its place in that body."""
+    """An error in a body has a pointer to its place in that body."""
     answer = await client.post("/window", json={"model": "gpt-4o", **body})
 
     assert problem(answer, status, slug)["errors"][0]["pointer"] == pointer

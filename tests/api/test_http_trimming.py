@@ -1,4 +1,4 @@
-"""Reasoning, unknown members and long tool results over HTTP: all that is sent is counted, nothing ends a conversation."""
+"""Reasoning, unknown members and long tool results over HTTP: all that is sent is counted, and the conversation goes on."""
 
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ async def count(client: httpx.AsyncClient, request: dict[str, Any], model: str =
 
 
 async def test_reasoning_is_not_sent_uncounted(client: httpx.AsyncClient, conversation: str) -> None:
-    """A window of 500 tokens of a chat with long reasoning holds 500 tokens."""
+    """A window leaves out long reasoning, which the history keeps, and stays within 500 tokens by /count."""
     await append(client, conversation, user("2+2?"), {"message": THOUGHT}, user("And 3+3?"))
     body = await window(client, conversation, model="gpt-4o", max_tokens=500)
     assert body["tokens"]["total"] == await count(client, body["request"]) <= 500
@@ -30,7 +30,7 @@ async def test_reasoning_is_not_sent_uncounted(client: httpx.AsyncClient, conver
 
 
 async def test_all_reasoning_is_counted_when_it_is_sent(client: httpx.AsyncClient, conversation: str) -> None:
-    """Who asks for all reasoning pays for it, and the count is no longer exact."""
+    """With ``reasoning=all`` the reasoning is counted in the window, whose count is no longer exact."""
     await append(client, conversation, user("2+2?"), {"message": THOUGHT}, user("And 3+3?"))
     body = await window(client, conversation, model="gpt-4o", reasoning="all")
     assert body["tokens"]["reasoning"] > 3000
@@ -39,7 +39,7 @@ async def test_all_reasoning_is_counted_when_it_is_sent(client: httpx.AsyncClien
 
 
 async def test_a_conversation_goes_on_behind_a_huge_result(client: httpx.AsyncClient, conversation: str) -> None:
-    """An agent reads a tool result that is fifty times its window, and goes on for ten turns."""
+    """After a tool result fifty times as large as the window, windows of ten more turns fit their budget."""
     await append(client, conversation, user("Read the book."), calling("a"), result("a", "word " * 200_000))
     for turn in range(10):
         body = await window(client, conversation, model="gpt-4o", max_tokens=4000)
@@ -49,7 +49,7 @@ async def test_a_conversation_goes_on_behind_a_huge_result(client: httpx.AsyncCl
 
 
 async def test_a_cut_result_says_where_the_whole_is(client: httpx.AsyncClient, conversation: str) -> None:
-    """The line between beginning and end has the path of the message, which holds the whole."""
+    """A cut tool result keeps its beginning and end, and names the path of the message with the whole text."""
     text = "first " + "word " * 5000 + "last"
     await append(client, conversation, user("?"), calling("a"), result("a", text))
     body = await window(client, conversation, model="gpt-4o", tool_result_max_tokens=100)
@@ -64,7 +64,7 @@ async def test_a_cut_result_says_where_the_whole_is(client: httpx.AsyncClient, c
 
 
 async def test_a_bare_message_is_an_entry(client: httpx.AsyncClient, conversation: str) -> None:
-    """Bare messages and wrapped ones go together, and are stored alike."""
+    """Bare and wrapped messages may be in one request and are stored alike."""
     bare = {"role": "user", "content": "hello", "extra": 1.0}
     await append(client, conversation, bare, assistant("hi", id="a-1"))
     stored = await history(client, conversation)
@@ -74,7 +74,7 @@ async def test_a_bare_message_is_an_entry(client: httpx.AsyncClient, conversatio
 
 
 async def test_a_mistake_in_a_bare_message(client: httpx.AsyncClient, conversation: str) -> None:
-    """The pointer of a mistake is that of the message as it was sent."""
+    """The pointer to an error in a bare message has the place in the body as it was sent."""
     path = f"/conversations/{conversation}/messages"
     answer = await client.post(path, json={"messages": [{"role": "user", "contnt": "hello"}]})
     assert answer.status_code == 400
@@ -83,7 +83,7 @@ async def test_a_mistake_in_a_bare_message(client: httpx.AsyncClient, conversati
 
 
 async def test_other_forms_name_what_they_cannot_carry(client: httpx.AsyncClient, conversation: str) -> None:
-    """An unknown member is sent on to chat completions, and is a 422 that names the message for another form."""
+    """An unknown member is in a chat completions window; for another format the window is a 422 with a pointer to it."""
     await append(client, conversation, {"message": {"role": "user", "content": "hi", "note": "by phone"}})
     body = await window(client, conversation, model="gpt-4o")
     assert body["request"]["messages"][0]["note"] == "by phone"
@@ -95,7 +95,7 @@ async def test_other_forms_name_what_they_cannot_carry(client: httpx.AsyncClient
 async def test_older_records_are_measured_anew(
     client: httpx.AsyncClient, conversation: str, store: EmbeddedStore, encryption_key: tuple[bytes, ...]
 ) -> None:
-    """A message that was stored before unknown members were counted gives the window that it would give today."""
+    """A message stored before unknown members were counted gives the same window as one stored now."""
     if encryption_key:
         pytest.skip("a sealed record is bound to its text, and cannot be made older")
     await append(client, conversation, {"role": "user", "content": "hi", "note": "word " * 300}, assistant("yes"))
