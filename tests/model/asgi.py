@@ -1,4 +1,4 @@
-"""The smallest HTTP client: it calls an application in place, on the loop of whoever awaits it."""
+"""A minimal HTTP client that calls an ASGI application directly, on the caller's event loop."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ App = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class Answer(NamedTuple):
-    """What an application answered; header names are in small letters."""
+    """An application's response; header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -26,12 +26,12 @@ class Answer(NamedTuple):
 
     @property
     def slug(self) -> str:
-        """The last word of a problem's type; empty for what is no problem."""
+        """The last part of a problem's type; empty for a response that is no problem."""
         return "" if self.status < 400 else str(self.json["type"]).removeprefix("/problems/")
 
 
 class Request(NamedTuple):
-    """What is asked; ``path`` may end in a query."""
+    """A request; ``path`` may end in a query."""
 
     method: str
     path: str
@@ -40,7 +40,7 @@ class Request(NamedTuple):
 
 
 async def ask(app: App, request: Request, headers: Mapping[str, str]) -> Answer:
-    """The application's answer to one request, whole."""
+    """Send one request to the application, and return its whole response."""
     path, _, query = request.path.partition("?")
     sent = {"host": "sash", "content-type": request.media_type, "content-length": str(len(request.body)), **headers}
     scope = {
@@ -66,7 +66,7 @@ async def ask(app: App, request: Request, headers: Mapping[str, str]) -> Answer:
     async def receive() -> dict[str, Any]:
         nonlocal asked
         if asked:
-            await answered.wait()  # a client that went away would be told half a stream
+            await answered.wait()  # an earlier disconnect could cut the response short
             return {"type": "http.disconnect"}
         asked = True
         return {"type": "http.request", "body": request.body, "more_body": False}

@@ -1,4 +1,4 @@
-"""The store behind the service's back: time that passes, writes that are lost, what is left over."""
+"""Direct access to the store for the model: time that passes, writes that are lost, values to search."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,9 +9,9 @@ from service.store.blocks import read_blocks, values_of
 from service.store.layout import PREFIX, keys_of
 
 Snapshot = list[tuple[bytes, int, bytes]]
-"""Keys with what is left of their time in milliseconds, 0 for ever, and their values as the server dumps them."""
+"""Keys with their remaining time in milliseconds (0 for no expiry) and their values as DUMP returns them."""
 _FOR_GOOD = b"/keys/"
-"""Keys of encryption at rest: a store that loses these loses everything, which is another story."""
+"""Keys of encryption at rest, which the model never loses: without them no text in the store can be read."""
 
 
 class Behind:
@@ -29,7 +29,7 @@ class Behind:
         self.client.close()
 
     def keys(self) -> list[bytes]:
-        """Every key of the tenants but those of encryption."""
+        """Return every key of the tenants, except those of encryption."""
         found = [key for tenant in self._tenants for key in self._scan(f"{PREFIX}{{{tenant}/*")]
         return sorted(key for key in found if _FOR_GOOD not in key)
 
@@ -37,23 +37,23 @@ class Behind:
         return self.client.scan_iter(pattern, count=1000)
 
     def keys_of(self, name: str) -> list[bytes]:
-        """Every key of the conversation ``tenant/conversation``."""
+        """Return every key of the conversation ``tenant/conversation``."""
         return sorted(self._scan(f"{PREFIX}{{{name}}}:*"))
 
     def words(self, name: str) -> list[bytes]:
-        """The words of a conversation's messages, as they are indexed."""
+        """Return the indexed words of a conversation's messages."""
         key = keys_of(name).word_blocks
         count = int(self.client.hget(key, "n") or 0)
         return values_of(self.client.execute_command(*read_blocks(key, 1, count)), 1, count).values()
 
     def times_left(self, name: str) -> dict[bytes, int]:
-        """What each key of a conversation has left, in milliseconds, or -1; of those that end with it."""
+        """Return the milliseconds left for each key that expires with a conversation; -1 for a key without expiry."""
         kept = [key.encode() for key in keys_of(name).kept]
         pairs = zip(kept, self._each("pttl", kept), strict=True)
         return {key: left for key, left in pairs if left != -2}
 
     def pass_time(self, name: str, milliseconds: int) -> None:
-        """Take so much off the time that each key of a conversation has left, all at once."""
+        """Reduce the remaining time of each key of a conversation by ``milliseconds``, all at once."""
         keys = self.keys_of(name)
         left = self._each("pttl", keys)
         with self.client.pipeline(transaction=True) as pipe:
@@ -63,13 +63,13 @@ class Behind:
             pipe.execute()
 
     def remember(self) -> Snapshot:
-        """All that the tenants have."""
+        """Return a snapshot of the tenants' keys."""
         keys = self.keys()
         pairs = zip(keys, self._each("pttl", keys), self._each("dump", keys), strict=True)
         return [(key, max(0, left), value) for key, left, value in pairs if value is not None]
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Make the store what it was: as one does that lost its newest writes."""
+        """Replace the tenants' keys with those of a snapshot, as in a store that lost its newest writes."""
         self.clear()
         with self.client.pipeline(transaction=False) as pipe:
             for key, left, value in snapshot:
@@ -77,11 +77,11 @@ class Behind:
             pipe.execute()
 
     def clear(self) -> None:
-        """Take away all that the tenants have."""
+        """Delete the tenants' keys."""
         self._each("unlink", self.keys())
 
     def values(self) -> dict[bytes, bytes]:
-        """Every key with all that is in it, joined: to be searched for what must not be there."""
+        """Return the whole content of each key as text, to search it for what must not be there."""
         keys = self.keys()
         kinds = self._each("type", keys)
         with self.client.pipeline(transaction=False) as pipe:
@@ -98,7 +98,7 @@ class Behind:
             return {key: repr(value).encode() for key, value in zip(keys, pipe.execute(), strict=True)}
 
     def unending(self) -> list[bytes]:
-        """Keys that never expire, but for owners' lists, which are hints and may outlive what they speak of."""
+        """Return keys that never expire, except owners' lists, which are hints and may outlive their conversations."""
         keys = [key for key in self.keys() if b"/owner/" not in key]
         return [key for key, left in zip(keys, self._each("pttl", keys), strict=True) if left == -1]
 

@@ -1,4 +1,4 @@
-"""What is said: entries, settings, questions. Each is named by a number, and numbers come out of a step's seed."""
+"""Arguments of steps: entries, settings and queries. Each is named by a number, which comes from a step's seed."""
 
 import json
 import random
@@ -10,8 +10,8 @@ from model.world import waiting
 
 OWNERS = ("ann", "bob")
 SPENT_ON = "claude-opus-4-1"
-"""The estimated model that bills are reported of; no window is asked for it, because each process may learn of a bill
-some seconds after the others."""
+"""The estimated model for which usage is reported. No window is asked for it, because a process may learn of a report some
+seconds after the others."""
 
 _SHAPES = (
     "user",
@@ -42,11 +42,11 @@ _EXTRAS = 8
 
 
 Kind = Callable[[random.Random], Any]
-"""What a rule is given, out of a step's chance."""
+"""A function that returns an argument of a rule, drawn with a step's random generator."""
 
 
 def numbers(limit: int) -> Kind:
-    """A number below ``limit``."""
+    """Draw a number below ``limit``."""
     return lambda chance: chance.randrange(limit)
 
 
@@ -55,7 +55,7 @@ def one_of(*values: Any) -> Kind:
 
 
 def maybe(kind: Kind) -> Kind:
-    """That, or nothing, as often."""
+    """Draw from ``kind``, or None, each half of the time."""
     return lambda chance: kind(chance) if chance.random() < 0.5 else None
 
 
@@ -73,7 +73,7 @@ FLAG = maybe(lambda _: True)
 
 
 class Words:
-    """Marker words, each once."""
+    """Marker words; none is given twice."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -82,12 +82,12 @@ class Words:
         return f"mk{next(self._numbers)}z"
 
     def text(self, size: int, filling: int = 0) -> str:
-        """A marked text of about ``size`` words."""
+        """Return a text of about ``size`` words that begins with a marker word."""
         return f"{self.mark()} {_FILLINGS[filling] * size}".strip()
 
 
 def entries_of(drawn: list[int], history: list[dict[str, Any]], words: Words) -> list[dict[str, Any]]:
-    """Entries that follow a history of messages: results answer the calls that wait."""
+    """Return entries that follow a history of messages; results answer its open tool calls."""
     said = list(history)
     found = []
     for number in drawn:
@@ -136,7 +136,7 @@ def _message(  # noqa: C901 - a case for each shape
             return {"role": "assistant", "content": None if number == 1 else text, "tool_calls": calls}
         case "result" | "last result" | "orphan":
             call = "call-x" if shape == "orphan" or not open_calls else open_calls[-(shape == "last result")]
-            told = text if len(text) % 2 else json.dumps({"note": text, "days": [1, 2]})  # text and JSON cost otherwise
+            told = text if len(text) % 2 else json.dumps({"note": text, "days": [1, 2]})  # JSON is counted differently
             return {"role": "tool", "tool_call_id": call, "content": told}
         case "legacy call":
             call = {"name": "look", "arguments": f'{{"at": "{words.mark()}"}}'}
@@ -208,7 +208,7 @@ _SETTINGS_DRAWN = sorted(
 
 
 def settings_of(number: int, words: Words) -> dict[str, Any]:
-    """Settings of a conversation; those of 0 are empty."""
+    """Return settings of a conversation; those of number 0 are empty."""
     found = {}
     for name, choice in _SETTINGS_DRAWN[number]:
         ways = _FIELDS[name]
@@ -217,7 +217,7 @@ def settings_of(number: int, words: Words) -> dict[str, Any]:
 
 
 def patch_of(number: int, words: Words) -> dict[str, Any]:
-    """Changes of settings: some are set, some taken away."""
+    """Return a patch that sets some settings and removes others."""
     chance = random.Random(number)
     patch = settings_of(number, words)
     for name in _FIELDS:
@@ -273,7 +273,7 @@ QUERIES = _queries()
 
 
 def body_of(query: dict[str, Any], settings: dict[str, Any], entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """The body of ``POST /window`` that asks for the window of a conversation with these settings and entries."""
+    """Return the body of ``POST /window`` that asks for the window of a conversation with these settings and entries."""
     fixed = (
         "system",
         "few_shots",

@@ -1,4 +1,4 @@
-"""A client that does anything in any order, on few names, and a model that says what must come of it."""
+"""A state machine: clients do anything in any order, on few names, and each answer is compared with the model."""
 
 import asyncio
 import contextlib
@@ -60,17 +60,17 @@ from service.core.words import pack_words, said_in, words_of
 SEEDS = st.integers(0, 2**32 - 1)
 TENANTS = {"acme": "key-of-acme-0123456789", "beta": "key-of-beta-0123456789"}
 PLACES = one_of(*[("acme", 0)] * 6, *[("acme", 1)] * 3, ("acme", 2), ("beta", 0), ("beta", 0), ("beta", 1))
-"""Conversations; the first is named most, so that it grows."""
+"""Conversations; the first is drawn most often, so that it grows."""
 HOW = numbers(96)
-"""By which application, with or without a key, under which condition: see ``_asked``."""
+"""A number that stands for the application, the key and the condition of an operation: see ``conditioned``."""
 
 OWN_HEADERS = {"x-request-id", "traceparent", "idempotency-replayed", "date"}
 BEFORE_STORING = {"unknown-model", "unprocessable"}
 """Problems of a window's parameters alone: an append may be refused for them before it stores anything."""
 PASSING = {"conflict", "store-unavailable", "deadline-exceeded"}
-"""What two operations at once may do to each other: nothing was done, and it may be tried again."""
+"""Problems that two operations at once may cause each other: nothing was done, and a client may try again."""
 _EXPIRES = re.compile(rb'"expires_at":(?:null|"[^"]*")|,"recall_progress":{[^}]*}')
-"""What changes without a change: the time that is left, and how much is indexed."""
+"""What changes in an answer while the conversation does not: the remaining time, and how much is indexed."""
 _MANY = (30, 70, 100)
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * 3_600_000
@@ -99,13 +99,13 @@ AT_ONCE = (
     ("fork", "erase"),
     ("append", "change"),
 )
-"""Operations that are asked for at the same time."""
+"""Pairs of operations that are asked for at the same time."""
 
 
 def step(*, grown: bool = False, **kinds: Kind) -> Callable[[Callable[..., None]], Any]:
-    """A rule whose arguments all come out of one number: a step costs one draw, and each value is as likely as it reads.
+    """Make a rule whose arguments all come from one seed, so that a step costs one draw and probabilities are as written.
 
-    With ``grown`` something is said in the conversation before, more often than not, where there is little.
+    With ``grown``, a conversation with few messages usually gets some more first.
     """
 
     def decorate(function: Callable[..., None]) -> Any:
@@ -124,7 +124,7 @@ def step(*, grown: bool = False, **kinds: Kind) -> Callable[[Callable[..., None]
 
 
 class Service(NamedTuple):
-    """Two applications on one store, the loop that they run on, and the way behind their back."""
+    """Two applications on one store, the event loop that they run on, and direct access to the store."""
 
     apps: tuple[App, App]
     loop: asyncio.AbstractEventLoop
@@ -133,7 +133,7 @@ class Service(NamedTuple):
 
 
 class Steps:
-    """How much was done, of all examples together."""
+    """Counts over all examples."""
 
     def __init__(self) -> None:
         self.examples = 0
@@ -142,12 +142,12 @@ class Steps:
 
 
 def chat(query: dict[str, Any]) -> dict[str, Any]:
-    """A query of an append of chat messages: with ``format`` they would be a provider's own."""
+    """Return the query for an append of chat messages: ``format`` would make them a provider's own."""
     return {name: value for name, value in query.items() if name != "format"}
 
 
 class Machine(RuleBasedStateMachine):
-    """Everything that clients do to a few conversations of two tenants, through two applications."""
+    """Operations of clients on a few conversations of two tenants, through two applications."""
 
     service: Service
     done: Steps
@@ -171,13 +171,13 @@ class Machine(RuleBasedStateMachine):
 
     @property
     def slow_ms(self) -> float:
-        """By how much the time that a conversation has left may differ from the model's, whose clock stands still."""
+        """The allowed difference in milliseconds between a remaining time and the model's, whose clock stands still."""
         return (time.monotonic() - self.started + 1) * 1000
 
     # ---- asking
 
     def ask(self, via: int, tenant: str, request: Request, **headers: str) -> Answer:
-        """One request; whatever it is, the service must be able to answer it, and as the contract has it."""
+        """Send one request, and check that its status is in the contract and that there is no unexpected server error."""
         return self._run(self._asked_of(via, tenant, request, headers))
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -204,7 +204,7 @@ class Machine(RuleBasedStateMachine):
         return "\n".join([said, "What was said, newest last:", *self.transcript[-12:]])
 
     def get(self, via: int, name: Name, path: str = "", tag: str = "") -> Answer:
-        """A read of one conversation: it shows nothing that is not there, and its tag names one state."""
+        """Read one conversation, and check that only present text is shown and that the ETag names one state."""
         path = f"/conversations/{name[1]}{path}"
         answer = self.ask(via, name[0], Request("GET", path), if_none_match=tag)
         talk = self.world.talks.get(name)
@@ -225,7 +225,7 @@ class Machine(RuleBasedStateMachine):
         assert shown <= allowed, self._told(f"shown though not there: {shown - allowed}", answer)
 
     def _note_tag(self, name: Name, talk: Talk, answer: Answer) -> None:
-        """The tag names the state that the model has, and has never named another."""
+        """Check that the ETag names the model's state and has never named another."""
         tag, printed = answer.headers["etag"], talk.print()
         known = self.meanings.setdefault((name, tag), printed)
         assert known == printed, self._told(f"{tag} of {name} named another state before", answer)
@@ -236,15 +236,15 @@ class Machine(RuleBasedStateMachine):
             tags.append(tag)
 
     def _check_same(self, tenant: str, path: str, answer: Answer) -> None:
-        """One tag of one path names one body."""
+        """Check that one ETag of one path names one body."""
         body = _EXPIRES.sub(b"", answer.body)
         known = self.bodies.setdefault((tenant, path, answer.headers["etag"]), body)
         assert known == body, self._told(f"under this tag it was {known!r}", answer)
 
-    # ---- what is there
+    # ---- the state
 
     def check(self, via: int, name: Name) -> None:
-        """A conversation is what the model says, as an export shows it."""
+        """Check that a conversation's export equals the model."""
         answer = self.get(via, name, "/export")
         talk = self.world.talks.get(name)
         if talk is None:
@@ -280,7 +280,7 @@ class Machine(RuleBasedStateMachine):
     # ---- changing
 
     def conditioned(self, kind: str, name: Name, how: int, which: int, **fields: Any) -> Op:
-        """An operation under a condition, or a key, or neither."""
+        """Return an operation with or without a condition and a key."""
         condition, keyed = how // 2 % 8, how // 16
         tags = self.tags.get(name, [])
         talk = self.world.talks.get(name)
@@ -294,11 +294,11 @@ class Machine(RuleBasedStateMachine):
         return Op(kind, name, if_match=if_match, key=self.key() if keyed == 0 else "", **fields)
 
     def key(self) -> str:
-        """An Idempotency-Key that nobody used."""
+        """Return an unused Idempotency-Key."""
         return f"key-{self.number}-{next(self.keys)}"
 
     def do(self, via: int, op: Op) -> Answer:
-        """Ask for a change: it is done, or refused for a reason that stands and nothing has changed."""
+        """Ask for a change, and check that it was done, or was refused for a reason that holds and changed nothing."""
         problems, excuses = self.world.problems(op), self.world.excuses(op)
         answer = self.ask(via, op.name[0], op.request(), if_match=op.if_match, idempotency_key=op.key)
         if op.key:
@@ -315,14 +315,14 @@ class Machine(RuleBasedStateMachine):
         return answer
 
     def _refused_early(self, via: int, op: Op, answer: Answer) -> bool:
-        """Whether an append was refused for its window's parameters, before it was stored."""
+        """Return whether an append was refused for its window's parameters, before anything was stored."""
         if op.kind != "append" or not op.query or answer.slug not in BEFORE_STORING or "appended" in answer.json:
             return False
         talk = self.world.talks.get(op.name) or Talk({})
         return self._given(via, op.name, op.query, talk).slug == answer.slug
 
     def _done(self, via: int, op: Op, answer: Answer) -> None:
-        """What was answered is what was done, and both applications see it."""
+        """Do a change in the model, and check that its answer and the other application agree."""
         ids = self._check_appended(op, answer) if op.kind == "append" else []
         before = set(self.world.talks)
         self.world.apply(op, ids)
@@ -348,7 +348,7 @@ class Machine(RuleBasedStateMachine):
             self.world.kept[op.name[0], op.key] = Kept(op, answer, life, edits, passed_ms)
 
     def _check_appended(self, op: Op, answer: Answer) -> list[str]:
-        """The answer names each entry's place; gives their ids."""
+        """Check an append's answer against the model, and return the entries' ids."""
         steps, _ = self.world.plan(op)
         told = answer.json
         shown = [(message["seq"], message["duplicate"]) for message in told["messages"]]
@@ -362,7 +362,7 @@ class Machine(RuleBasedStateMachine):
         return ids
 
     def _check_its_window(self, via: int, op: Op, talk: Talk, answer: Answer) -> None:
-        """The window of an append is that of the history which it made; where there is none it says why."""
+        """Check that an append's window is that of the new history, or that the answer says why there is none."""
         told = answer.json
         if not op.query:
             assert "window" not in told, self._told("a window that nobody asked for", answer)
@@ -381,13 +381,13 @@ class Machine(RuleBasedStateMachine):
     # ---- windows
 
     def _given(self, via: int, name: Name, query: dict[str, Any], talk: Talk) -> Answer:
-        """The window of the model's history, which is in the body."""
+        """Ask for the window of the model's history, which is sent in the body."""
         body = body_of(query, talk.settings, [entry.envelope() for entry in talk.entries])
         body["conversation_id"] = name[1]
         return self.ask(via, name[0], Request("POST", "/window", json.dumps(body).encode()))
 
     def _check_window(self, talk: Talk, name: Name, stored: bytes, given: bytes, version: int) -> None:
-        """A stored conversation's window is that of the same history in a body, byte for byte."""
+        """Check that a stored conversation's window equals that of the same history in a body, byte for byte."""
         one, other = json.loads(stored), json.loads(given)
         assert (one["conversation_id"], one["version"]) == (name[1], version), self._told("of another state")
         assert one["tokens"]["total"] <= one["budget"], self._told("over budget")
@@ -397,12 +397,12 @@ class Machine(RuleBasedStateMachine):
             assert marks_of(talk.summary) <= marks_of(text), self._told("not the summary")
             return
         if talk.summary is not None and "recalled" in one:
-            return  # what is left out beside the summary decides where recall looks, and a body has no summary
+            return  # what recall searches depends on the summary, and a body has no summary
         for window in (one, other):
             del window["conversation_id"], window["version"]
             if talk.retold:
-                del window["dropped"]["grounding_tokens"]  # measured when they came, under the template of that time
-        # How far back a stored history is looked at is told by what was read of it: what it tells must be the same.
+                del window["dropped"]["grounding_tokens"]  # counted when stored, under the template of that time
+        # The explanation of a stored history ends where its read ended; the lines before that must be the same.
         told, rest = one.pop("explain", None) or [], other.pop("explain", None) or []
         assert [line for line in rest if line in told or line["kept"]] == told, self._told(
             f"explained {told}, not {rest}"
@@ -411,7 +411,7 @@ class Machine(RuleBasedStateMachine):
         assert _request_of(stored) == _request_of(given), self._told("a request written otherwise")
 
     def check_windows(self, via: int, name: Name, query: dict[str, Any]) -> None:
-        """Both applications give the window of the model's history."""
+        """Check that both applications give the window of the model's history."""
         path = f"/window?{urlencode(query)}" if query else "/window"
         one, other = self.get(via, name, path), self.get(1 - via, name, path)
         same = one.status == other.status and (not one.ok or one.body == other.body)
@@ -427,7 +427,7 @@ class Machine(RuleBasedStateMachine):
             assert one.slug == given.slug, self._told(f"the same in a body is {given.body!r}", one)
 
     def grow(self, name: Name, chance: random.Random) -> None:
-        """See to it that a conversation has something in it to be edited, copied or forgotten."""
+        """Add messages to a short conversation, so that there is something to edit, copy or erase."""
         via = chance.randrange(2)
         if name not in self.world.talks and chance.random() < 0.6:
             self.do(via, Op("create", name, {"settings": self.settings(SETTINGS(chance))}))
@@ -444,17 +444,17 @@ class Machine(RuleBasedStateMachine):
 
     @step(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=maybe(QUERY))
     def append(self, place: Any, how: int, which: int, entries: list[int], query: int | None) -> None:
-        """Entries of every kind; some under ids that were used before, some that answer nothing."""
+        """Append entries of every kind; some have used ids, and some tool results answer no call."""
         self._append(place, how, which, entries, {} if query is None else chat(QUERIES[query]))
 
     @step(place=PLACES, how=HOW, which=ANY, entries=TURNS)
     def append_turns(self, place: Any, how: int, which: int, entries: list[int]) -> None:
-        """A longer stretch of a conversation."""
+        """Append five to nine entries."""
         self._append(place, how, which, entries, {})
 
     @step(place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=QUERY)
     def append_and_read(self, place: Any, how: int, which: int, entries: list[int], query: int) -> None:
-        """A turn: append and window in one."""
+        """Append entries and read a window in one request."""
         self._append(place, how, which, entries, chat(QUERIES[query]))
 
     def _append(self, place: Any, how: int, which: int, drawn: list[int], query: dict[str, Any]) -> None:
@@ -468,21 +468,21 @@ class Machine(RuleBasedStateMachine):
 
     @step(place=maybe(PLACES), how=HOW, which=ANY, more=lists(ENTRY, 0, 1), query=maybe(QUERY))
     def append_again(self, place: Any, how: int, which: int, more: list[int], query: int | None) -> None:
-        """A retry, or the same entries elsewhere; alone or with others behind them."""
+        """Append the same entries again, in the same or another conversation, alone or with one more."""
         if not self.sent:
             return
         name, entries = self.sent[-1 - which % min(8, len(self.sent))]
         name = self.name(place) if place and which % 3 == 0 else name
         talk = self.world.talks.get(name) or Talk({})
         history = [*talk.messages, *(entry["message"] for entry in entries)]
-        with contextlib.suppress(ValueError):  # a result whose call is gone
+        with contextlib.suppress(ValueError):  # a tool result whose call is gone
             entries = [*entries, *entries_of(more, history, self.words)]
         asked = {} if query is None else chat(QUERIES[query])
         self.do(how % 2, self.conditioned("append", name, how, which, given={"entries": entries}, query=asked))
 
     @step(place=PLACES, via=numbers(2), which=numbers(len(_MANY) * 4), alone=FLAG, query=QUERY)
     def append_many(self, place: Any, via: int, which: int, alone: Any, query: int) -> None:
-        """More than a read brings at once; the newest question may be far back then."""
+        """Append more than one read returns, so that the newest question may be far back."""
         if which >= len(_MANY):
             return
         roles = ("assistant",) if alone else ("user", "assistant")
@@ -495,12 +495,12 @@ class Machine(RuleBasedStateMachine):
 
     @step(place=PLACES, via=numbers(2), query=QUERY)
     def window(self, place: Any, via: int, query: int) -> None:
-        """The window, from both applications."""
+        """Read a window from both applications."""
         self.check_windows(via, self.name(place), QUERIES[query])
 
     @step(place=PLACES, via=numbers(2), queries=lists(QUERY, 2, 3), entries=ENTRIES)
     def windows_around_an_append(self, place: Any, via: int, queries: list[int], entries: list[int]) -> None:
-        """The same window before and after a turn, which one of the applications hears of from the store alone."""
+        """Read a window before and after an append, of which the other application learns only from the store."""
         query = QUERIES[queries[0]]
         self.check_windows(via, self.name(place), query)
         self._append(place, via + 32, 0, entries, chat(QUERIES[queries[1]] if len(queries) > 2 else query))
@@ -508,7 +508,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(grown=True, place=PLACES, via=numbers(2), what=numbers(6), which=ANY, query=QUERY)
     def conditional_read(self, place: Any, via: int, what: int, which: int, query: int) -> None:
-        """Under a tag that it knows, a client gets 304 where the tag stands, and the present state where it does not."""
+        """A read under a known ETag answers 304 where the ETag is current, and the present state where it is not."""
         name = self.name(place)
         tags = self.tags.get(name, [])
         tag = ("*", '"nope"', '"1-abc-def"')[which % 3] if which < 6 or not tags else tags[-1 - which % len(tags)]
@@ -526,7 +526,7 @@ class Machine(RuleBasedStateMachine):
             known = talk is not None and path.startswith("/window") and answer.status == 304 and tag in ("*", talk.tag)
             assert known or answer.status == fresh.status, self._told("a condition on what is not there", answer)
         elif tag in ("*", talk.tag):
-            # A window that does not follow from the conversation and the query alone is sent each time.
+            # A window that depends on more than the conversation and the query may be sent each time.
             follows = "model=" in path and "recall_max_tokens=" not in path and fresh.json.get("exact", True)
             sent = path.startswith("/window") and not follows
             assert answer.status in ((200, 304) if sent else (304,)), self._told("not 304", answer)
@@ -537,7 +537,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(grown=True, place=PLACES, via=numbers(2), which=ANY)
     def search(self, place: Any, via: int, which: int) -> None:
-        """A marker word is found where it stands, and nowhere when it was redacted, rewound or erased."""
+        """A search finds a marker word in the messages that have it, and nowhere after a redaction, rewind or erasure."""
         name = self.name(place)
         talk = self.world.talks.get(name)
         gone = sorted(self.world.erased.get(name, set()))
@@ -555,7 +555,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(grown=True, place=PLACES, via=numbers(2), limit=numbers(7), order=one_of("asc", "desc"), stop=numbers(4))
     def pages(self, place: Any, via: int, limit: int, order: str, stop: int) -> None:
-        """The history page by page, each page from the other application; some readers stop half-way."""
+        """Read the history page by page, each page from the other application; some readers stop early."""
         name, limit = self.name(place), limit + 1
         talk = self.world.talks.get(name)
         path, seen = f"/messages?order={order}&limit={limit}", 0
@@ -588,7 +588,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(place=PLACES, via=numbers(2), which=ANY, limit=numbers(7))
     def old_cursor(self, place: Any, via: int, which: int, limit: int) -> None:
-        """A cursor goes on where it was given; one of another life leads nowhere."""
+        """A cursor continues where it was given, and is refused in another life."""
         name, limit = self.name(place), limit + 1
         if name not in self.cursors:
             return
@@ -604,7 +604,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(place=PLACES, via=numbers(2), which=ANY)
     def message(self, place: Any, via: int, which: int) -> None:
-        """One entry, or none where there is none."""
+        """Read one entry; a seq without an entry is not found."""
         name = self.name(place)
         talk = self.world.talks.get(name)
         seq = which % (talk.length + 2) if talk else which
@@ -616,11 +616,11 @@ class Machine(RuleBasedStateMachine):
 
     @step(tenant=one_of(*TENANTS), owner=one_of(*OWNERS), via=numbers(2), limit=numbers(4))
     def listing(self, tenant: str, owner: str, via: int, limit: int) -> None:
-        """An owner's conversations: each once, all of them, none of anybody else's."""
+        """An owner's list has all conversations of this owner once, and no others."""
         self._list(tenant, owner, via, limit)
 
     def _list(self, tenant: str, owner: str, via: int, limit: int) -> None:
-        for each in (via, 1 - via):  # what they still hold back of activity would move lines between two pages
+        for each in (via, 1 - via):  # activity that they have not written yet would move lines between two pages
             self.ask(each, tenant, Request("GET", f"/conversations?owner={self.owner(owner)}"))
         owned = self.world.owned(tenant, self.owner(owner))
         allowed: set[bytes] = set().union(*(self.world.talks[name].marks() for name in owned))
@@ -643,24 +643,24 @@ class Machine(RuleBasedStateMachine):
 
     @step(place=PLACES, how=HOW, which=ANY, settings=SETTINGS)
     def create(self, place: Any, how: int, which: int, settings: int) -> None:
-        """A conversation without messages, with or without settings."""
+        """Create a conversation without messages, with or without settings."""
         given = {"settings": self.settings(settings)}
         self.do(how % 2, Op("create", self.name(place), given, key=self.conditioned("", ("", ""), how, which).key))
 
     @step(grown=True, place=PLACES, how=HOW, which=ANY, settings=SETTINGS)
     def change(self, place: Any, how: int, which: int, settings: int) -> None:
-        """Settings are set and taken away."""
+        """Set and remove settings."""
         patch = self._owned(patch_of(settings, self.words))
         self.do(how % 2, self.conditioned("change", self.name(place), how, which, given={"patch": patch}))
 
     @step(grown=True, place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize", "unsummarize"))
     def edit(self, place: Any, how: int, which: int, kind: str) -> None:
-        """What was said is forgotten, redacted or summed up."""
+        """Rewind, redact or summarize a conversation, or remove its summary."""
         self._edit(place, how, which, kind)
 
     @step(grown=True, place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize"), query=QUERY)
     def edit_between_windows(self, place: Any, how: int, which: int, kind: str, query: int) -> None:
-        """The same between two reads of the same window."""
+        """Edit a conversation between two reads of the same window."""
         self.check_windows(how % 2, self.name(place), QUERIES[query])
         self._edit(place, how, which, kind)
         self.check_windows(how % 2, self.name(place), QUERIES[query])
@@ -680,7 +680,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(grown=True, place=PLACES, other=PLACES, how=HOW, which=ANY, query=maybe(QUERY))
     def fork(self, place: Any, other: Any, how: int, which: int, query: int | None) -> None:
-        """A copy of all or of the beginning, which then goes its own way."""
+        """Fork a conversation, as a whole or its beginning."""
         name = self.name(place)
         free = [each for each in (self.name((name[0], n)) for n in (2, 1, 0)) if each not in self.world.talks]
         target = free[0] if free and which % 4 else (name[0], self.name(other)[1])
@@ -694,7 +694,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(place=PLACES, how=HOW, which=ANY, edit=numbers(9), anew=numbers(3))
     def import_(self, place: Any, how: int, which: int, edit: int, anew: int) -> None:
-        """A file that was written before comes back, as it was or edited by hand, under any name."""
+        """Import an earlier export, as it was or edited by hand, under any name."""
         if not self.files:
             return
         name = self.name(place)
@@ -704,21 +704,21 @@ class Machine(RuleBasedStateMachine):
         self.do(how % 2, Op("import", name, {"lines": lines}, key=self.conditioned("", ("", ""), how, which).key))
 
     def _edited(self, lines: list[dict[str, Any]], edit: int, which: int) -> list[dict[str, Any]]:
-        """A file as somebody leaves it who edits it by hand."""
+        """Return an export as a person may have edited it."""
         head, *rest = json.loads(json.dumps(lines))
         place = which % len(rest) if rest else 0
         match edit:
-            case 1 | 2 if rest:  # another text; its digest stays, or goes
+            case 1 | 2 if rest:  # another text; its digest stays or is removed
                 self._say_otherwise(rest[place])
                 if edit == 2:
                     rest[place].pop("digest", None)
-            case 3 | 4 if rest:  # an entry is taken out; what follows moves up, or the gap is noticed
+            case 3 | 4 if rest:  # an entry is removed; the later ones move up, or leave a gap that is refused
                 del rest[place]
                 if edit == 3:
                     head.pop("messages", None)
                     for line in rest:
                         del line["seq"]
-            case 5:  # what a person writes: entries alone
+            case 5:  # settings and entries alone, as a person writes them
                 head = {name: head[name] for name in SETTINGS_NAMES if name in head}
                 rest = [
                     {n: line[n] for n in ("id", "message", "grounding", "metadata", "pinned") if n in line}
@@ -744,7 +744,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(grown=True, place=PLACES, how=HOW, which=ANY)
     def usage(self, place: Any, how: int, which: int) -> None:
-        """What a provider billed."""
+        """Report what a provider billed."""
         given = {"model": ("gpt-4o", SPENT_ON)[which % 2], "prompt_tokens": 100 + which, "window_tokens": 100}
         self.do(how % 2, self.conditioned("usage", self.name(place), how, which, given=given))
 
@@ -752,14 +752,14 @@ class Machine(RuleBasedStateMachine):
 
     @step(via=numbers(2), which=ANY)
     def replay(self, via: int, which: int) -> None:
-        """A request comes again under its key, maybe in another life of what it spoke of."""
+        """Repeat a request under its key, perhaps in another life of its conversation."""
         if not self.world.kept:
             return
         self._replay(via, list(self.world.kept.values())[-1 - which % len(self.world.kept)])
 
     @step(grown=True, place=PLACES, via=numbers(2), which=ANY, kind=numbers(5), entries=ENTRIES, query=QUERY)
     def replay_after_edit(self, place: Any, via: int, which: int, kind: int, entries: list[int], query: int) -> None:
-        """A turn under a key, which is asked for again when what was said is gone, or in another life."""
+        """Append under a key, edit or erase the conversation, and repeat the request, perhaps in another life."""
         name = self.name(place)
         talk = self.world.talks.get(name) or Talk({})
         given = {"entries": entries_of(entries, talk.messages, self.words)}
@@ -801,7 +801,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(place=PLACES, via=numbers(2), which=ANY)
     def key_of_another(self, place: Any, via: int, which: int) -> None:
-        """A key that came with another request is refused, whatever became of that."""
+        """A key that came with another request is refused, whatever the result of that request."""
         keys = [key for tenant, key in self.world.kept if tenant == self.name(place)[0]]
         if not keys:
             return
@@ -820,7 +820,7 @@ class Machine(RuleBasedStateMachine):
     def _pass_time(self, name: Name, *, over: bool = False) -> None:
         talk = self.world.talks.get(name)
         if talk is not None and talk.left_ms and not over and talk.left_ms < 20_000:
-            return  # too little to be halved, with the time that tests take
+            return  # too little to halve, with the time that tests take
         passed = (talk.left_ms + 1000 if over else talk.left_ms // 2) if talk and talk.left_ms else _HOUR_MS
         self.service.behind.pass_time("/".join(name), passed)
         self.transcript.append(f"{passed} ms pass for {name}")
@@ -835,7 +835,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(grown=True, place=PLACES, via=numbers(2), after=FLAG, entries=ENTRIES, query=QUERY)
     def time_passes(self, place: Any, via: int, after: bool, entries: list[int], query: int) -> None:  # noqa: FBT001
-        """Half of what a conversation has left; or the same before and after a turn, which begins its time anew."""
+        """Half of a conversation's remaining time passes, once, or before and after an append, which renews the time."""
         name = self.name(place)
         self._pass_time(name)
         if after:
@@ -846,7 +846,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(grown=True, place=PLACES, via=numbers(2))
     def look_around(self, place: Any, via: int) -> None:
-        """A file is written and the store is copied, for later; and what was erased is in no key of it."""
+        """Keep an export and a snapshot of the store for later steps, and check the store's keys."""
         answer = self.get(via, self.name(place), "/export")
         if answer.ok:
             self.files.append([json.loads(line) for line in answer.body.splitlines()])
@@ -855,7 +855,7 @@ class Machine(RuleBasedStateMachine):
         self.look_behind()
 
     def look_behind(self) -> None:
-        """What was erased is in no key of the store; all keys of a conversation end together."""
+        """Check that no key holds erased text, that indexes are right, and that a conversation's keys expire together."""
         erased = {mark for marks in self.world.erased.values() for mark in marks}
         there = set().union(*(talk.marks() for talk in self.world.talks.values()))
         for key, value in () if self.service.encrypted else self.service.behind.values().items():
@@ -868,7 +868,7 @@ class Machine(RuleBasedStateMachine):
                 assert together, self._told(f"{key!r} ends in {left} ms, and {name} in {talk.left_ms or 'no time'}")
 
     def _check_index(self, name: Name, talk: Talk) -> None:
-        """The index holds the words of the messages that are there, in their order, and no others."""
+        """Check that the index holds the words of present messages in their order, and no others."""
         index = self.service.behind.words("/".join(name))
         assert len(index) <= talk.length, self._told(f"{name} has {talk.length} messages, {len(index)} are indexed")
         for seq, (found, entry) in enumerate(zip(index, talk.entries, strict=False), 1):
@@ -881,7 +881,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(grown=True, place=PLACES, how=HOW, which=ANY, kind=numbers(9), query=QUERY)
     def end(self, place: Any, how: int, which: int, kind: int, query: int) -> None:
-        """A life ends now and then: erased alone or with all of an owner's, expired, or lost by the store."""
+        """A life ends now and then: it is erased, alone or with all of an owner's, it expires, or the store loses it."""
         name, via = self.name(place), how % 2
         self.check_windows(1 - via, name, QUERIES[query])
         match kind:
@@ -897,7 +897,7 @@ class Machine(RuleBasedStateMachine):
                 self._lose(via, which, query)
 
     def _lose(self, via: int, which: int, query: int) -> None:
-        """The store comes back as it was at some time before, or empty, under running services."""
+        """Reset the store to an earlier state, or to an empty one, under running services."""
         if which % 4 == 0 or not self.snapshots:
             snapshot, world = [], World()
         else:
@@ -914,7 +914,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(grown=True, place=PLACES, via=numbers(2), which=ANY, birth=numbers(5), settings=SETTINGS, query=QUERY)
     def begin_anew(self, place: Any, via: int, which: int, birth: int, settings: int, query: int) -> None:
-        """One application erases and begins another life of the name; the other read before, and reads again."""
+        """One application erases a conversation and begins another life; the other reads its window before and after."""
         name = self.name(place)
         self.check_windows(1 - via, name, QUERIES[query])
         had = self.world.talks.get(name)
@@ -928,7 +928,7 @@ class Machine(RuleBasedStateMachine):
                 self._append(place, via + 32, 0, [1], QUERIES[query])
         elif birth in (2, 3) and had:
             self.do(via, Op("import", name, {"lines": self._edited(lines, which % 9, which)}))
-        for n in range(min(4, had.version if had else 1) - (birth == 0)):  # as far as the life before
+        for n in range(min(4, had.version if had else 1) - (birth == 0)):  # up to the version of the life before
             self.do(via, Op("append", name, {"entries": entries_of([1 + n % 2], [], self.words)}))
         self.check_windows(1 - via, name, QUERIES[query])
 
@@ -943,7 +943,7 @@ class Machine(RuleBasedStateMachine):
         entries=ENTRIES,
     )
     def at_once(self, place: Any, kinds: tuple[str, str], which: int, other: int, entries: list[int]) -> None:
-        """Two changes of one conversation at the same time come out as one after the other."""
+        """Two changes of one conversation at the same time have the result of one after the other."""
         name = self.name(place)
         talk = self.world.talks.get(name)
         if_match = talk.tag if talk and which % 5 == 0 else ""
@@ -956,7 +956,7 @@ class Machine(RuleBasedStateMachine):
             asked = (
                 self._asked_of(via, op.name[0], op.request(), {"if_match": op.if_match}) for via, op in enumerate(ops)
             )
-            answers = await asyncio.gather(*asked, return_exceptions=True)  # both end, before anything is said of one
+            answers = await asyncio.gather(*asked, return_exceptions=True)  # both end before either is checked
             for answer in answers:
                 if isinstance(answer, BaseException):
                     raise answer
@@ -1011,7 +1011,7 @@ class Machine(RuleBasedStateMachine):
         return {}
 
     def _outcomes(self, ops: tuple[Op, ...], answers: list[Answer]) -> Iterator[World]:
-        """The worlds that the answers allow, one for each order."""
+        """Yield the worlds that the answers allow, at most one for each order."""
         for order in ((0, 1), (1, 0)):
             world = self.world.copy()
             for index in order:
@@ -1037,12 +1037,12 @@ class Machine(RuleBasedStateMachine):
         return settings
 
     def check_invariants(self, *arguments: Any) -> None:
-        """Counts steps, which the framework does not tell."""
+        """Count the step, which the framework does not report."""
         self.done.steps += 1
         super().check_invariants(*arguments)
 
     def teardown(self) -> None:
-        """Erase everything as clients do: then nothing is left but what ends by itself."""
+        """Erase everything as clients do, and check that only keys that expire remain."""
         try:
             if sys.exc_info()[0] is None:
                 self._leave_nothing()
@@ -1065,11 +1065,11 @@ class Machine(RuleBasedStateMachine):
 
 
 def _followed(world: World, op: Op, answer: Answer, other: Op) -> bool:
-    """Do in the world what was answered; whether it could be answered so."""
+    """Do in the world what was answered, and return whether the answer was possible."""
     problems = world.problems(op)
     if answer.ok:
         if op.kind == "erase" and other.kind == "erase" and op.name not in world.talks:
-            return True  # it was there, and it is gone: who of two did it is nobody's to know
+            return True  # it was there and is gone; which of the two erased it cannot be known
         if not problems:
             world.apply(op)
         return not problems
@@ -1077,14 +1077,14 @@ def _followed(world: World, op: Op, answer: Answer, other: Op) -> bool:
 
 
 def _from(talk: Talk, order: str, start: int, limit: int) -> list[int]:
-    """Seqs of a page: ``start`` entries come before it, or with ``desc`` none after."""
+    """Return the seqs of a page: ``start`` is the seq before the page, or with ``desc`` its first seq."""
     if order == "asc":
         return list(range(start + 1, min(talk.length, start + limit) + 1))
     return list(range(start, max(0, start - limit), -1))
 
 
 def _wrong_head(talk: Talk, name: Name, head: dict[str, Any]) -> str:
-    """What is wrong with a conversation's settings and state as they were told."""
+    """Return what is wrong with the settings and state in an answer; empty when nothing is."""
     settings = {name: head[name] for name in SETTINGS_NAMES if name in head}
     last = talk.length or None
     expected = {"count": talk.length, "first_seq": 1 if last else None, "last_seq": last}
@@ -1121,7 +1121,7 @@ def _request_of(window: bytes) -> bytes:
 
 
 def _exchange(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
-    """What must be the same when an answer is given again."""
+    """Return the parts that must be the same when an answer is given again."""
     return answer.status, answer.body, {n: v for n, v in answer.headers.items() if n not in OWN_HEADERS}
 
 

@@ -1,4 +1,4 @@
-"""Anything in any order: the model, two applications, one store."""
+"""Run the model's state machine with two applications on one store."""
 
 import faulthandler
 import logging
@@ -26,17 +26,17 @@ from service.store.embedded import EmbeddedStore
 
 STORE = os.environ.get("MODEL_STORE", "embedded")
 SEED = int(os.environ.get("MODEL_SEED") or (1 if os.environ.get("CI") else random.SystemRandom().randrange(10**9)))
-"""One sequence for CI, so that a change is judged by itself; a run by hand tries another one each time."""
+"""CI runs one fixed sequence, so that its runs differ only by the change; a run by hand takes another one each time."""
 STEPS = int(os.environ.get("MODEL_STEPS") or 0)
 SHRINK = os.environ.get("MODEL_SHRINK") == "1"
-"""Whether a failure is made shorter, which takes minutes."""
+"""Whether to look for a shorter sequence when one fails, which takes minutes."""
 LENGTH = 100
-"""Steps of an example: long enough for a history of a hundred messages and for three lives of a name."""
+"""Steps of an example: enough for a history of a hundred messages and for three lives of a name."""
 MASTERS = (b"model".ljust(32),)
 
 
 def _started(name: str, folder: Path, stack: ExitStack) -> str:
-    """The URL of a store of the kind that was asked for, running until the stack is unwound."""
+    """Start a store of this kind, which runs until the stack is unwound, and return its URL."""
     if name == "embedded":
         return stack.enter_context(EmbeddedStore(folder, fsync="everysec")).url
     kind, _, cluster = name.partition("-cluster")
@@ -51,7 +51,7 @@ def _started(name: str, folder: Path, stack: ExitStack) -> str:
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """A line a request would be a hundred thousand lines."""
+    """Turn logging off: one line per request would be a hundred thousand lines."""
     standing = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield
@@ -66,7 +66,7 @@ def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(params=["plain", "encrypted"])
 def service(request: pytest.FixtureRequest, store_url: str) -> Iterator[Service]:
-    """Two applications on the store, as two processes would be."""
+    """Yield two applications on the store, like two processes."""
     keys = MASTERS if request.param == "encrypted" else ()
     wanted = Settings(
         redis_url=store_url,
@@ -93,7 +93,7 @@ def service(request: pytest.FixtureRequest, store_url: str) -> Iterator[Service]
 
 
 def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
-    """So many steps of the machine, in examples of a hundred; the seed is told, so that a failure can be had again."""
+    """Run ``steps`` steps of the machine, in examples of a hundred, and report the seed, with which they can be repeated."""
 
     class Here(Machine):
         pass
@@ -109,7 +109,7 @@ def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
         phases=tuple(Phase) if SHRINK else (Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    faulthandler.cancel_dump_traceback_later()  # what ends it is the number of steps, or of minutes spent on shrinking
+    faulthandler.cancel_dump_traceback_later()  # the number of steps, or the minutes of shrinking, limit the run
     started = time.monotonic()
     try:
         run_state_machine_as_test(Here, settings=wanted)
@@ -124,13 +124,13 @@ def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
 
 
 def test_the_model(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    """Some steps in every run."""
+    """1,500 steps, or MODEL_STEPS, agree with the model."""
     run(service, STEPS or 1500, lambda line: _say(capsys, line))
 
 
 @pytest.mark.nightly
 def test_the_model_at_length(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    """Fifty thousand steps."""
+    """50,000 steps, or MODEL_STEPS, agree with the model."""
     run(service, STEPS or 50_000, lambda line: _say(capsys, line))
 
 

@@ -1,8 +1,8 @@
-"""What must be there: conversations as plain dictionaries and lists, and what each operation does to them.
+"""The model: conversations as plain dictionaries and lists, and what each operation does to them.
 
-Written from the HTTP contract, and as simply as it can be said: nothing is counted, nothing is cached, all of it is
-copied when somebody wants to try something. Only a window is not worked out here: the service makes it of a history in
-a body, and that way has oracles of its own.
+It follows the HTTP contract as simply as possible: it counts and caches nothing, and is copied as a whole to try an
+operation. Only windows are not computed here. The service makes them from a history in a request's body, and other tests
+check those windows.
 """
 
 import copy
@@ -35,17 +35,17 @@ SETTINGS = (
 )
 REDACTED = "[redacted]"
 ANYTHING = "anything"
-"""What a redacted entry said: whatever comes under its id is taken for it."""
+"""What a redacted entry said: an entry under its id counts as a duplicate, whatever it says."""
 
 
 def marks_of(value: Any) -> frozenset[bytes]:
-    """The marker words in a JSON value."""
+    """Return the marker words in a JSON value."""
     return frozenset(MARK.findall(json.dumps(value).encode()))
 
 
 @dataclass
 class Entry:
-    """A message as it is stored. ``said`` tells a retry from another entry of the same id."""
+    """A stored message. ``said`` distinguishes a retry from another entry of the same id."""
 
     id: str
     message: dict[str, Any]
@@ -64,7 +64,7 @@ class Entry:
         self.marks = marks_of([self.message, self.documents, self.metadata])
 
     def envelope(self) -> dict[str, Any]:
-        """The entry as it is sent."""
+        """Return the entry as a client sends it."""
         sent: dict[str, Any] = {"message": self.message}
         if self.id:
             sent["id"] = self.id
@@ -78,7 +78,7 @@ class Entry:
 
 
 def entry_of(sent: dict[str, Any]) -> Entry:
-    """The entry that an envelope is."""
+    """Return the entry in an envelope that a client sends."""
     return Entry(
         id=sent.get("id", ""),
         message=sent["message"],
@@ -89,7 +89,7 @@ def entry_of(sent: dict[str, Any]) -> Entry:
 
 
 def redacted(entry: Entry) -> Entry:
-    """The entry without its content: its place and its part in a tool group stay."""
+    """Return the entry without its content; its place and its part in a tool group stay."""
     message = entry.message
     role = message["role"]
     stays: dict[str, Any] = {"role": role, "content": REDACTED}
@@ -112,7 +112,7 @@ def _emptied(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def waiting(messages: Iterable[dict[str, Any]]) -> list[str]:
-    """Ids of the calls that wait for results at the end of a history."""
+    """Return the ids of the tool calls that wait for results at the end of a history."""
     found: list[str] = []
     for message in messages:
         if message["role"] == "tool":
@@ -127,7 +127,7 @@ _lives = itertools.count(1)
 
 @dataclass
 class Talk:
-    """One life of a conversation. ``tag`` is its present ETag, empty while nobody has read it since it changed."""
+    """One life of a conversation. ``tag`` is its current ETag, empty if the conversation was not read since it changed."""
 
     settings: dict[str, Any]
     entries: list[Entry] = field(default_factory=list)
@@ -139,9 +139,9 @@ class Talk:
     edits: int = 0
     left_ms: int = 0
     passed_ms: int = 0
-    """Time that passed for it, which an answer that is kept for a day may not outlive."""
+    """Milliseconds that passed for the conversation; an answer is kept for a day at most."""
     retold: bool = False
-    """Whether documents were stored under another template than the present one."""
+    """Whether documents were stored under another template than the current one."""
 
     def __post_init__(self) -> None:
         self.settings_marks = marks_of(self.settings)
@@ -159,13 +159,13 @@ class Talk:
         return next((entry for entry in self.entries if entry.id == identity), None)
 
     def marks(self) -> frozenset[bytes]:
-        """Every marker word in it."""
+        """Return every marker word of the conversation."""
         if self._marks is None:
             self._marks = self.settings_marks.union(marks_of(self.summary), *(entry.marks for entry in self.entries))
         return self._marks
 
     def change(self) -> None:
-        """Note that it is another version now."""
+        """Make another version: forget the ETag, and renew the time to live."""
         self.changed, self.tag = True, ""
         self._marks: frozenset[bytes] | None = None
         self._printed = ""
@@ -175,14 +175,14 @@ class Talk:
         self.left_ms = (self.settings.get("ttl_seconds") or 0) * 1000
 
     def print(self) -> str:
-        """Text that differs where the content, or the life, differs."""
+        """Return a text that differs whenever the content or the life differs."""
         if not self._printed:
             said = [[e.id, e.message, e.pinned, e.documents, e.metadata, e.redacted] for e in self.entries]
             self._printed = json.dumps([self.life, self.settings, said, self.summary])
         return self._printed
 
     def copy(self) -> "Talk":
-        """Another that can change; what is never changed in place is shared."""
+        """Return a copy that can change; parts that are never changed in place are shared."""
         other = copy.copy(self)
         other.entries = list(self.entries)
         return other
@@ -190,7 +190,7 @@ class Talk:
 
 @dataclass(frozen=True)
 class Op:
-    """One change as a client asks for it. ``if_match`` and ``key`` are the headers' values, empty for none."""
+    """One change that a client asks for. ``if_match`` and ``key`` are the headers' values, empty for none."""
 
     kind: str
     name: Name
@@ -201,11 +201,11 @@ class Op:
 
     @property
     def target(self) -> Name:
-        """The conversation that its answer speaks of."""
+        """The conversation that the answer is about."""
         return (self.name[0], self.given["id"]) if self.kind == "fork" else self.name
 
     def __post_init__(self) -> None:
-        """Chat messages are appended without ``format``: with it they would be a provider's own."""
+        """Remove ``format`` from an append of chat messages, because it would make them a provider's own."""
         if self.kind == "append" and "format" in self.query:
             query = {name: value for name, value in self.query.items() if name != "format"}
             object.__setattr__(self, "query", query)
@@ -248,7 +248,7 @@ def _json(method: str, path: str, body: Any) -> Request:
 
 @dataclass(frozen=True)
 class Kept:
-    """A request under an Idempotency-Key, its answer once it succeeded, and life, edits and time of what it spoke of.
+    """A request under an Idempotency-Key, its answer if it succeeded, and its conversation's life, edits and time then.
 
     ``tried`` are the lives in which it was refused before.
     """
@@ -262,15 +262,15 @@ class Kept:
 
 
 class World:
-    """Everything that both tenants have."""
+    """All conversations and kept answers of both tenants."""
 
     def __init__(self) -> None:
         self.talks: dict[Name, Talk] = {}
         self.kept: dict[tuple[str, str], Kept] = {}
         self.erased: dict[Name, set[bytes]] = {}
-        """Marker words that were erased from a conversation and did not come back."""
+        """Marker words that were erased from a conversation and are not in it now."""
         self.digests: dict[str, str] = {}
-        """What entries said, by the digests that exports show; true for ever, so copies share it."""
+        """What entries said, by the digests in exports. A digest stays true for ever, so copies share this dictionary."""
 
     def copy(self) -> "World":
         other = World()
@@ -280,10 +280,10 @@ class World:
         other.digests = self.digests
         return other
 
-    # ---- what is wrong with an operation
+    # ---- problems of an operation
 
     def problems(self, op: Op) -> set[str]:
-        """Problems of which the service may choose one; none when the operation must succeed."""
+        """Return the problems from which the service may choose; empty when the operation must succeed."""
         talk = self.talks.get(op.name)
         if op.kind in ("create", "import"):
             exists = {"conversation-exists"} if talk is not None else set()
@@ -314,10 +314,10 @@ class World:
         return {"precondition-failed"} if fresh and self._moved(op, talk) else set()
 
     def excuses(self, op: Op) -> set[str]:
-        """Problems that an operation may be told of although it may succeed as well.
+        """Return problems that the service may answer although the operation may succeed as well.
 
-        An append of nothing new changes nothing, whatever its condition; and a request that was refused in another life
-        may be said to be about that one.
+        An append of nothing new may fail its condition. A request that was refused in another life may be answered for that
+        life.
         """
         talk = self.talks.get(op.name)
         kept = self.kept.get((op.name[0], op.key))
@@ -325,7 +325,7 @@ class World:
         return found | ({"not-found"} if kept and kept.tried - {talk.life if talk else 0} else set())
 
     def try_under_key(self, op: Op) -> None:
-        """Note that a request came under its key, before it is known whether it succeeds."""
+        """Record that a request came under its key, before it is known whether it succeeds."""
         talk, known = self.talks.get(op.name), self.kept.get((op.name[0], op.key))
         tried = (known.tried if known else frozenset()) | ({talk.life} if talk else frozenset())
         self.kept[op.name[0], op.key] = Kept(op, tried=tried)
@@ -335,7 +335,7 @@ class World:
         return bool(op.if_match) and (talk is None or op.if_match not in ("*", talk.tag))
 
     def plan(self, op: Op) -> tuple[list[tuple[int, bool]], str]:
-        """For each entry its seq and whether it is a duplicate; and what is wrong with the first that cannot be."""
+        """Return each entry's seq and whether it is a duplicate, and the problem of the first that cannot be appended."""
         talk = self.talks.get(op.name) or Talk({})
         known = {entry.id: (seq, entry.said) for seq, entry in enumerate(talk.entries, 1)}
         messages, length = talk.messages, talk.length
@@ -359,13 +359,13 @@ class World:
     # ---- what an operation does
 
     def apply(self, op: Op, ids: list[str] | None = None) -> None:
-        """Do it; it must be one without problems. ``ids`` are those that bare entries were given."""
+        """Do an operation without problems. ``ids`` are those that entries without an id were given."""
         before = {name: set(talk.marks()) for name, talk in self.talks.items() if self._may_lose(op, name)}
         getattr(self, f"_{op.kind}")(op, ids or [])
         self._note_erased(before, [op.name, op.target])
 
     def expire(self, name: Name) -> None:
-        """Let a conversation's time be over."""
+        """Remove a conversation whose time is over."""
         before = {name: set(self.talks.pop(name).marks())}
         self._note_erased(before, [name])
 
@@ -464,19 +464,19 @@ class World:
         return entry
 
     def _usage(self, op: Op, _: list[str]) -> None:
-        """What was billed is no part of a conversation."""
+        """A usage report changes nothing in a conversation."""
 
     def _forget(self, op: Op, _: list[str]) -> None:
         for name in self.owned(op.name[0], op.given["owner"]):
             del self.talks[name]
 
     def owned(self, tenant: str, owner: str) -> list[Name]:
-        """An owner's conversations."""
+        """Return an owner's conversations."""
         return [n for n, talk in self.talks.items() if n[0] == tenant and talk.settings.get("owner") == owner]
 
 
 def merged(target: Any, changes: Any) -> Any:
-    """RFC 7396."""
+    """Return ``target`` with ``changes`` applied as a JSON merge patch (RFC 7396)."""
     if not isinstance(changes, dict):
         return changes
     found = dict(target) if isinstance(target, dict) else {}

@@ -1,4 +1,4 @@
-"""Messages made as an older version left them, behind the service's back."""
+"""Helpers that rewrite stored messages as an older version of Sash stored them."""
 
 import msgspec
 
@@ -12,8 +12,11 @@ from service.store.replies import Message, Page
 
 
 async def age(conversations: Conversations, tenant: str, conversation: str) -> None:
-    """Give every message half its text tokens and the generation before the first, and take what older rules did not count:
-    unknown members, reasoning. Pinned copies and totals agree with that."""
+    """Rewrite every message as an older version stored it, and adjust pinned copies and totals.
+
+    Each message gets half of its text tokens and generation 0, which is before the first, and loses what older rules did not
+    count: unknown members, reasoning.
+    """
     seq = 1
     while (page := await conversations.reader.page(tenant, conversation, seq, seq + 999)).messages:
         for message in page.messages:
@@ -22,7 +25,7 @@ async def age(conversations: Conversations, tenant: str, conversation: str) -> N
 
 
 async def old_messages(conversations: Conversations, tenant: str, conversation: str) -> int:
-    """How many messages have an older generation, pinned copies among them."""
+    """Return how many messages have an older generation, pinned copies included."""
     keys = keys_of(conversation_name(tenant, conversation))
     packed, copies = await conversations._client.commands([("GETRANGE", keys.counts, 0, -1), ("HGETALL", keys.pinned)])
     pinned = b"".join(copy[4 : 4 + RECORD_BYTES] for copy in copies[1::2])
@@ -30,7 +33,7 @@ async def old_messages(conversations: Conversations, tenant: str, conversation: 
 
 
 def older(record: Record) -> Record:
-    """What an older version made of a message."""
+    """Return the record that an older version stored for the message."""
     now = record.measure
     extra = msgspec.structs.replace(now.extra, unpriced=ZERO, reasoning=None) if now.extra else None
     extra = None if extra == Extra() else extra

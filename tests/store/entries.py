@@ -10,7 +10,7 @@ _TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
 
 def said(*texts: str, identity: str | None = None, pinned: bool = False, role: str = "user") -> list[NewEntry]:
-    """Messages, a user's unless ``role`` says otherwise; ``identity`` begins their ids, without it they get ids of ours."""
+    """Return prepared messages with these texts. ``identity`` begins their ids; without it ids are generated."""
     entries = [
         Entry(message={"role": role, "content": text}, id=f"{identity}{n}" if identity else None, pinned=pinned)
         for n, text in enumerate(texts)
@@ -19,7 +19,7 @@ def said(*texts: str, identity: str | None = None, pinned: bool = False, role: s
 
 
 async def texts_of(conversations: Conversations, tenant: str, conversation: str) -> list[bytes]:
-    """Every stored message's body, oldest first."""
+    """Return every stored message's body, oldest first."""
     found: list[bytes] = []
     while True:
         page = await conversations.reader.page(tenant, conversation, len(found) + 1, len(found) + 1000)

@@ -1,9 +1,9 @@
-"""What a test may leave in the store: nothing.
+"""Check that a test leaves no keys in the store.
 
-A test that leaves a key behind hides a defect: an erasure that forgot something, or a key that will never expire. So
-after each test every conversation is erased the way a client erases it, and then no key of Sash may remain. Keys that
-are no conversation's (statistics, idempotency keys) may outlive it, but only with an expiry; the layout's number and the
-keys of encryption at rest and of log lines' hashes stay.
+A test that leaves a key behind hides a defect: an erasure that misses a key, or a key that never expires. So after each
+test every conversation is erased as a client erases it, and then no key of Sash may remain. Keys that belong to no
+conversation (statistics, idempotency keys) may remain if they have an expiry. The layout's number and the keys for
+encryption at rest and for the hashes of log lines need none.
 """
 
 import re
@@ -18,13 +18,13 @@ _CONVERSATION = re.compile(r"sash:\{([^/{}]+)/([^/{}]+)\}:conversation")
 
 
 def conversations_in(server: redis.Redis) -> list[tuple[str, str]]:
-    """Tenant and id of each conversation that is stored."""
+    """Return tenant and id of each stored conversation."""
     found = (_CONVERSATION.fullmatch(key) for key in server.scan_iter(f"{PREFIX}*:conversation", count=1000))
     return sorted((match[1], match[2]) for match in found if match)
 
 
 def leaks(server: redis.Redis, erased: list[tuple[str, str]]) -> list[str]:
-    """A line for each key that should be gone; the keys are removed, so that the next test is not blamed."""
+    """Return a line for each leaked key, and delete all keys but permanent ones, so that no later test reports them."""
     tags = {keys_of(f"{tenant}/{conversation}").conversation.rpartition(":")[0] for tenant, conversation in erased}
     lines = []
     for key in sorted(server.scan_iter(f"{PREFIX}*", count=1000)):

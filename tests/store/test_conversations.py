@@ -1,4 +1,4 @@
-"""Conversations in the store: nothing lost, doubled, mixed up or out of order."""
+"""Conversations in the store: no message is lost, doubled, mixed up or out of order."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000
 
 @pytest_asyncio.fixture
 async def conversations(store: EmbeddedStore, nothing_left: None) -> AsyncIterator[Conversations]:  # noqa: ARG001
-    """The store's conversations on a client of the test's own."""
+    """Yield the store's conversations, on the test's own client."""
     async with opened(store.url, connections=2) as each:
         yield each
 
@@ -35,7 +35,7 @@ def body(text: str) -> bytes:
 
 
 async def test_two_writers(store: EmbeddedStore, conversations: Conversations, conversation: str) -> None:
-    """Two services append 1,000 turns each to one conversation: 2,000 are there, dense, each writer's in its order."""
+    """Two clients append 1,000 messages each to one conversation: 2,000 are stored without gaps, each client's in order."""
 
     async def write(through: Conversations, who: str) -> list[int]:
         seqs = []
@@ -59,7 +59,7 @@ async def test_two_writers(store: EmbeddedStore, conversations: Conversations, c
 
 
 async def test_totals_are_the_sum(conversations: Conversations, conversation: str) -> None:
-    """The running totals are the sum over what was appended, however it was batched, and duplicates add nothing."""
+    """Running totals equal the sum over the appended messages for any batching, and duplicates add nothing."""
     batches = [said(*(f"text {n} {i}" for i in range(n)), identity=f"b{n}-") for n in range(1, 6)]
     for batch in [*batches, *batches]:
         await conversations.append("default", conversation, batch, **APPEND)
@@ -72,7 +72,7 @@ async def test_totals_are_the_sum(conversations: Conversations, conversation: st
 
 
 async def test_a_crash_loses_nothing(tmp_path: Path) -> None:
-    """Everything acknowledged before the server is killed is there afterwards, the ids, pins and settings included."""
+    """Messages, ids and settings that were acknowledged before the server is killed are there after its restart."""
     with EmbeddedStore(tmp_path) as store:
         async with opened(store.url) as before:
             await before.create("t", "c", b'{"reserve":7}', ttl_ms=None, now_ms=1, token="x")
@@ -91,7 +91,7 @@ async def test_a_crash_loses_nothing(tmp_path: Path) -> None:
 
 
 async def test_many_tenants(conversations: Conversations, conversation: str) -> None:
-    """Fifty tenants use the same conversation id and entry ids at once; each has its own turns, and no other's."""
+    """Fifty tenants use the same conversation id and entry ids at once, and each reads only its own messages."""
     tenants = [f"t{n}" for n in range(50)]
 
     async def talk(tenant: str) -> None:
@@ -108,7 +108,7 @@ async def test_many_tenants(conversations: Conversations, conversation: str) -> 
 
 
 async def test_names_that_look_alike(conversations: Conversations, fresh: Callable[[], str]) -> None:
-    """Tenant and id are told apart however they are split: a-b/c, a/b-c and a.b/c are three."""
+    """Pairs of tenant and id that look alike, such as a-b/c and a/b-c, are different conversations."""
     tail = fresh()
     pairs = [("a-b", f"c{tail}"), ("a", f"b-c{tail}"), ("a.b", f"c{tail}"), ("a", f"c{tail}.x"), ("a", f"c{tail}-x")]
     for tenant, conversation in pairs:
@@ -121,7 +121,7 @@ async def test_names_that_look_alike(conversations: Conversations, fresh: Callab
 async def test_a_foreign_answer_is_an_error(
     conversations: Conversations, conversation: str, server: redis.Redis
 ) -> None:
-    """Should the store ever hold another conversation under a name, reads fail rather than show it."""
+    """When a key holds another conversation's id, reads and appends fail instead of showing that conversation."""
     await conversations.append("default", conversation, said("secret"), **APPEND)
     key = keys_of(conversation_name("default", conversation)).conversation
     server.hset(key, "id", "other/conversation")
@@ -140,7 +140,7 @@ async def test_a_foreign_answer_is_an_error(
 
 
 async def test_create(conversations: Conversations, conversation: str) -> None:
-    """A conversation is created once; only the very same request may do it again."""
+    """A conversation is created once; only a repetition with the same token succeeds again."""
     created: dict[str, Any] = {"ttl_ms": None, "now_ms": 5, "token": "mine"}
     await conversations.create("default", conversation, b"{}", **created)
     await conversations.create("default", conversation, b"{}", **created)
@@ -151,7 +151,7 @@ async def test_create(conversations: Conversations, conversation: str) -> None:
 
 
 async def test_change(conversations: Conversations, conversation: str) -> None:
-    """Settings change when version and settings are those that the change was made from."""
+    """A change is refused when the settings or the version have changed since, or the conversation does not exist."""
     etag = await conversations.create("default", conversation, b"{}", ttl_ms=None, now_ms=5, token="x")
     change: dict[str, Any] = {"settings": b'{"reserve":1}', "life": life_of(etag), "ttl_ms": None, "now_ms": 6}
 
@@ -165,7 +165,7 @@ async def test_change(conversations: Conversations, conversation: str) -> None:
 
 
 async def test_pages_are_clipped(conversations: Conversations, conversation: str) -> None:
-    """A stretch is clipped to what exists; negative figures count from the end."""
+    """A range of seqs is clipped to the existing messages; negative numbers count from the end."""
     await conversations.append("default", conversation, said(*"abcdef"), **APPEND)
 
     async def seqs(first: int, last: int) -> list[int]:
@@ -183,7 +183,7 @@ async def test_pages_are_clipped(conversations: Conversations, conversation: str
 
 
 async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conversation: str) -> None:
-    """A window's read is sized by what it may spend: all of a short history, a stretch of a long one."""
+    """A window's read covers all of a history that fits its budget, and only a part of a longer one."""
     for _ in range(10):
         await conversations.append("default", conversation, said(*["some words of text"] * 100), **APPEND)
 
@@ -202,7 +202,7 @@ async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conve
 
 
 async def test_a_known_state_is_not_read(conversations: Conversations, conversation: str) -> None:
-    """Who has the state already is told so, and gets no tail."""
+    """A window read with the current ETag returns only that ETag; with an older one it returns the tail."""
     etag = (await conversations.append("default", conversation, said("one"), **APPEND)).etag
     wanted: dict[str, Any] = {"budget": 100, "column": 0, "limit": 0}
 
@@ -211,7 +211,7 @@ async def test_a_known_state_is_not_read(conversations: Conversations, conversat
 
 
 async def test_retention_of_a_deployment(store: EmbeddedStore, conversation: str, server: redis.Redis) -> None:
-    """A deployment's retention holds for conversations that set none, and each append begins it anew."""
+    """The deployment's retention applies to a conversation without its own, and each append restarts it."""
     async with opened(store.url) as each:
         keeping = Conversations(each._client, retention_ms=60_000)
         await keeping.append("default", conversation, said("one"), **APPEND)
@@ -235,7 +235,7 @@ def test_one_slot(fresh: Callable[[], str]) -> None:
 
 
 def test_ids_sort_by_time() -> None:
-    """Our ids are ULIDs: later ones sort later, and two of one millisecond differ."""
+    """Generated ids are ULIDs: later ones sort later, and two of one millisecond differ."""
     ids = [new_id(now) for now in (0, 1, 1_700_000_000_000, 1_700_000_000_001, 2**48 - 1)]
 
     assert ids == sorted(ids)

@@ -1,4 +1,4 @@
-"""Histories in pieces: read while they change, built while they expire."""
+"""Histories that are read and built in pieces, with edits during a read and collisions or expiry during a build."""
 
 from collections.abc import AsyncIterator
 
@@ -23,7 +23,7 @@ TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
 
 class Shelf:
-    """All that copies a conversation, on one client."""
+    """Everything that reads and builds copies of conversations, on one client."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -54,7 +54,7 @@ class Shelf:
 
 @pytest_asyncio.fixture
 async def shelf(store: EmbeddedStore, nothing_left: None) -> AsyncIterator[Shelf]:  # noqa: ARG001 - it checks afterwards
-    """A shelf on the tests' store."""
+    """Yield a shelf on the tests' store."""
     client = Client(store.url)
     await client.open()
     yield Shelf(client)
@@ -73,7 +73,7 @@ async def published(staging: Staging, ttl_ms: int | None = None) -> None:
 
 
 async def test_every_message_once_in_order(shelf: Shelf, conversation: str) -> None:
-    """The pieces are the history, whatever the size of its messages, and none is much more than a megabyte."""
+    """A read returns every message of a history once and in order, in pages of at most 1.3 MB of bodies."""
     await shelf.fill(conversation, 1010)
     await shelf.fill(conversation, 20, size=300_000)
 
@@ -84,7 +84,7 @@ async def test_every_message_once_in_order(shelf: Shelf, conversation: str) -> N
 
 
 async def test_appends_do_not_matter(shelf: Shelf, conversation: str) -> None:
-    """What is appended while a history is read is not read, and disturbs nothing."""
+    """Messages that are appended during the read of a history are not part of it and do not disturb it."""
     await shelf.fill(conversation, 1200)
     seqs: list[int] = []
     async for page in shelf.read(conversation, 1200):
@@ -95,8 +95,7 @@ async def test_appends_do_not_matter(shelf: Shelf, conversation: str) -> None:
 
 @pytest.mark.parametrize("edit", ["rewind", "rewind and append", "redact", "erase", "another"])
 async def test_an_edit_ends_it(shelf: Shelf, conversation: str, edit: str) -> None:
-    """Pieces of two histories are never put together: an edit or an erasure in the middle is an error, and so is another
-    conversation in the place of the first."""
+    """An edit, erasure or replacement of the conversation during a read ends it in an error: two histories never mix."""
     await shelf.fill(conversation, 1200)
 
     async def read() -> None:
@@ -125,7 +124,7 @@ async def test_an_edit_ends_it(shelf: Shelf, conversation: str, edit: str) -> No
 
 
 async def test_nobody_sees_what_is_staged(shelf: Shelf, conversation: str) -> None:
-    """Until it is published a conversation is not there, and its pieces expire."""
+    """A staged conversation cannot be read before it is published."""
     building = shelf.staging(conversation)
     await building.add(built("a", "b"))
     with pytest.raises(NotFound):
@@ -134,7 +133,7 @@ async def test_nobody_sees_what_is_staged(shelf: Shelf, conversation: str) -> No
 
 
 async def test_the_first_to_end_wins(shelf: Shelf, conversation: str) -> None:
-    """Two that build the same name do not meet; the second finds that it exists, the first may say so twice."""
+    """Of two builds of one name, the second to publish gets ConversationExists; the first may publish again."""
     one, other = shelf.staging(conversation, "one"), shelf.staging(conversation, "other")
     await one.add(built("a"))
     await other.add(built("b", "c"))
@@ -147,7 +146,7 @@ async def test_the_first_to_end_wins(shelf: Shelf, conversation: str) -> None:
 
 
 async def test_what_expired_is_not_published(shelf: Shelf, conversation: str) -> None:
-    """A build whose pieces are gone ends in an error, whether it adds or publishes."""
+    """Adding to a build or publishing it raises StoreUnavailable when its staged keys are gone."""
     building = shelf.staging(conversation)
     await building.add(built("a"))
     await building.abandon()
@@ -158,7 +157,7 @@ async def test_what_expired_is_not_published(shelf: Shelf, conversation: str) ->
 
 
 async def test_two_of_one_id(shelf: Shelf, conversation: str) -> None:
-    """An id that comes twice is named, in one call or over two."""
+    """An id that comes twice, in one call or in two, raises StagedTwice with the second entry's place in its call."""
     building = shelf.staging(conversation)
     with pytest.raises(StagedTwice) as twice:
         await building.add(built("a", "b", "c", ids=("x", "y", "x")))
@@ -172,7 +171,7 @@ async def test_two_of_one_id(shelf: Shelf, conversation: str) -> None:
 
 
 async def test_an_orphan(shelf: Shelf, conversation: str) -> None:
-    """A result that no call waits for is named."""
+    """A tool result without an open call raises OrphanEntry with its place."""
     entry = Entry(message={"role": "tool", "tool_call_id": "call-1", "content": "x"})
     (prepared,) = prepare([entry], TEMPLATE, 1)
     with pytest.raises(OrphanEntry) as orphan:
@@ -182,7 +181,7 @@ async def test_an_orphan(shelf: Shelf, conversation: str) -> None:
 
 @pytest.mark.parametrize("change", ["rewind", "redact", "summary"])
 async def test_a_change_asked_for_twice_is_made_once(shelf: Shelf, conversation: str, change: str) -> None:
-    """A client that lost a reply asks again: the same token changes nothing more, whatever came between."""
+    """A change repeated with the same token, as after a lost reply, takes effect once, even with an append in between."""
     await shelf.fill(conversation, 5)
 
     life = await shelf.life(conversation)

@@ -1,4 +1,4 @@
-"""The embedded store's files under a running service: when they are gone, nothing more is promised."""
+"""The embedded store's files under a running service: without them, the service is not ready and refuses writes."""
 
 import shutil
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from service.store.embedded import EmbeddedStore
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Served]:
-    """``sash serve`` on a directory of the test's own, with two workers."""
+    """Yield ``sash serve`` with its own data directory and two workers."""
     running = Served(tmp_path / "data", SASH_WORKERS="2")
     running.start()
     yield running
@@ -34,7 +34,7 @@ def ready(served: Served) -> httpx.Response:
 
 @pytest.mark.parametrize("deleted", [".", "appendonlydir"])
 def test_a_deleted_data_directory_is_noticed(own: Served, deleted: str) -> None:
-    """Readiness and appends are 503 within seconds, and say what to do; reads, and so an export, go on."""
+    """When files are deleted, readiness and appends are 503 within 10 seconds and say what to do; exports still work."""
     assert append(own).status_code == 201
     wait_until(lambda: {ready(own).status_code for _ in range(16)} == {200}, 10)  # each worker has its connections
     shutil.rmtree(own.data_dir / deleted)
@@ -42,7 +42,7 @@ def test_a_deleted_data_directory_is_noticed(own: Served, deleted: str) -> None:
     wait_until(lambda: {ready(own).status_code for _ in range(8)} == {503}, 10)
 
     assert "export what you need" in ready(own).json()["detail"]
-    wait_until(lambda: {append(own).status_code for _ in range(8)} == {503}, 10)  # each worker has looked again
+    wait_until(lambda: {append(own).status_code for _ in range(8)} == {503}, 10)  # until each worker has checked again
     refused = append(own)
     assert (refused.status_code, refused.json()["type"]) == (503, "/problems/store-unavailable")
     assert "deleted" in refused.json()["detail"]
@@ -50,16 +50,16 @@ def test_a_deleted_data_directory_is_noticed(own: Served, deleted: str) -> None:
 
 
 def test_a_directory_that_comes_back_is_well(own: Served) -> None:
-    """It was moved away and is moved back: the server wrote into it all the time."""
+    """After a data directory is moved away and back, the service is ready again: the server kept writing to its files."""
     own.data_dir.rename(own.data_dir.with_name("elsewhere"))
     wait_until(lambda: ready(own).status_code == 503, 10)
     own.data_dir.with_name("elsewhere").rename(own.data_dir)
     wait_until(lambda: {ready(own).status_code for _ in range(8)} == {200}, 10)
-    wait_until(lambda: append(own).status_code == 201, 10)  # another worker may look a second later
+    wait_until(lambda: append(own).status_code == 201, 10)  # another worker may check a second later
 
 
 def test_files_are_told_from_others_and_a_rewrite_is_none_of_it(tmp_path: Path) -> None:
-    """A directory in the place of the old one is not it; the files that a rewrite puts in place are."""
+    """A copy in the place of the directory counts as replaced; the new files of an append-only file rewrite do not."""
     with EmbeddedStore(tmp_path / "a") as store, EmbeddedStore(tmp_path / "b"):
         identity = datafiles.identify(tmp_path / "a")
         assert datafiles.missing(identity) == datafiles.missing("") == ""
@@ -76,7 +76,7 @@ def test_files_are_told_from_others_and_a_rewrite_is_none_of_it(tmp_path: Path) 
 
 
 def test_one_file_that_is_deleted_is_noticed(tmp_path: Path) -> None:
-    """The manifest names what must be there."""
+    """A deleted append-only file and an unreadable manifest are both reported as deleted."""
     with EmbeddedStore(tmp_path):
         identity = datafiles.identify(tmp_path)
         next((tmp_path / "appendonlydir").glob("*.incr.aof")).unlink()

@@ -1,4 +1,4 @@
-"""Tenants' keys in the store: made once, rotated, rewrapped, lost and found."""
+"""Tenants' encryption keys in the store: creation, rotation, rewrapping, loss and recovery."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,7 +21,7 @@ MASTERS = "sash:{keys}:masters"
 
 @pytest.fixture
 def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
-    """The server, for what is there in bytes; no tenant has keys before and after."""
+    """Yield a client that returns bytes; no tenant has keys before or after the test."""
     with redis.Redis.from_url(own.url) as raw:
         raw.delete(HASH, TENANTS, MASTERS)
         yield raw
@@ -30,7 +30,7 @@ def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
 
 @pytest_asyncio.fixture
 async def client(own: EmbeddedStore, raw: redis.Redis) -> AsyncIterator[Client]:  # noqa: ARG001 - it clears up
-    """A client of a store in which nobody else has keys."""
+    """Yield a client of a store without encryption keys."""
     client = Client(own.url)
     await client.open()
     yield client
@@ -46,7 +46,7 @@ async def sealed(keys: DataKeys, value: bytes = b"text") -> bytes:
 
 
 async def test_without_a_master_key_nothing_is_sealed_or_made(client: Client, raw: redis.Redis) -> None:
-    """A service without the setting stores values as they are, and keeps no keys."""
+    """Without a master key, values are stored as they are, and no keys are created."""
     keys = DataKeys(client)
 
     assert await keys.sealer("acme", "acme/c") is PLAIN
@@ -55,13 +55,13 @@ async def test_without_a_master_key_nothing_is_sealed_or_made(client: Client, ra
 
 
 async def test_reading_makes_no_keys(client: Client, raw: redis.Redis) -> None:
-    """A tenant that has written nothing has no keys, however much it asks."""
+    """Reading creates no keys for a tenant."""
     assert await DataKeys(client, [ONE]).reading("acme", "acme/c", opens(b"{}")) == b"{}"
     assert raw.exists(HASH, TENANTS, MASTERS) == 0
 
 
 async def test_the_first_keys_are_made_once(client: Client, raw: redis.Redis) -> None:
-    """Twenty first messages in two processes at the same time end with one data key, which everybody uses."""
+    """Twenty concurrent first values of two ``DataKeys``, as in two processes, are sealed with one data key."""
     one, two = DataKeys(client, [ONE]), DataKeys(client, [ONE])
 
     values = await asyncio.gather(*(sealed(keys) for keys in (one, two) * 10))
@@ -74,7 +74,7 @@ async def test_the_first_keys_are_made_once(client: Client, raw: redis.Redis) ->
 
 
 async def test_no_key_is_in_the_store_as_it_is(client: Client, raw: redis.Redis) -> None:
-    """What the store holds of a key opens with the master key alone."""
+    """No data key, digest key or master key is in the store unencrypted."""
     await sealed(keys := DataKeys(client, [ONE]))
     known = keys._known["acme"].keys
 
@@ -84,7 +84,7 @@ async def test_no_key_is_in_the_store_as_it_is(client: Client, raw: redis.Redis)
 
 
 async def test_a_rotation_reaches_others_within_seconds(client: Client) -> None:
-    """A new data key seals at once where it is read anew, ten seconds later elsewhere; values of both are read."""
+    """Ten seconds after a rotation elsewhere, a process seals with the new data key; it reads values under both keys."""
     now = 0.0
     keys = DataKeys(client, [ONE], clock=lambda: now)
     before = await sealed(keys)
@@ -101,7 +101,7 @@ async def test_a_rotation_reaches_others_within_seconds(client: Client) -> None:
 
 
 async def test_a_key_of_another_process_is_looked_for(client: Client) -> None:
-    """A value under a key that was made a moment ago elsewhere is read without waiting."""
+    """A value under a key that another process has just made is read without waiting."""
     keys, other = DataKeys(client, [ONE]), DataKeys(client, [ONE])
     await sealed(keys)
     await other.rotate("acme")
@@ -111,7 +111,7 @@ async def test_a_key_of_another_process_is_looked_for(client: Client) -> None:
 
 
 async def test_the_last_rotation_wins_whatever_the_clocks(client: Client) -> None:
-    """Of several rotations in one millisecond the last one seals."""
+    """After several rotations, which may fall in one millisecond, the last key seals."""
     keys = DataKeys(client, [ONE])
     await sealed(keys)
 
@@ -121,7 +121,7 @@ async def test_the_last_rotation_wins_whatever_the_clocks(client: Client) -> Non
 
 
 async def test_a_master_key_is_replaced(client: Client) -> None:
-    """With a new key in front and everything rewrapped the old one can go; rewrapping again changes nothing."""
+    """After a rewrap with a new master key the old one is not needed any more; a second rewrap changes nothing."""
     value = await sealed(DataKeys(client, [ONE]))
     both = DataKeys(client, [TWO, ONE])
     await both.rotate("acme")
@@ -139,7 +139,7 @@ async def test_a_master_key_is_replaced(client: Client) -> None:
 
 
 async def test_a_tenant_that_the_list_lost_is_rewrapped_too(client: Client, raw: redis.Redis) -> None:
-    """Keys are found by themselves: wrapped with the new master, listed again and told, and messages stay readable."""
+    """A rewrap finds a tenant that the list has lost, reports it, lists it again, and its values stay readable."""
     value = await sealed(DataKeys(client, [ONE]))
     raw.delete(TENANTS)
     both = DataKeys(client, [TWO, ONE])
@@ -153,7 +153,7 @@ async def test_a_tenant_that_the_list_lost_is_rewrapped_too(client: Client, raw:
 
 
 async def test_tenants_are_found_among_many_keys(client: Client, raw: redis.Redis) -> None:
-    """Whatever else is in the store, and however much, the tenants with keys are those that have some."""
+    """Tenants with keys are found among thousands of other keys, some of them with similar names."""
     await sealed(DataKeys(client, [ONE]))
     others = [f"sash:{{acme/c-{number}}}:log" for number in range(5000)]
     lookalikes = ["sash:{acme/keys}:wrapped", "sash:{acme/data}:conversation", "other:{b/keys/data}:wrapped"]
@@ -166,7 +166,7 @@ async def test_tenants_are_found_among_many_keys(client: Client, raw: redis.Redi
 
 
 async def test_a_user_that_may_not_look_is_told(own: EmbeddedStore, raw: redis.Redis) -> None:
-    """A rewrap that cannot see every key does not say that it wrapped them all."""
+    """A rewrap without permission for SCAN, which would miss keys, raises StoreUnavailable and names the permission."""
     raw.execute_command("ACL", "SETUSER", "blind", "on", ">pw", "~*", "+@all", "-scan")
     client = Client(own.url.replace("unix://", "unix://blind:pw@"))
     await client.open()
@@ -179,7 +179,7 @@ async def test_a_user_that_may_not_look_is_told(own: EmbeddedStore, raw: redis.R
 
 
 async def test_a_process_with_the_old_master_goes_on(client: Client) -> None:
-    """What a process had open stays open when it is rewrapped under it, until the process is started again."""
+    """A process goes on reading and sealing with keys that it opened before they were rewrapped with a new master key."""
     now = 0.0
     keys = DataKeys(client, [ONE], clock=lambda: now)
     value = await sealed(keys)
@@ -193,7 +193,7 @@ async def test_a_process_with_the_old_master_goes_on(client: Client) -> None:
 
 
 async def test_the_wrong_master_key_is_named(client: Client, raw: redis.Redis) -> None:
-    """Without its master nothing is read, nothing is written, and no new keys are made; the master's id is told."""
+    """With the wrong master key, reading, sealing and rewrapping name the missing one and fail; the keys stay unchanged."""
     value = await sealed(DataKeys(client, [ONE]))
     before = raw.hgetall(HASH)
     wrong = DataKeys(client, [TWO])
@@ -210,7 +210,7 @@ async def test_the_wrong_master_key_is_named(client: Client, raw: redis.Redis) -
 
 
 async def test_without_any_master_key_sealed_values_are_refused(client: Client) -> None:
-    """A start without the setting does not hand out what is encrypted."""
+    """Without a master key, a start and a read are refused when values are encrypted."""
     value = await sealed(DataKeys(client, [ONE]))
 
     assert "SASH_ENCRYPTION_KEY is not set" in await DataKeys(client).refusal()
@@ -219,7 +219,7 @@ async def test_without_any_master_key_sealed_values_are_refused(client: Client) 
 
 
 async def test_a_key_that_is_nowhere_is_named(client: Client, raw: redis.Redis) -> None:
-    """A value whose data key was lost says which key it needs."""
+    """Reading a value whose data key is lost fails with the id of that key."""
     value = await sealed(DataKeys(client, [ONE]))
     raw.delete(HASH)
 
@@ -230,7 +230,7 @@ async def test_a_key_that_is_nowhere_is_named(client: Client, raw: redis.Redis) 
 
 
 async def test_a_changed_key_is_refused(client: Client, raw: redis.Redis) -> None:
-    """A wrapped key that somebody wrote over opens nothing, and the answer says so."""
+    """A wrapped key that was overwritten opens nothing, and is reported as locked."""
     value = await sealed(DataKeys(client, [ONE]))
     name = value[1:5]
     wrapped = raw.hgetall(HASH)[name]
@@ -244,7 +244,7 @@ async def test_a_changed_key_is_refused(client: Client, raw: redis.Redis) -> Non
 
 
 async def test_keys_that_the_store_lost_are_written_back(client: Client, raw: redis.Redis) -> None:
-    """A failover may take the keys with it and leave messages: who still knows the keys puts them back."""
+    """Keys that the store lost, as in a failover, are written back by a process that still knows them."""
     now = 0.0
     keys = DataKeys(client, [ONE], clock=lambda: now)
     value = await sealed(keys)
@@ -259,7 +259,7 @@ async def test_keys_that_the_store_lost_are_written_back(client: Client, raw: re
 
 
 async def test_keys_that_are_not_whole_are_said_so(client: Client, raw: redis.Redis) -> None:
-    """Where somebody took a tenant's data keys away and left the rest, nothing is written that nobody could read."""
+    """When a tenant's data keys are removed and the rest is left, sealing fails, so that no unreadable value is written."""
     value = await sealed(DataKeys(client, [ONE]))
     raw.hdel(HASH, value[1:5])
 
@@ -268,7 +268,7 @@ async def test_keys_that_are_not_whole_are_said_so(client: Client, raw: redis.Re
 
 
 async def test_tenants_are_remembered_up_to_a_number(client: Client) -> None:
-    """Many tenants do not fill the memory: the idlest are read again when they come back."""
+    """A process remembers the keys of a limited number of tenants; those of the idlest are read again when needed."""
     keys = DataKeys(client, [ONE], most=2)
     for tenant in ("acme", "b", "c"):
         await keys.reading(tenant, f"{tenant}/c", opens(b"{}"))

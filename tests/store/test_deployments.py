@@ -1,4 +1,4 @@
-"""The same talk on every server and every kind of deployment; and what each kind alone can do wrong."""
+"""The same calls on every server and every kind of deployment, and the failures that each kind can have."""
 
 import asyncio
 import re
@@ -46,7 +46,7 @@ async def opened(
 
 
 async def say(conversations: Conversations, conversation: str, *texts: str) -> int:
-    """Append user messages whose ids are their texts; the newest's seq."""
+    """Append user messages whose ids are their texts, and return the newest seq."""
     entries = [Entry(message={"role": "user", "content": text}, id=text) for text in texts]
     reply = await conversations.append(
         "t", conversation, prepare(entries, TEMPLATE, 1), settings=b"{}", if_match="", now_ms=1
@@ -55,14 +55,14 @@ async def say(conversations: Conversations, conversation: str, *texts: str) -> i
 
 
 async def heard(conversations: Conversations, conversation: str) -> list[str]:
-    """The texts of a conversation, as its window reads them."""
+    """Return the texts of a conversation's window."""
     tail = await conversations.reader.window("t", conversation, budget=10**9, column=0, limit=0)
     assert isinstance(tail, Tail)
     return re.findall(r'"content":"([^"]*)"', b",".join(tail.bodies).decode())
 
 
 async def talk(conversations: Conversations) -> None:
-    """Every call of the store, over conversations in slots all around."""
+    """Append to, read and erase conversations in many slots."""
     names = [f"c{i}" for i in range(30)]
     assert await asyncio.gather(*(say(conversations, name, "a", "b") for name in names)) == [2] * 30
     assert await asyncio.gather(*(say(conversations, name, "b", "c") for name in names)) == [3] * 30
@@ -77,7 +77,7 @@ async def talk(conversations: Conversations) -> None:
 
 @pytest.mark.parametrize("name", PRESENT)
 async def test_a_talk_on_one_server(name: str, tmp_path: Path) -> None:
-    """Valkey 9, Redis 8 and Redis 7 give the same answers, and keep nothing that was erased."""
+    """Valkey 9, Redis 8 and Redis 7 give the same answers, and keep no key after the erasures."""
     with server(PRESENT[name], tmp_path) as running:
         async with opened(running.url, durability="durable") as (_, conversations):
             await talk(conversations)
@@ -86,7 +86,7 @@ async def test_a_talk_on_one_server(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PRESENT if name != "redis-7"])
 async def test_a_talk_as_the_user_of_the_acl_file(name: str, tmp_path: Path) -> None:
-    """The commands and keys of deploy/redis/sash.acl are enough, and another key is out of reach."""
+    """The commands and keys of deploy/redis/sash.acl are enough, and another key is refused."""
     given = (ROOT / "deploy" / "redis" / "sash.acl").read_text()
     lines = [line for line in given.splitlines() if line.startswith("user sash")]
     rules = lines[0].replace("0" * 64, sha256(b"pw").hexdigest()).split(" ")[1:]
@@ -107,7 +107,7 @@ async def test_a_talk_as_the_user_of_the_acl_file(name: str, tmp_path: Path) -> 
 
 
 async def test_a_wrong_password_is_a_problem_within_the_deadline(tmp_path: Path) -> None:
-    """Nobody waits for longer than the store may take."""
+    """A call with a wrong password fails with a problem."""
     with server(PRESENT["valkey-9"], tmp_path, requirepass="right") as running:
         url = running.url.replace("://", "://:wrong@")
         async with opened(url, timeout_seconds=0.5) as (client, _):
@@ -117,7 +117,7 @@ async def test_a_wrong_password_is_a_problem_within_the_deadline(tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate of its own authority, made for these tests."""
+    """Return the folder of a self-signed certificate made for these tests."""
     folder = tmp_path_factory.mktemp("tls")
     options = (
         "-x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -keyout key.pem -out cert.pem "
@@ -129,7 +129,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", PRESENT)
 async def test_a_talk_over_tls(name: str, tmp_path: Path, certificates: Path) -> None:
-    """rediss:// checks the server's certificate; one that nobody vouches for is refused."""
+    """All calls work over rediss:// with a trusted certificate, and an untrusted certificate is refused."""
     port = Server(PRESENT[name], tmp_path).port
     tls = {"tls_port": str(port), "tls_cert_file": str(certificates / "cert.pem"), "tls_auth_clients": "no"}
     tls |= {"tls_key_file": str(certificates / "key.pem"), "tls_ca_cert_file": str(certificates / "cert.pem")}
@@ -151,7 +151,7 @@ async def test_a_talk_over_tls(name: str, tmp_path: Path, certificates: Path) ->
 
 @pytest.fixture(scope="module")
 def encrypting(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A server that was built with TLS: of those that packages bring, Debian's."""
+    """Return the first server that was built with TLS: of those that packages bring, Debian's."""
     for name, binary in PRESENT.items():
         trial = Server(binary, tmp_path_factory.mktemp(name), tls=certificates)
         try:
@@ -165,7 +165,7 @@ def encrypting(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 async def talk_and_check(url: str, certificates: Path, tmp_path: Path) -> None:
-    """The talk, and what the doctor says; without the authority's certificate nothing is said."""
+    """Run ``talk`` and the doctor's checks; a call without the authority's certificate must fail."""
     trusting = f"{url}?ssl_ca_certs={certificates / 'cert.pem'}"
     async with opened(trusting, timeout_seconds=10.0) as (_, conversations):
         await talk(conversations)
@@ -180,7 +180,7 @@ async def talk_and_check(url: str, certificates: Path, tmp_path: Path) -> None:
 async def test_a_talk_over_tls_with_several_servers(
     deployment: type[Sentinels | Cluster], encrypting: Path, certificates: Path, tmp_path: Path
 ) -> None:
-    """Sentinels and the primary that they name, or nodes that name each other's ports: all are spoken to over TLS."""
+    """All servers of a deployment are reached over TLS, also those that sentinels or other nodes name."""
     made = deployment(encrypting, tmp_path, tls=certificates)
     try:
         await talk_and_check(made.start().url, certificates, tmp_path)
@@ -190,14 +190,14 @@ async def test_a_talk_over_tls_with_several_servers(
 
 @pytest.mark.parametrize(("more", "seen"), [("", "ours.pem"), ("&sentinel_ssl_ca_certs=theirs.pem", "theirs.pem")])
 def test_sentinels_are_trusted_as_the_primary_is(more: str, seen: str) -> None:
-    """One authority in the URL is for both, unless it names another for the sentinels."""
+    """The authority in the URL is for primary and sentinels, unless the URL names another one for the sentinels."""
     address = read_url(f"rediss+sentinel://:pw@a,b/main?ssl_ca_certs=ours.pem{more}")
     assert (address.options["ssl_ca_certs"], address.sentinel_options) == ("ours.pem", {"ssl_ca_certs": seen})
 
 
 @pytest.fixture(scope="module", params=[name for name in PRESENT if name != "redis-7"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three primaries and three replicas."""
+    """Yield a cluster of three primaries and three replicas."""
     made = Cluster(PRESENT[request.param], tmp_path_factory.mktemp("cluster"))
     try:
         yield made.start()
@@ -206,13 +206,13 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 async def test_a_talk_on_a_cluster(cluster: Cluster) -> None:
-    """Every call goes to its slot's node; none is sent where it would be refused."""
+    """All calls work on a cluster, where each goes to the node of its slot."""
     async with opened(cluster.url) as (_, conversations):
         await talk(conversations)
 
 
 async def test_an_encrypted_talk_on_a_cluster(cluster: Cluster) -> None:
-    """A tenant's keys lie in slots of their own, and are found from everywhere."""
+    """A tenant's keys, which lie in slots of their own, are found, rotated and rewrapped on a cluster."""
     async with opened(cluster.url, (b"k" * 32,)) as (_, conversations):
         await talk(conversations)
         await conversations.data_keys.rotate("t")
@@ -222,7 +222,7 @@ async def test_an_encrypted_talk_on_a_cluster(cluster: Cluster) -> None:
 
 
 async def test_conversations_are_repaired_on_every_node(cluster: Cluster) -> None:
-    """Wherever their slots are, each once."""
+    """A sample finds older messages on every node of a cluster, and a repair measures them again."""
     names = [f"o{i}" for i in range(12)]
     assert len({cluster.primary_of(key_slot(keys_of(f"t/{name}").log.encode())).port for name in names}) == 3
     async with opened(cluster.url) as (client, conversations):
@@ -240,7 +240,7 @@ async def test_conversations_are_repaired_on_every_node(cluster: Cluster) -> Non
 
 
 async def test_tenants_with_keys_are_found_on_every_node(cluster: Cluster) -> None:
-    """Their keys lie all around the cluster; the list of tenants in one slot may be lost with its node."""
+    """Tenants with keys on any node are found, even when their list, which lies in one slot, is lost."""
     tenants = [f"tenant-{number}" for number in range(12)]
     async with opened(cluster.url, (b"k" * 32,)) as (client, conversations):
         for tenant in tenants:
@@ -256,14 +256,14 @@ async def test_tenants_with_keys_are_found_on_every_node(cluster: Cluster) -> No
 
 
 async def test_a_cluster_behind_a_plain_url_is_said_so(cluster: Cluster) -> None:
-    """redis:// to a cluster's node works for a third of the slots; the problem names the scheme to use."""
+    """A redis:// URL of a cluster's node, which serves a third of the slots, raises a problem that names redis+cluster."""
     async with opened(cluster.servers[0].url) as (client, _):
         with pytest.raises(Problem, match="redis\\+cluster"):
             await client.commands([("GET", f"sash:{{t/{i}}}:x") for i in range(20)])
 
 
 async def test_commands_of_several_slots_are_answered_in_their_order(cluster: Cluster) -> None:
-    """What one node cannot answer alone is asked of several, and put together again."""
+    """Replies from several nodes come back in the order of the commands."""
     async with opened(cluster.url) as (client, conversations):
         await asyncio.gather(*(say(conversations, f"m{i}", "x") for i in range(20)))
         keys = [keys_of(f"t/m{i}").conversation for i in range(20)]
@@ -273,7 +273,7 @@ async def test_commands_of_several_slots_are_answered_in_their_order(cluster: Cl
 
 
 async def test_keys_are_found_on_every_node(cluster: Cluster) -> None:
-    """A scan goes through all primaries."""
+    """A scan finds the keys of all primaries."""
     keys = [f"sash:{{scan/{number}}}:x" for number in range(12)]
     assert len({cluster.primary_of(key_slot(key.encode())).port for key in keys}) == 3
     async with opened(cluster.url) as (client, _):
@@ -285,14 +285,14 @@ async def test_keys_are_found_on_every_node(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("key", ["sash:{barrier/1}:x", "sash:barrier-1", "sash:barrier-2", "sash:barrier-3"])
 async def test_a_replicated_write_on_a_cluster_is_acknowledged(cluster: Cluster, key: str) -> None:
-    """What waits for the replica goes to the slot of the write, whether its key has a tag or not."""
+    """A replicated write is acknowledged, with and without a hash tag in its key: the wait goes to the slot of the write."""
     async with opened(cluster.url, timeout_seconds=2, durability="replicated") as (client, _):
         assert await client.commands([("SET", key, "1")]) == [b"OK"]
         assert await client.commands([("UNLINK", key)]) == [1]
 
 
 async def test_a_replicated_write_to_a_slot_on_its_way_is_acknowledged(cluster: Cluster) -> None:
-    """The node that takes the slot over is asked, and waits for its own replica."""
+    """A replicated write to a slot that is moving is acknowledged: the importing node waits for its own replica."""
     slot = key_slot(b"barrier/moving")
     source = cluster.primary_of(slot)
     target = next(each for each in cluster.primaries() if each is not source)
@@ -311,7 +311,7 @@ async def test_a_replicated_write_to_a_slot_on_its_way_is_acknowledged(cluster: 
 async def keep_talking(
     conversations: Conversations, names: list[str], until: Callable[[], bool]
 ) -> tuple[int, list[tuple[str, str, float]]]:
-    """Append to each conversation in turn until told; how many turns were acknowledged, and what failed when."""
+    """Append until ``until`` is true; return how many appends were acknowledged, and the failures with their times."""
     done, failed = 0, []
 
     async def one(name: str) -> None:
@@ -336,7 +336,7 @@ async def keep_talking(
 
 
 async def test_a_slot_that_moves_under_load_costs_no_error(cluster: Cluster) -> None:
-    """MOVED, ASK and TRYAGAIN are answered by asking again; the map is read a few times, not for each of them."""
+    """MOVED, ASK and TRYAGAIN under load cause no error, as calls are repeated, and fewer than ten reads of the slot map."""
     names = [f"s{i}" for i in range(12)]
     async with opened(cluster.url) as (client, conversations):
         stop = asyncio.Event()
@@ -355,7 +355,7 @@ async def test_a_slot_that_moves_under_load_costs_no_error(cluster: Cluster) -> 
 
 
 async def test_a_primary_that_is_killed_costs_its_own_slots_seconds(cluster: Cluster) -> None:
-    """Other slots go on; those of the dead one fail at most until the replica has taken over, and lose nothing."""
+    """After a primary is killed only its slots fail, for less than 8 seconds, and the stored messages have no gaps."""
     names = [f"k{i}" for i in range(12)]
     victim = cluster.primary_of(key_slot(b"t/k0"))
     hit = {name for name in names if cluster.primary_of(key_slot(f"t/{name}".encode())) is victim}
@@ -392,7 +392,7 @@ async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float) -
 
 @pytest.mark.parametrize("name", [name for name in PRESENT if name != "redis-7"])
 async def test_sentinels_name_the_next_primary(name: str, tmp_path: Path) -> None:
-    """When the primary dies the replica takes over, with every turn that was acknowledged."""
+    """When the primary dies the replica takes over, with the acknowledged messages."""
     trio = Sentinels(PRESENT[name], tmp_path)
     try:
         trio.start()
@@ -407,7 +407,7 @@ async def test_sentinels_name_the_next_primary(name: str, tmp_path: Path) -> Non
 
 
 async def test_a_server_that_comes_later_is_found_within_a_second(tmp_path: Path) -> None:
-    """Absent at the start, the store is a problem; present, it is used."""
+    """A call fails while the server is absent, and succeeds within a second of the server's start."""
     running = Server(PRESENT["valkey-9"], tmp_path)
     async with opened(running.url, timeout_seconds=0.5) as (client, _):
         with pytest.raises(Problem):

@@ -1,4 +1,4 @@
-"""What each level asks of a server, and that an answer waits until the server has done it."""
+"""Durability levels: what each one asks of a server, and that a write is answered only after the server has done it."""
 
 import asyncio
 import signal
@@ -48,14 +48,14 @@ def judge(
 
 
 def test_a_server_that_syncs_before_it_answers_needs_nothing() -> None:
-    """appendfsync always is durable by itself."""
+    """A server with appendfsync always is durable without a command that waits."""
     durability = Durability("durable", wait_seconds=1)
     found = durability.judge([config(appendonly="yes", appendfsync="always"), b"", []])
     assert (found.how, found.barrier, found.refusal) == ("appendfsync always", None, "")
 
 
 def test_without_an_append_only_file_nothing_is_durable() -> None:
-    """The refusal says what to set."""
+    """Without an append-only file the level ``durable`` is refused."""
     assert judge("durable", config(appendonly="no", appendfsync="always"))[1] == "the store keeps no append-only file"
 
 
@@ -63,32 +63,35 @@ def test_without_an_append_only_file_nothing_is_durable() -> None:
     "info", [b"redis_version:7.2.4\r\nvalkey_version:9.1.2\r\n", b"redis_version:7.4.1\r\n", ResponseError("NOPERM")]
 )
 def test_waitaof_is_believed_of_redis_8_alone(info: bytes) -> None:
-    """Valkey and Redis 7.4 answer WAITAOF before the disk has anything (redis/redis pull request 13793)."""
+    """WAITAOF is trusted on Redis 8 only.
+
+    Valkey and Redis 7.4 answer it before the disk has anything (redis/redis pull request 13793).
+    """
     how, refusal = judge("durable", config(appendonly="yes", appendfsync="everysec"), info)
     assert (how, refusal) == ("", "the store syncs its append-only file every second at best")
 
 
 def test_redis_8_is_asked_to_wait_for_its_disk() -> None:
-    """Under everysec a write waits for the next sync."""
+    """On Redis 8, a durable write under everysec waits with WAITAOF."""
     assert judge("durable", config(appendonly="yes", appendfsync="everysec")) == ("WAITAOF", "")
 
 
 @pytest.mark.parametrize("level", ["durable", "replicated"])
 def test_a_server_that_hides_its_settings_is_refused(level: Level) -> None:
-    """Nobody looked, so nobody says that it is durable."""
+    """The levels ``durable`` and ``replicated`` refuse a server that does not show its settings."""
     how, refusal = judge(level, ResponseError("NOPERM"), b"")
     assert (how, refusal.partition(",")[0]) == ("", "the store does not show its settings")
 
 
 def test_a_server_that_hides_its_settings_can_be_believed() -> None:
-    """SASH_DURABILITY=assume takes it, and says that it does; what can be seen is judged all the same."""
+    """SASH_DURABILITY=assume accepts hidden settings and says so; settings that are shown are judged as usual."""
     assert judge("assume", ResponseError("NOPERM"), b"") == ("assumed: the store does not show its settings", "")
     assert judge("assume", config(appendonly="no"))[1] == "the store keeps no append-only file"
     assert judge("assume", config(appendonly="yes", appendfsync="always")) == ("appendfsync always", "")
 
 
 def test_redis_8_need_not_show_its_settings() -> None:
-    """WAITAOF waits for the disk, whatever appendfsync is."""
+    """Redis 8 is durable with hidden settings: WAITAOF waits for the disk, whatever appendfsync is."""
     assert judge("durable", ResponseError("NOPERM")) == ("WAITAOF", "")
 
 
@@ -107,14 +110,17 @@ def test_redis_8_need_not_show_its_settings() -> None:
     ],
 )
 def test_a_server_that_would_evict_is_refused(level: Level, policy: bytes, limit: bytes, refusal: str) -> None:
-    """At every level, because a conversation that lost a key is broken; without a limit of memory nothing is evicted."""
+    """A server that would evict is refused even at the level ``fast``, because losing one key breaks a conversation.
+
+    Without a memory limit no policy evicts.
+    """
     memory = b"maxmemory:%b\r\nmaxmemory_policy:%b\r\n" % (limit, policy)
     assert judge(level, config(appendonly="yes", appendfsync="always"), memory=memory)[1] == refusal
 
 
 @pytest.mark.parametrize("name", PRESENT)
 async def test_a_policy_that_evicts_is_noticed_while_the_server_runs(name: str, tmp_path: Path) -> None:
-    """Readiness is 503 and names the setting, writes are refused likewise, reads go on; and all is well when it is."""
+    """While the policy evicts, readiness and writes are 503 and name the setting, and reads work; then both recover."""
     with server(PRESENT[name], tmp_path) as running:
         settings = Settings(redis_url=running.url, store_connections=2, api_keys=())
         async with lifespan(create_app(settings)) as app, http(app) as made:
@@ -134,7 +140,7 @@ async def test_a_policy_that_evicts_is_noticed_while_the_server_runs(name: str, 
 
 
 async def test_a_server_that_evicts_is_refused_at_its_first_connection(tmp_path: Path) -> None:
-    """And where CONFIG is denied, because INFO tells the policy."""
+    """A server that evicts is refused at its first connection even where CONFIG is denied, because INFO shows the policy."""
     with server(PRESENT["valkey-9"], tmp_path, maxmemory="100mb", maxmemory_policy="allkeys-lru") as running:
         running.connect().execute_command("ACL", "SETUSER", "hosted", "on", ">pw", "~sash:*", "+@all", "-config")
         url = running.url.replace("://", "://hosted:pw@")
@@ -146,7 +152,7 @@ async def test_a_server_that_evicts_is_refused_at_its_first_connection(tmp_path:
 
 
 async def test_a_hosted_server_is_refused_until_it_is_said_to_be_durable(tmp_path: Path) -> None:
-    """Readiness says that it cannot be seen, and what to set; with SASH_DURABILITY=assume it says what it does not know."""
+    """With CONFIG denied, readiness and appends are 503 and name SASH_DURABILITY=assume; with this setting both succeed."""
     with server(PRESENT["valkey-9"], tmp_path) as running:
         running.connect().execute_command("ACL", "SETUSER", "hosted", "on", ">pw", "~sash:*", "+@all", "-config")
         url = running.url.replace("://", "://hosted:pw@")
@@ -166,12 +172,12 @@ async def test_a_hosted_server_is_refused_until_it_is_said_to_be_durable(tmp_pat
 
 
 def test_replicated_waits_for_a_replica_besides() -> None:
-    """The disk alone is not enough."""
+    """The level ``replicated`` needs WAIT in addition to appendfsync always."""
     assert judge("replicated", config(appendonly="yes", appendfsync="always"))[0] == "appendfsync always and WAIT"
 
 
 def test_fast_asks_for_nothing() -> None:
-    """Even a server without a file will do."""
+    """The level ``fast`` accepts a server without an append-only file."""
     assert judge("fast", config(appendonly="no", appendfsync="no")) == ("as the server is set", "")
 
 
@@ -187,7 +193,7 @@ async def test_writes_are_refused_where_they_would_not_be_durable(name: str, tmp
 
 @needs_redis_8
 async def test_a_durable_write_waits_for_the_disk_and_a_read_does_not(tmp_path: Path) -> None:
-    """Under everysec the writes of one moment share one sync, and reads answer meanwhile."""
+    """Under everysec 50 concurrent writes wait for the disk together, less than 2.5 seconds, and a read does not wait."""
     assert REDIS_8 is not None
     with server(REDIS_8, tmp_path, appendfsync="everysec") as running:
         async with client(running, "durable") as made:
@@ -205,7 +211,7 @@ async def test_a_durable_write_waits_for_the_disk_and_a_read_does_not(tmp_path: 
 
 @pytest.fixture(params=[name for name in PRESENT if name != "redis-7"])
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
-    """A primary and its replica."""
+    """Yield a primary and its replica."""
     binary = PRESENT[request.param]
     port = free_port()
     with (
@@ -217,7 +223,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Serve
 
 
 async def test_a_replicated_write_is_answered_when_a_replica_has_it(pair: tuple[Server, Server]) -> None:
-    """The replica holds what was acknowledged."""
+    """When a replicated write is acknowledged, the replica holds it."""
     primary, replica = pair
     async with client(primary, "replicated") as made:
         await made.commands([("SET", "sash:{t/c}:x", "1")])
@@ -226,7 +232,7 @@ async def test_a_replicated_write_is_answered_when_a_replica_has_it(pair: tuple[
 
 
 async def test_a_write_that_no_replica_has_is_not_acknowledged(pair: tuple[Server, Server]) -> None:
-    """While the replica stands still there is a problem; when it goes on, the same write succeeds."""
+    """While the replica is stopped a replicated write raises StoreUnavailable; later the same write succeeds."""
     primary, replica = pair
     async with client(primary, "replicated", 1.0) as made:
         await made.commands([("SET", "sash:{t/c}:x", "1")])
@@ -240,7 +246,7 @@ async def test_a_write_that_no_replica_has_is_not_acknowledged(pair: tuple[Serve
 
 
 async def test_a_repeated_write_that_changes_nothing_waits_for_the_replica_too(pair: tuple[Server, Server]) -> None:
-    """WAIT counts from the connection's own last write: a retry on a new connection must not be let through."""
+    """A retry on a new connection that changes nothing waits too, although WAIT counts only the connection's own writes."""
     primary, replica = pair
     async with client(primary, "replicated", 1.0) as first:
         await first.commands([("SET", "sash:{t/c}:x", "1")])

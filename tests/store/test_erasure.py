@@ -1,4 +1,4 @@
-"""What is erased is gone: no key of it at once, and after a rewrite of the append-only file no byte."""
+"""An erasure leaves no key at once, and no byte of the erased text after a rewrite of the append-only file."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ from service.store.client import Client
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 WORDS = (b"zanzibar", b"secret-id", b"secret-owner", b"secret-entry", b"secret-key", b"secret-doc", b"secret-note")
-"""What is looked for in every file: a word of each kind of thing that a client can give."""
+"""The words to search for in every file: one for each kind of value that a client can give."""
 
 
 @asynccontextmanager
@@ -32,7 +32,7 @@ async def serving(url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def fill(client: httpx.AsyncClient, identity: str) -> None:
-    """A conversation with something in every place where words can be."""
+    """Create a conversation with these words in every place that takes a client's words."""
     key = {"Idempotency-Key": f"secret-key-{identity}"}
     settings = {"id": identity, "owner": "secret-owner", "system": "zanzibar", "metadata": {"a": "zanzibar"}}
     assert (await client.post("/conversations", json=settings, headers=key)).status_code == 201
@@ -41,7 +41,7 @@ async def fill(client: httpx.AsyncClient, identity: str) -> None:
     keyed = {"messages": [said("zanzibar", None, metadata={"n": "secret-note"}, pinned=True)]}
     path = f"/conversations/{identity}"
     answer = await client.post(f"{path}/messages?model=gpt-4o", json=keyed, headers={"Idempotency-Key": "secret-key"})
-    assert answer.status_code in {201, 422}, answer.text  # the key is another conversation's already
+    assert answer.status_code in {201, 422}, answer.text  # 422: another conversation has used the key
     assert (await client.put(f"{path}/summary", json={"text": "zanzibar", "through_seq": 3})).status_code == 200
     told = {"model": "gpt-4o", "prompt_tokens": 100, "window_tokens": 90}
     assert (await client.post(f"{path}/usage", json=told)).status_code < 300
@@ -58,7 +58,7 @@ async def fill(client: httpx.AsyncClient, identity: str) -> None:
 
 
 def found_in(folder: Path) -> dict[str, list[bytes]]:
-    """The words that are in each file, however the server spells them."""
+    """Return the words that each file contains, by file name."""
     found = {}
     for file in folder.rglob("*"):
         if file.is_file():
@@ -70,7 +70,7 @@ def found_in(folder: Path) -> dict[str, list[bytes]]:
 
 
 def rewrite(link: redis.Redis) -> None:
-    """BGREWRITEAOF, and its end."""
+    """Rewrite the append-only file, and wait for its end."""
 
     def idle() -> bool:
         state = link.info("persistence")
@@ -85,7 +85,10 @@ def rewrite(link: redis.Redis) -> None:
 @pytest.mark.parametrize("name", PRESENT)
 @pytest.mark.parametrize("how", ["conversation", "owner"])
 async def test_after_an_erasure_no_key_is_left_and_after_a_rewrite_no_byte(name: str, how: str, tmp_path: Path) -> None:
-    """Text, ids, documents, notes, summary, kept answers, owners' lists, and what an import staged."""
+    """After an erasure no key's name, and after a rewrite no file, contains any word that the client gave.
+
+    The words are in text, ids, documents, metadata, summary, kept answers, owners' lists and a staged import.
+    """
     with server(PRESENT[name], tmp_path, rdbcompression="no", list_compress_depth="0") as running:
         link = running.connect()
         async with serving(running.url) as client:
@@ -104,7 +107,7 @@ async def test_after_an_erasure_no_key_is_left_and_after_a_rewrite_no_byte(name:
 
 
 async def test_an_erasure_that_finds_nothing_where_something_was_is_one(tmp_path: Path) -> None:
-    """As when the store's first reply was lost and the client asks again, or when two erase at once: both are told 204."""
+    """Two erasures at once, as after a lost reply, both answer 204; a later one answers 404."""
     with server(PRESENT["valkey-9"], tmp_path) as running:
         async with serving(running.url) as client:
             await append(client, "c", said("hello"))
@@ -114,7 +117,7 @@ async def test_an_erasure_that_finds_nothing_where_something_was_is_one(tmp_path
 
 
 async def test_an_erasure_that_nobody_knows_of_is_told_as_done_under_its_key(tmp_path: Path) -> None:
-    """The store did it and was gone before it said so: the client's 503, asked again under its key, becomes 204."""
+    """An erasure whose first run ended without a known result answers 204 when it is repeated under its key."""
     with server(PRESENT["valkey-9"], tmp_path) as running:
         async with serving(running.url) as client:
             await append(client, "c", said("hello"))

@@ -1,4 +1,4 @@
-"""The index of recall in the store: blocks of eight messages, whatever is appended, redacted and rewound."""
+"""The recall index in the store: blocks of eight messages, after appends, redactions and rewinds."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from service.store.layout import Keys, keys_of
 
 @pytest.fixture
 def raw(store: EmbeddedStore) -> Iterator[redis.Redis]:
-    """The same server, with bytes as they are."""
+    """Yield a client of the same server that returns bytes."""
     with redis.Redis.from_url(store.url, socket_timeout=5) as connection:
         yield connection
 
@@ -25,7 +25,7 @@ def keys_in(conversation: str) -> Keys:
 
 
 def words_at(raw: redis.Redis, conversation: str, first: int, last: int) -> list[bytes]:
-    """The words in the index of the messages from ``first`` to ``last``."""
+    """Return the indexed words of the messages from ``first`` to ``last``."""
     reply = raw.execute_command(*read_blocks(keys_in(conversation).word_blocks, first, last))
     return values_of(reply, first, last).values()
 
@@ -47,7 +47,7 @@ def texts(count: int, about: str = "heron") -> list[str]:
 
 @pytest.fixture
 async def remembering(client: httpx.AsyncClient, conversation: str) -> str:
-    """A conversation with recall, without messages."""
+    """Return the id of an empty conversation with recall."""
     assert (await client.post("/conversations", json={"id": conversation, "recall": "lexical"})).status_code == 201
     return conversation
 
@@ -56,7 +56,7 @@ async def remembering(client: httpx.AsyncClient, conversation: str) -> str:
 async def test_words_are_written_turn_after_turn(
     client: httpx.AsyncClient, remembering: str, raw: redis.Redis, count: int
 ) -> None:
-    """A block that is not full is written on."""
+    """After several appends the index holds the words of each message; an append continues a block that is not full."""
     said = texts(count + 3)
     for turn in (said[:1], said[1:count], said[count:]):
         await talk(client, remembering, turn)
@@ -69,7 +69,7 @@ async def test_words_are_written_turn_after_turn(
 async def test_rewound_words_are_gone_and_others_take_their_places(
     client: httpx.AsyncClient, remembering: str, raw: redis.Redis, keep: int
 ) -> None:
-    """At and beside the edges of blocks."""
+    """After a rewind, at block edges and beside them, the removed words are gone, and later words take their places."""
     said, others = texts(3 * BLOCK + 1), texts(2 * BLOCK, "walrus")
     await talk(client, remembering, said)
     assert (await client.post(f"/conversations/{remembering}/rewind", json={"to_seq": keep})).status_code == 200
@@ -85,7 +85,7 @@ async def test_rewound_words_are_gone_and_others_take_their_places(
 async def test_a_redacted_message_has_no_words(
     client: httpx.AsyncClient, remembering: str, raw: redis.Redis, seq: int
 ) -> None:
-    """Its neighbours keep theirs."""
+    """A redacted message has no words in the index; the other messages keep theirs."""
     said = texts(2 * BLOCK + 3)
     await talk(client, remembering, said)
     assert (await client.delete(f"/conversations/{remembering}/messages/{seq}")).status_code == 204
@@ -95,7 +95,7 @@ async def test_a_redacted_message_has_no_words(
 async def test_a_very_long_index_is_dropped_by_a_rewind(
     client: httpx.AsyncClient, remembering: str, raw: redis.Redis
 ) -> None:
-    """One script must not drop a hundred thousand blocks; the index is made anew, of what is left."""
+    """A rewind drops a very long index, because one script must not drop 100,000 blocks; the rest is indexed again."""
     said = texts(2 * BLOCK)
     await talk(client, remembering, said)
     key = keys_in(remembering).word_blocks
@@ -110,7 +110,7 @@ async def test_a_very_long_index_is_dropped_by_a_rewind(
 async def test_the_lists_of_an_older_version_go(
     client: httpx.AsyncClient, remembering: str, raw: redis.Redis, how: str
 ) -> None:
-    """Words of a message that is redacted, rewound or erased are nowhere else in the store."""
+    """The lists in which an older version kept words and vectors go with an append, redaction, rewind or erasure."""
     await talk(client, remembering, texts(3))
     for key in keys_in(remembering).older:
         raw.rpush(key, b"1234")

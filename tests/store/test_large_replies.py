@@ -1,4 +1,4 @@
-"""What one reply of the store holds is bounded by bytes, and says so: whoever reads asks for the rest."""
+"""The size of each reply from the store is limited in bytes, and the reader asks for the rest."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -20,7 +20,7 @@ MEGABYTE = 1024 * 1024
 
 @pytest_asyncio.fixture
 async def conversations(store: EmbeddedStore, nothing_left: None) -> AsyncIterator[Conversations]:  # noqa: ARG001
-    """The store's conversations on a client of the test's own."""
+    """Yield the store's conversations, on the test's own client."""
     async with opened(store.url) as each:
         yield each
 
@@ -29,14 +29,14 @@ async def conversations(store: EmbeddedStore, nothing_left: None) -> AsyncIterat
 async def test_a_message_of_any_size_is_a_page(
     conversations: Conversations, conversation: str, *, newest_first: bool, read: list[int]
 ) -> None:
-    """However little may be read, one message is, in both directions."""
+    """A page in either order has at least one message, however low the limit in bytes."""
     await conversations.append("default", conversation, said("a", "b", "c"), **APPEND)
     page = await conversations.reader.page("default", conversation, 1, 3, newest_first=newest_first, limit_bytes=1)
     assert [message.seq for message in page.messages] == read
 
 
 async def test_a_tail_brings_the_newest_bodies(conversations: Conversations, conversation: str) -> None:
-    """Records of the whole tail, bodies as far as bytes go; the others are read by their seqs, in steps, and equal."""
+    """A tail has the records of all messages and, up to a limit in bytes, the newest bodies; the others are read by seq."""
     entries = [said("x" * 40_000, identity=f"m{n}-")[0] for n in range(10)]
     for entry in entries:
         await conversations.append("default", conversation, [entry], **APPEND)
@@ -54,7 +54,7 @@ async def test_a_tail_brings_the_newest_bodies(conversations: Conversations, con
 async def test_bodies_that_no_window_holds_are_not_read(
     conversations: Conversations, conversation: str, column: int
 ) -> None:
-    """None whose text is over the budget with all that came after it; records tell the window where history ends."""
+    """A tail has all records, but bodies only as far back as their text fits the budget."""
     await conversations.append("default", conversation, said(*["несколько слов"] * 60), **APPEND)
     tail = await conversations.reader.window("default", conversation, budget=90, column=column, limit=0)
     assert isinstance(tail, Tail)
@@ -75,7 +75,7 @@ async def test_bodies_that_no_window_holds_are_not_read(
 async def test_what_every_window_holds_comes_with_the_tail(
     conversations: Conversations, conversation: str, entries: list[NewEntry], column: int
 ) -> None:
-    """Bodies begin at a pinned message of the tail, or at its newest question, however far back: one read is enough."""
+    """A tail's bodies begin at its pinned message or newest question, however far back, so that one read is enough."""
     await conversations.append("default", conversation, entries, **APPEND)
     tail = await conversations.reader.window("default", conversation, budget=10, column=column, limit=0)
     assert isinstance(tail, Tail)
@@ -84,7 +84,7 @@ async def test_what_every_window_holds_comes_with_the_tail(
 
 
 async def test_a_newest_message_of_any_size_comes(conversations: Conversations, conversation: str) -> None:
-    """One body is read, however large it is."""
+    """The newest message's body is read, however large it is."""
     (entry,) = said("x" * 5 * MEGABYTE)
     await conversations.append("default", conversation, [entry], **APPEND)
     tail = await conversations.reader.window("default", conversation, budget=1000, column=0, limit=0)
@@ -95,7 +95,7 @@ async def test_a_newest_message_of_any_size_comes(conversations: Conversations, 
 async def test_pinned_messages_come_without_bodies_when_they_are_large(
     conversations: Conversations, conversation: str
 ) -> None:
-    """Their records and who they are do; those of the first few have their bodies."""
+    """Of large pinned messages outside the tail, all records and ids are read, but at most 5 MB of bodies."""
     for n in range(7):
         await conversations.append(
             "default", conversation, said("x" * MEGABYTE, pinned=True, identity=f"p{n}-"), **APPEND
@@ -110,7 +110,7 @@ async def test_pinned_messages_come_without_bodies_when_they_are_large(
 
 
 def test_steps() -> None:
-    """Stretches are cut where bytes end: none is left out, none is read twice, and one body is always a step."""
+    """Bodies are read in steps of limited bytes: no body is left out or read twice, and a step has at least one."""
     (entry,) = said("x" * 66)  # 100 bytes
     five = Records.of([entry.record] * 5)
     steps = [[(first, len(records)) for first, records in step] for step in in_steps([(1, five), (9, five[:2])], 250)]
@@ -123,7 +123,7 @@ def test_steps() -> None:
 async def test_a_page_of_any_size_holds_each_message_with_its_body(
     conversations: Conversations, conversation: str, *, newest_first: bool
 ) -> None:
-    """Whether bodies come with the page or are asked for beside it, they are those of its messages."""
+    """A page's bodies are those of its messages, whether they come with the page or in a second read."""
     entries = said(*(f"{n} " + "x" * size for n, size in enumerate((10, 70_000, 20, 200_000, 30, 70_000, 40))))
     await conversations.append("default", conversation, entries, **APPEND)
     stored = {n: (entry.identity.id, entry.body) for n, entry in enumerate(entries, 1)}
@@ -138,7 +138,7 @@ async def test_a_page_of_any_size_holds_each_message_with_its_body(
 async def test_a_large_page_is_of_one_history(
     conversations: Conversations, conversation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The history is replaced by another between a page's records and its bodies: the page is of the other, whole."""
+    """When the history is replaced between the reads of a page's records and bodies, the page shows only the new history."""
     await conversations.append("default", conversation, said("old " * 50_000, "old"), **APPEND)
     new = said("new " * 60_000, "new")
     asked, commands = 0, conversations._client.commands

@@ -1,4 +1,4 @@
-"""Long histories: what is done to them is done in steps, and a step that never came harms nobody."""
+"""Operations on long histories run in steps, and an operation that stopped between steps leaves nothing old to read."""
 
 import asyncio
 import time
@@ -27,13 +27,13 @@ SLOW_MILLISECONDS = 20
 
 @pytest_asyncio.fixture
 async def conversations(store: EmbeddedStore, nothing_left: None):  # noqa: ARG001 - it checks afterwards
-    """Conversations on the tests' store."""
+    """Yield conversations on the tests' store."""
     async with opened(store.url) as opened_conversations:
         yield opened_conversations
 
 
 def noted(count: int, text: str) -> list[Any]:
-    """Entries with documents and metadata that say ``text``."""
+    """Return entries with documents and metadata that contain ``text``."""
     entries = [
         Entry(
             message={"role": "user", "content": f"{text} {n}"},
@@ -46,14 +46,14 @@ def noted(count: int, text: str) -> list[Any]:
 
 
 async def fill(conversations: Conversations, conversation: str, count: int) -> str:
-    """A conversation of ``count`` messages with documents and metadata; its entity tag."""
+    """Append ``count`` messages with documents and metadata, and return the conversation's ETag."""
     for _ in range(count // 100):
         reply = await conversations.append("default", conversation, noted(100, "forgotten"), **APPEND)
     return reply.etag
 
 
 async def cut(conversations: Conversations, conversation: str, etag: str, keep: int, count: int) -> scripts.Rewound:
-    """The first step of a rewind alone, as when the service ends right after it."""
+    """Run only the first step of a rewind, as when the service ends right after it."""
     (tokens,) = {entry.tokens for entry in noted(1, "forgotten")}
     gone = count - keep
     documents = noted(1, "forgotten")[0].grounding_tokens
@@ -73,7 +73,7 @@ async def cut(conversations: Conversations, conversation: str, etag: str, keep: 
 
 
 async def test_a_long_rewind_is_swept_in_steps(conversations: Conversations, conversation: str, server: Any) -> None:
-    """Its first step cuts the history and sweeps a thousand messages; the rest follows, and then nothing is left."""
+    """The first step of a long rewind cuts the history and sweeps 1,000 messages; two more steps sweep the rest."""
     etag = await fill(conversations, conversation, 2500)
     rewound = await cut(conversations, conversation, etag, 10, 2500)
     metadata = f"sash:{{default/{conversation}}}:metadata"
@@ -92,7 +92,7 @@ async def test_a_long_rewind_is_swept_in_steps(conversations: Conversations, con
 async def test_a_rewind_that_stopped_shows_nothing_old(
     conversations: Conversations, conversation: str, server: Any
 ) -> None:
-    """What the steps had not swept is never read as a later message's, and later appends sweep it."""
+    """After a rewind that stopped, later messages show no old documents or metadata, and later appends sweep them."""
     etag = await fill(conversations, conversation, 2500)
     await cut(conversations, conversation, etag, 10, 2500)
 
@@ -109,7 +109,7 @@ async def test_a_rewind_that_stopped_shows_nothing_old(
 
 @pytest.mark.nightly
 async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
-    """Whatever is done to 200,000 messages, no script lasts 20 ms, and no answer waits for the event loop as long."""
+    """No script takes 20 ms while 200,000 messages are staged, read, rewound and erased."""
     with (
         EmbeddedStore(tmp_path, fsync="everysec") as own,
         redis.Redis.from_url(own.url, decode_responses=True) as admin,
@@ -132,7 +132,7 @@ async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
 
 
 async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conversations, conversation: str) -> None:
-    """The law and the answer of thousands of messages are worked out in a thread."""
+    """The event loop keeps turning while the window of 5,000 messages is made, because a thread makes it."""
     from service.core.parameters import WindowQuery  # noqa: PLC0415
     from service.store.columns import Columns  # noqa: PLC0415
     from service.store.indexing import Index  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A store's user who may not run every command: the service says which is missing, and writes nothing."""
+"""When the store's user may not run a command, the service names the command and writes nothing."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ PRESENT = {name: path for name, path in binaries().items() if path is not None}
 VALKEY = PRESENT["valkey-9"]
 ACL = (ROOT / "deploy" / "redis" / "sash.acl").read_text()
 HANDSHAKE = {"PING", "HELLO", "AUTH", "CLIENT SETINFO", "SELECT", "COMMAND"}
-"""What redis-py and ``sash doctor`` send besides."""
+"""Commands that redis-py and ``sash doctor`` send in addition."""
 DENIED = {
     "script": ("-script", "SCRIPT LOAD"),
     "eval": ("-eval", "EVAL"),
@@ -38,27 +38,27 @@ DENIED = {
 
 
 def rules() -> str:
-    """The rules of the ACL file's user, with a password put in."""
+    """Return the rules of the ACL file's user, with a password filled in."""
     line = next(line for line in ACL.splitlines() if line.startswith("user sash "))
     return re.sub(r"#0+", ">pw", line.removeprefix("user sash "))
 
 
 def enter(running: Server, change: str = "") -> str:
-    """Make the user of the ACL file, changed so; the URL of the server as that user."""
+    """Create the ACL file's user with ``change`` applied, and return the server's URL for this user."""
     running.connect().execute_command("ACL SETUSER sash reset", *rules().split(" "), *change.split())
     return running.url.replace("://", "://sash:pw@")
 
 
 @pytest.fixture(scope="module", params=PRESENT)
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server of this file's own."""
+    """Yield a server for this file alone."""
     with server(PRESENT[request.param], tmp_path_factory.mktemp("acl")) as running:
         yield running
 
 
 @asynccontextmanager
 async def service(url: str, **settings: object) -> AsyncIterator[httpx.AsyncClient]:
-    """A service on the store at ``url``."""
+    """Yield an HTTP client of a service on the store at ``url``."""
     given = {"redis_url": url, "store_connections": 2, "rate_limit": 1000.0, **settings}
     async with lifespan(create_app(Settings(**given))) as app, http(app) as client:  # type: ignore[arg-type]
         yield client
@@ -69,12 +69,12 @@ async def append(client: httpx.AsyncClient) -> httpx.Response:
 
 
 def conversations(link: redis.Redis) -> list[str]:
-    """The keys of conversations on a server."""
+    """Return the keys of conversations on a server."""
     return [key for key in link.keys("sash:{default/*") if not key.endswith(":rate")]
 
 
 def assert_denied(answer: httpx.Response, name: str) -> None:
-    """The answer is the problem of a permission that is missing, and names it."""
+    """Check that the answer is 503 store-permission-denied and names the permission."""
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems/store-permission-denied"), answer.text
     assert name in answer.json()["detail"]
     assert int(answer.headers["retry-after"]) >= 1
@@ -82,7 +82,7 @@ def assert_denied(answer: httpx.Response, name: str) -> None:
 
 @pytest.mark.parametrize("what", DENIED)
 async def test_a_missing_permission_is_named_and_nothing_is_written(running: Server, what: str) -> None:
-    """Readiness and an append are 503 with the command's name, the store stays as it was, and both are well when it is."""
+    """Without a permission readiness and appends are 503 with its name and nothing is written; with it both succeed."""
     change, name = DENIED[what]
     running.connect().flushall()
     async with service(enter(running, change)) as client:
@@ -97,7 +97,7 @@ async def test_a_missing_permission_is_named_and_nothing_is_written(running: Ser
 
 
 async def test_what_one_connection_finds_holds_for_all(running: Server) -> None:
-    """A service that says it is ready accepts writes, also when only one of its connections has looked since."""
+    """When one connection finds a permission granted again, the service is ready and accepts writes on every connection."""
     link = running.connect()
     link.flushall()
     async with service(enter(running, "-rename")) as client:
@@ -110,7 +110,7 @@ async def test_what_one_connection_finds_holds_for_all(running: Server) -> None:
 
 
 async def test_a_permission_that_is_taken_away_is_noticed(running: Server) -> None:
-    """Without a new connection: the next look, a second later at most, refuses writes; reads go on."""
+    """When a permission is taken away from open connections, readiness and writes are 503; reads go on."""
     running.connect().flushall()
     async with service(enter(running)) as client:
         assert (await append(client)).status_code == 201
@@ -125,7 +125,7 @@ async def test_a_permission_that_is_taken_away_is_noticed(running: Server) -> No
 
 
 async def test_a_call_that_is_denied_is_a_problem_of_its_own(running: Server) -> None:
-    """Between two looks at the server too: not a 500, and not taken for a store that does not answer."""
+    """A read that is denied between two checks of the server answers 503 store-permission-denied."""
     running.connect().flushall()
     async with service(enter(running)) as client:
         assert (await append(client)).status_code == 201
@@ -149,7 +149,7 @@ async def test_waiting_for_a_replica_needs_a_permission(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["-role", "-rename"])
 async def test_a_permission_that_is_missing_behind_sentinels_is_named(change: str, tmp_path: Path) -> None:
-    """ROLE is asked of the primary before anything else is."""
+    """Behind sentinels a missing permission is named, even for ROLE, which is asked of the primary before anything else."""
     trio = Sentinels(VALKEY, tmp_path)
     try:
         trio.start()
@@ -163,7 +163,7 @@ async def test_a_permission_that_is_missing_behind_sentinels_is_named(change: st
 
 
 async def test_a_permission_that_one_node_of_a_cluster_denies_is_named(tmp_path: Path) -> None:
-    """Every primary is asked, whoever serves the conversation; and a map that may not be read is said to be so."""
+    """A permission that any primary of a cluster denies is named, also that to read the slot map."""
     cluster = Cluster(VALKEY, tmp_path)
     try:
         cluster.start()
@@ -175,7 +175,7 @@ async def test_a_permission_that_one_node_of_a_cluster_denies_is_named(tmp_path:
             enter(each)
         untouched = cluster.primary_of(
             key_slot(b"sash:{stats}:start")
-        )  # the first figures are added after five seconds
+        )  # statistics are written only after five seconds
         enter(untouched, "-hscan")
         async with service(cluster.url.replace("://", "://sash:pw@")) as client:
             async with asyncio.timeout(4):
@@ -186,11 +186,11 @@ async def test_a_permission_that_one_node_of_a_cluster_denies_is_named(tmp_path:
         cluster.kill()
 
 
-# ---- the list
+# ---- the list of commands
 
 
 def sent() -> set[str]:
-    """The commands in the sources: those of scripts, and the first words of plain commands."""
+    """Return the commands in the sources: those of scripts, and the first words of plain commands."""
     store = ROOT / "service" / "store"
     scripts = "".join(path.read_text() for path in (store / "scripts").glob("*.lua"))
     plain = [path for path in store.glob("*.py") if path.stem not in {"checks", "foreign", "permissions"}]
@@ -202,20 +202,20 @@ def sent() -> set[str]:
 
 
 def test_the_list_has_every_command_of_the_sources_and_no_other() -> None:
-    """A command that somebody adds to a script or a call fails this test until the list has it."""
+    """The lists have every command of the sources and no other: a new command must be added to them."""
     listed = {command_name(words) for words in (*NEEDED, *SOMETIMES)} | set(ELSEWHERE)
-    assert sent() | {"SCAN"} == listed  # which goes to one server after the other
+    assert sent() | {"SCAN"} == listed  # SCAN is sent to one server after the other
 
 
 def test_the_acl_file_allows_the_list_and_nothing_else() -> None:
-    """deploy/redis/sash.acl agrees with what the service says that it needs."""
+    """deploy/redis/sash.acl allows the listed commands and those of the handshake, and no other."""
     allowed = {rule[1:].upper().replace("|", " ") for rule in rules().split(" ") if rule.startswith("+")}
     listed = {command_name(words) for words in (*NEEDED, *SOMETIMES)} | set(ELSEWHERE)
     assert allowed == listed | HANDSHAKE
 
 
 def test_a_server_without_a_way_to_ask_is_served() -> None:
-    """Errors that are no denials deny nothing: each call finds out for itself."""
+    """An error that is no denial, or an empty answer, denies nothing: each call finds out for itself."""
     busy = redis.ResponseError("BUSY Redis is busy running a script.")
     assert (denied_commands(busy), is_denial(busy)) == ((), False)
     assert denied_commands([]) == ()

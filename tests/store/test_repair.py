@@ -41,7 +41,7 @@ QUERIES = (
 
 
 class Bench(NamedTuple):
-    """A service, and what looks at the same store beside it."""
+    """A service, and direct access to the same store."""
 
     http: httpx.AsyncClient
     conversations: Conversations
@@ -61,7 +61,7 @@ class Bench(NamedTuple):
         return (await self.http.get(f"/conversations/{conversation}")).json()["tokens"]
 
     async def fresh_totals(self, conversation: str) -> Any:
-        """What an import of the conversation's export has for totals."""
+        """Return the totals of an import of the conversation's export."""
         exported = await self.http.get(f"/conversations/{conversation}/export")
         query = {"id": f"{conversation}-again"}
         taken = await self.http.post("/conversations/import", content=exported.content, headers=NDJSON, params=query)
@@ -69,14 +69,14 @@ class Bench(NamedTuple):
         return taken.json()["tokens"]
 
     async def windows(self, conversation: str) -> list[bytes]:
-        """Windows as they are answered, without their version."""
+        """Return the bodies of windows, without their version."""
         answers = [await self.http.get(f"/conversations/{conversation}/window?{query}") for query in QUERIES]
         return [answer.content.replace(b'"version":%d' % answer.json()["version"], b"") for answer in answers]
 
 
 @asynccontextmanager
 async def bench(store: EmbeddedStore, *keys: bytes) -> AsyncIterator[Bench]:
-    """A bench on an empty store, with these master keys."""
+    """Yield a bench on an emptied store, with these master keys."""
     with redis.Redis.from_url(store.url) as server:
         server.flushall()
     settings = Settings(redis_url=store.url, store_connections=2, durability="fast", encryption_key=keys)
@@ -92,14 +92,16 @@ async def bench(store: EmbeddedStore, *keys: bytes) -> AsyncIterator[Bench]:
 
 @pytest.fixture(params=[(), (KEY,)], ids=["plain", "encrypted"])
 async def there(own: EmbeddedStore, request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
-    """A bench, without and with encryption at rest."""
+    """Yield a bench, without and with encryption at rest."""
     async with bench(own, *request.param) as made:
         yield made
 
 
 async def test_a_repaired_conversation_is_as_if_it_came_today(there: Bench) -> None:
-    """Documents, notes, pins, reasoning, unknown members, images, results of parallel calls: windows are the same to the
-    byte, totals those of a fresh import, and a second repair writes nothing."""
+    """A repair restores windows to the byte and totals to those of a fresh import; a second repair writes nothing.
+
+    The messages have documents, metadata, pins, reasoning, unknown members, images and results of parallel calls.
+    """
     await append(there.http, "c", *EVERYTHING, result("call-2"), THOUGHT, user("Sure? 会話の窓"))
     windows, totals, entries = await there.windows("c"), await there.totals("c"), await history(there.http, "c")
     await there.aged("c")
@@ -117,7 +119,10 @@ async def test_a_repaired_conversation_is_as_if_it_came_today(there: Bench) -> N
 
 
 async def test_a_window_is_the_same_before_and_after(there: Bench) -> None:
-    """What each window measured for itself is what is stored then; its bodies are read in two steps."""
+    """A window is the same before a repair, when it measures older messages itself, and after it.
+
+    The conversation is so long that a window reads its bodies in two steps.
+    """
     long = [user(f"{n} {'of many words ' * 900}") for n in range(20)]
     await append(there.http, "c", *EVERYTHING, *long, THOUGHT, user("Sure?"))
     await there.aged("c")
@@ -127,7 +132,7 @@ async def test_a_window_is_the_same_before_and_after(there: Bench) -> None:
 
 
 async def test_a_reply_in_progress_is_ended_after_a_repair(there: Bench) -> None:
-    """The longer reply that takes its place leaves nothing of it in the totals."""
+    """After a repair, a longer reply replaces one in progress, and the totals are those of a fresh import."""
     reply = {"id": "r", "status": "in_progress", **assistant("So far, " * 9)}
     await append(there.http, "c", user("Tell me."), reply)
     await there.aged("c")
@@ -140,7 +145,7 @@ async def test_a_reply_in_progress_is_ended_after_a_repair(there: Bench) -> None
 
 
 async def test_a_repair_keeps_life_times_and_expiry(there: Bench, own: EmbeddedStore) -> None:
-    """It is no activity: the conversation goes when it would have gone. Its entity tag is another, of the same life."""
+    """A repair keeps created_at, updated_at and the expiry of each key; the ETag changes, but names the same life."""
     assert (await there.http.post("/conversations", json={"id": "c", "ttl_seconds": 900})).status_code == 201
     await append(there.http, "c", *EVERYTHING)
     await there.aged("c")
@@ -158,7 +163,7 @@ async def test_a_repair_keeps_life_times_and_expiry(there: Bench, own: EmbeddedS
 
 
 async def test_messages_stored_before_there_was_a_key_are_encrypted(own: EmbeddedStore) -> None:
-    """They are written as all that is written under a key: counts and what people said belong together."""
+    """A repair under a master key encrypts messages from before there was one, as it writes counts and bodies together."""
     async with bench(own) as before:
         await append(before.http, "c", *EVERYTHING)
         await before.aged("c")
@@ -180,7 +185,7 @@ async def test_messages_stored_before_there_was_a_key_are_encrypted(own: Embedde
 
 
 async def test_a_conversation_that_does_not_open_is_told_and_the_others_repaired(own: EmbeddedStore) -> None:
-    """Nothing of it is touched."""
+    """A conversation that cannot be decrypted is reported and stays as it is; the others are repaired."""
     async with bench(own, KEY) as sealed:
         await append(sealed.http, "locked", *EVERYTHING)
         await sealed.aged("locked")
@@ -198,7 +203,7 @@ async def test_a_conversation_that_does_not_open_is_told_and_the_others_repaired
 
 
 async def test_a_damaged_conversation_is_told(there: Bench, own: EmbeddedStore) -> None:
-    """Nothing more is written to what lost a part."""
+    """A conversation that lost its pinned copies is reported, and none of its messages is measured again."""
     await append(there.http, "c", *EVERYTHING)
     await there.aged("c")
     with redis.Redis.from_url(own.url) as server:
@@ -208,7 +213,7 @@ async def test_a_damaged_conversation_is_told(there: Bench, own: EmbeddedStore) 
 
 
 async def test_a_repair_that_was_broken_off_goes_on(there: Bench) -> None:
-    """Each step leaves a whole conversation, and the next repair does the rest."""
+    """After a repair that stopped between steps, the next repair measures the rest."""
     for _ in range(3):
         await append(there.http, "c", *[user(f"Message {n}") for n in range(100)])
     totals = await there.totals("c")
@@ -224,7 +229,7 @@ async def test_a_repair_that_was_broken_off_goes_on(there: Bench) -> None:
 
 
 async def test_a_message_that_changed_since_it_was_read_is_left_alone(there: Bench) -> None:
-    """One that was redacted stays so, one that was rewound stays gone; the others of the step are measured."""
+    """Messages that were redacted or rewound since they were read are left alone; the others of the step are measured."""
     await append(there.http, "c", *EVERYTHING)
     await there.aged("c")
     page = await anext(there.repair._pages("default/c"))
@@ -240,7 +245,7 @@ async def test_a_message_that_changed_since_it_was_read_is_left_alone(there: Ben
 
 
 async def test_a_conversation_that_began_anew_is_left_alone(there: Bench) -> None:
-    """What was read of one life is not written to another."""
+    """A page that was read from one life of a conversation is not written to the next life."""
     await append(there.http, "c", *EVERYTHING)
     await there.aged("c")
     page = await anext(there.repair._pages("default/c"))
@@ -256,7 +261,7 @@ async def test_a_conversation_that_began_anew_is_left_alone(there: Bench) -> Non
 
 
 async def test_nothing_is_lost_beside_a_busy_service(there: Bench) -> None:
-    """Appends and redactions while it runs: all are there, and the totals are those of what is there."""
+    """Appends and redactions during a repair are all there, and the totals are those of a fresh import."""
     for _ in range(6):
         await append(there.http, "c", *[user(f"Message {n}") for n in range(100)])
     await append(there.http, "c", calling("call-1", "call-2"), result("call-1"), result("call-2"))
@@ -275,7 +280,7 @@ async def test_nothing_is_lost_beside_a_busy_service(there: Bench) -> None:
 
 
 async def test_windows_of_several_reads_are_answered_meanwhile(there: Bench) -> None:
-    """Each write makes them begin anew, and there are few together."""
+    """Windows of several reads are answered during a repair, although each of its writes makes them start again."""
     for _ in range(8):
         await append(there.http, "c", *[user(f"Message {n} {'of many words ' * 20}") for n in range(100)])
     await there.aged("c")
@@ -288,7 +293,7 @@ async def test_windows_of_several_reads_are_answered_meanwhile(there: Bench) -> 
 
 
 async def test_long_messages_are_read_in_steps(there: Bench) -> None:
-    """Few at once where they are long, one at least; none is left out."""
+    """A repair of long messages, which reads few at once, leaves none out."""
     for n in range(5):
         await append(there.http, "c", user(f"{n} {'of many words ' * 45_000}"), assistant("Yes."))
     totals = await there.totals("c")
@@ -298,7 +303,7 @@ async def test_long_messages_are_read_in_steps(there: Bench) -> None:
 
 
 async def test_a_store_that_is_lost_ends_a_repair(tmp_path: Path) -> None:
-    """What was written is whole; nothing of the repair goes on."""
+    """A repair ends with StoreUnavailable when the store is lost, and leaves no task running."""
     with EmbeddedStore(tmp_path) as store:
         async with opened(store.url, timeout_seconds=1) as conversations:
             for n in range(9):
@@ -316,7 +321,7 @@ async def test_a_store_that_is_lost_ends_a_repair(tmp_path: Path) -> None:
 
 
 async def test_two_repairs_at_once_do_it_once(there: Bench) -> None:
-    """Each message is measured again by one of them."""
+    """Two repairs at once measure each message again once."""
     for _ in range(4):
         await append(there.http, "c", *[user(f"Message {n}") for n in range(100)])
     totals = await there.totals("c")
@@ -327,7 +332,7 @@ async def test_two_repairs_at_once_do_it_once(there: Bench) -> None:
 
 
 async def test_who_reads_in_several_steps_begins_anew(there: Bench) -> None:
-    """Counts of before and of after a repair are never put together."""
+    """A read in several steps raises HistoryEdited when a repair comes between, so that old and new counts never mix."""
     await append(there.http, "c", *EVERYTHING)
     await there.aged("c")
     state = await there.conversations.reader.get("default", "c")
@@ -337,7 +342,7 @@ async def test_who_reads_in_several_steps_begins_anew(there: Bench) -> None:
 
 
 async def test_an_answer_with_older_counts_is_not_given_again(there: Bench) -> None:
-    """As after a redaction: the request was done, and its answer is gone."""
+    """A kept answer with older counts is not given again after a repair: as after a redaction, the request answers 409."""
     request: dict[str, Any] = {"json": {"messages": [user("Hello.")]}, "headers": {"Idempotency-Key": "k"}}
     first = await there.http.post("/conversations/c/messages?model=gpt-4o", **request)
     await there.aged("c")
@@ -347,7 +352,7 @@ async def test_an_answer_with_older_counts_is_not_given_again(there: Bench) -> N
 
 
 async def test_a_sample_finds_older_messages(there: Bench) -> None:
-    """How many conversations were looked at, no more than asked for, and how many of them need a repair."""
+    """A sample tells how many conversations it read, at most the number asked for, and how many of them need a repair."""
     for n in range(5):
         await append(there.http, f"c{n}", user("Hello."))
     await there.aged("c2")
@@ -356,7 +361,7 @@ async def test_a_sample_finds_older_messages(there: Bench) -> None:
 
 
 def test_steps_are_shorter_where_a_message_is_far_in_its_list() -> None:
-    """The store walks to each: what a script takes does not grow with the conversation."""
+    """A step has fewer messages the farther they are from the list's end, because the store walks to each of them."""
     records = Records.of([entry.record for entry in said(*["of many words " * 20] * 100)])
     steps = [_step_messages(records, distance) for distance in (50, 100_000, 1_000_000, 10**9)]
     assert steps == sorted(steps, reverse=True)
@@ -366,8 +371,10 @@ def test_steps_are_shorter_where_a_message_is_far_in_its_list() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("keys", [(), (KEY,)], ids=["plain", "encrypted"])
 async def test_no_step_keeps_the_store_long(tmp_path: Path, keys: tuple[bytes, ...]) -> None:
-    """In a long conversation too a script takes half of 20 ms at most. It is the median, because the server's clock goes on
-    while the machine does something else."""
+    """In a conversation of 50,000 messages the median script takes less than 10 ms, half of the limit of 20 ms.
+
+    The median is used because the server's clock runs on while the machine does other work.
+    """
     with EmbeddedStore(tmp_path, fsync="everysec") as store, redis.Redis.from_url(store.url) as admin:
         async with bench(store, *keys) as there:
             entries = [user(f"Message {n} " + "of many words " * 10) for n in range(100)]

@@ -1,4 +1,4 @@
-"""Sealing, as arithmetic: what was sealed comes back, and nothing else opens."""
+"""Sealing without a store: a sealed value opens to the original, and a changed or moved one does not open."""
 
 import pytest
 from hypothesis import example, given
@@ -28,7 +28,7 @@ IDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True).map(str.
 
 @given(KINDS, VALUES, IDS)
 def test_what_was_sealed_comes_back(kind: bytes, value: bytes, owner: bytes) -> None:
-    """A value opens to itself, is 33 bytes longer while it is sealed, and never looks like JSON."""
+    """A sealed value opens to the original, is 33 bytes longer than it, and never looks like JSON."""
     sealer = Sealer(KEYS, "t/c")
 
     sealed = sealer.seal(kind, value, owner)
@@ -40,19 +40,19 @@ def test_what_was_sealed_comes_back(kind: bytes, value: bytes, owner: bytes) -> 
 
 
 def test_nothing_stays_nothing() -> None:
-    """Where there is no value there is nothing to seal: scripts tell absent by empty."""
+    """An empty value is not sealed, because scripts take empty for absent."""
     assert Sealer(KEYS, "t/c").seal(Kind.METADATA, b"") == b""
 
 
 def test_equal_values_do_not_look_equal() -> None:
-    """The same text twice is other bytes."""
+    """The same text sealed twice gives different bytes."""
     sealer = Sealer(KEYS, "t/c")
     assert sealer.seal(Kind.BODY, b"yes", b"m-1") != sealer.seal(Kind.BODY, b"yes", b"m-1")
 
 
 @given(VALUES, st.data())
 def test_a_changed_byte_does_not_open(value: bytes, data: st.DataObject) -> None:
-    """Whichever byte is another, the value is refused, or names a key that nobody has, or is not sealed any more."""
+    """A sealed value in which any byte after the first is changed does not open."""
     sealer = Sealer(KEYS, "t/c")
     sealed = bytearray(sealer.seal(Kind.BODY, value, b"m-1"))
     place = data.draw(st.integers(1, len(sealed) - 1))
@@ -65,7 +65,7 @@ def test_a_changed_byte_does_not_open(value: bytes, data: st.DataObject) -> None
 @given(VALUES, st.integers(1, 400))
 @example(b"\x00", 33)
 def test_a_part_does_not_open(value: bytes, missing: int) -> None:
-    """A value whose end is missing is refused."""
+    """A sealed value whose end is missing does not open."""
     sealer = Sealer(KEYS, "t/c")
     sealed = sealer.seal(Kind.BODY, value, b"m-1")[:-missing]
 
@@ -96,7 +96,7 @@ def test_moved_bytes_do_not_open(name: str, kind: bytes, owner: bytes) -> None:
 
 
 def test_another_key_does_not_open() -> None:
-    """The id of a key is not the key."""
+    """A value does not open with another key of the same id."""
     sealed = Sealer(KEYS, "t/c").seal(Kind.BODY, b"secret")
     others = TenantKeys({NEW: new_key()}, NEW, b"d" * 32)
 
@@ -105,7 +105,7 @@ def test_another_key_does_not_open() -> None:
 
 
 def test_old_keys_open_and_the_newest_seals() -> None:
-    """After a rotation what was sealed before is read, and new values are under the new key."""
+    """After a rotation, values under the old key still open, and new values are under the new key."""
     before = Sealer(BEFORE, "t/c").seal(Kind.BODY, b"then")
     sealer = Sealer(KEYS, "t/c")
 
@@ -116,7 +116,7 @@ def test_old_keys_open_and_the_newest_seals() -> None:
 
 
 def test_a_key_that_is_not_at_hand_is_named() -> None:
-    """Whose key is unknown says which, so that it can be looked for."""
+    """A value under an unknown key names that key, so that it can be looked for."""
     sealed = Sealer(KEYS, "t/c").seal(Kind.BODY, b"x")
 
     with pytest.raises(UnknownKey) as caught:
@@ -127,7 +127,7 @@ def test_a_key_that_is_not_at_hand_is_named() -> None:
 
 @given(VALUES)
 def test_without_a_key_values_are_as_they_are(value: bytes) -> None:
-    """Where no key is set nothing is changed, and what is sealed is refused instead of sent."""
+    """Without a key values are stored unchanged, and sealed values are refused."""
     if is_sealed(value):
         with pytest.raises(CannotOpen, match="without SASH_ENCRYPTION_KEY"):
             PLAIN.open(Kind.BODY, value)
@@ -138,7 +138,7 @@ def test_without_a_key_values_are_as_they_are(value: bytes) -> None:
 
 @given(st.sampled_from([8, 16, 32]), st.data())
 def test_digests_tell_equal_from_other_and_nothing_else(size: int, data: st.DataObject) -> None:
-    """Equal digests stay equal and others stay others; another purpose or another key gives another one."""
+    """Only equal values have equal digests; another purpose or another key gives another digest."""
     one, two = data.draw(st.binary(min_size=size, max_size=size)), data.draw(st.binary(min_size=size, max_size=size))
     sealer = Sealer(KEYS, "t/c")
 
@@ -152,7 +152,7 @@ def test_digests_tell_equal_from_other_and_nothing_else(size: int, data: st.Data
 
 
 def test_a_wrapped_key_is_one_tenants() -> None:
-    """A wrapped key opens for its tenant and its name, and for no other; nor does a changed one, nor one made younger."""
+    """A wrapped key opens only for its own tenant and id, and not when its time or its bytes were changed."""
     master, key = Master(b"m" * 32), new_key()
     wrapped = master.wrap(key, "acme", OLD, 7)
 

@@ -1,4 +1,4 @@
-"""Every call of the contract on every server and every kind of deployment, as the user of the ACL file too."""
+"""Every call of the HTTP contract on every server and kind of deployment, also as the ACL file's user."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -19,20 +19,20 @@ ELSEWHERE = {
     "scan": "keys for encryption that operators' commands look for",
     "srem": "a master key that is replaced",
 }
-"""What the dialogue does not come to."""
+"""Allowed commands that the dialogue does not use, and what uses them."""
 BEHIND_THE_BACK = {"acl|setuser", "config|resetstat"}
 
 
 @pytest.mark.parametrize("name", PRESENT)
 async def test_the_whole_dialogue_on_one_server(name: str, tmp_path: Path) -> None:
-    """Valkey 9, Redis 8 and Redis 7."""
+    """The whole dialogue works on Valkey 9, Redis 8 and Redis 7."""
     with server(PRESENT[name], tmp_path) as running:
         await whole_dialogue(running.url, tmp_path)
 
 
 @pytest.mark.parametrize("name", [name for name in PRESENT if name != "redis-7"])
 async def test_the_whole_dialogue_on_a_cluster(name: str, tmp_path: Path) -> None:
-    """Three primaries with a replica each: no call spans two slots."""
+    """The whole dialogue works on three primaries with a replica each: no call spans two slots."""
     cluster = Cluster(PRESENT[name], tmp_path)
     try:
         await whole_dialogue(cluster.start().url, tmp_path, durability="replicated")
@@ -42,7 +42,7 @@ async def test_the_whole_dialogue_on_a_cluster(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", [name for name in PRESENT if name != "redis-7"])
 async def test_the_whole_dialogue_behind_sentinels(name: str, tmp_path: Path) -> None:
-    """The primary that they name, with its replica."""
+    """The whole dialogue works behind sentinels, on a primary with a replica."""
     trio = Sentinels(PRESENT[name], tmp_path)
     try:
         await whole_dialogue(trio.start().url, tmp_path, durability="replicated")
@@ -51,13 +51,13 @@ async def test_the_whole_dialogue_behind_sentinels(name: str, tmp_path: Path) ->
 
 
 def allowed() -> set[str]:
-    """The commands of the ACL file."""
+    """Return the commands that the ACL file allows."""
     rules = next(line for line in ACL.splitlines() if line.startswith("user sash")).split(" ")
     return {rule[1:] for rule in rules if rule.startswith("+")}
 
 
 def enter(running: Server) -> str:
-    """Make the ACL file's user and forget what was counted; the user's URL."""
+    """Create the ACL file's user, reset the server's counters, and return the user's URL."""
     rules = next(line for line in ACL.splitlines() if line.startswith("user sash"))
     link = running.connect()
     link.execute_command("ACL SETUSER", *rules.replace("0" * 64, sha256(b"pw").hexdigest()).split(" ")[1:])
@@ -66,13 +66,13 @@ def enter(running: Server) -> str:
 
 
 def used(*links: redis.Redis) -> set[str]:
-    """The commands that servers counted, those of scripts among them."""
+    """Return the commands that servers counted, including those of scripts."""
     found = {name.removeprefix("cmdstat_") for link in links for name in link.info("commandstats")}
     return found - BEHIND_THE_BACK
 
 
 async def test_the_acl_file_allows_what_is_used_and_nothing_else(tmp_path: Path) -> None:
-    """The whole dialogue runs as its user, on a server, with a replica to wait for, and on a cluster."""
+    """The whole dialogue and a replicated append use exactly the allowed commands, except those of ELSEWHERE."""
     counted: set[str] = set()
     with server(PRESENT["valkey-9"], tmp_path / "one") as running:
         await whole_dialogue(enter(running) + "/1", tmp_path)

@@ -1,4 +1,4 @@
-"""One dialogue with every call of the contract that touches the store, over HTTP, on any deployment."""
+"""One dialogue with every call of the HTTP contract that touches the store, on any deployment."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from service.store.keys import ApiKeys
 
 
 async def whole_dialogue(url: str, folder: Path, **settings: object) -> None:
-    """Say everything to a service on the store at ``url``; every answer is as it must be, and nothing is left behind."""
+    """Make every call to a service on the store at ``url``; check each answer, and that the doctor finds no problem."""
     given = {"durability": "durable", "store_connections": 2, "rate_limit": 10_000.0, **settings}
     async with lifespan(create_app(Settings(redis_url=url, **given))) as app, http(app) as client:  # type: ignore[arg-type]
         assert (await client.get("/readyz")).status_code == 200, (await client.get("/readyz")).text
@@ -32,14 +32,14 @@ async def whole_dialogue(url: str, folder: Path, **settings: object) -> None:
 
 
 async def one_turn(url: str, **settings: object) -> None:
-    """Append and erase on the store at ``url``."""
+    """Append a message and erase its conversation, on the store at ``url``."""
     async with lifespan(create_app(Settings(redis_url=url, **settings))) as app, http(app) as client:  # type: ignore[arg-type]
         await append(client, "w-6", user("hello"))
         assert (await client.delete("/conversations/w-6")).status_code == 204
 
 
 async def until_ready(client: httpx.AsyncClient, *, status: int = 200) -> httpx.Response:
-    """The answer of /readyz once it has this status."""
+    """Return the answer of /readyz once it has this status; fail after 10 seconds."""
     give_up = time.monotonic() + 10
     while (answer := await client.get("/readyz")).status_code != status:
         assert time.monotonic() < give_up, answer.text
