@@ -138,14 +138,16 @@ async def test_wrong_lines(
 
 
 async def test_an_existing_one_stays(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """An import under an id that exists is 409, and the conversation keeps its keys."""
+    """An import under an id that exists is 409, and changes nothing of the conversation or of its keys."""
     await append(client, conversation, said("here"))
+    before = await seen(client, conversation)
     keys = sorted(server.scan_iter(f"sash:{{default/{conversation}}}:*"))
 
     answer = await post(client, lines({"id": conversation}, *[GOOD] * 1200))
 
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/conversation-exists")
     assert sorted(server.scan_iter(f"sash:{{default/{conversation}}}:*")) == keys
+    assert await seen(client, conversation) == before
 
 
 async def test_other_media_types(client: httpx.AsyncClient) -> None:
