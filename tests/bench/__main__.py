@@ -1,7 +1,7 @@
 """Every speed figure of this folder's README: ``python -m tests.bench [speed|footprint|peers|stages …]``.
 
-All of them without a name, in about ten minutes. Prints each table and, with ``--readme``, puts it into the page. Peers, and
-what draws the picture, are installed into ``.venv-peers`` the first time.
+Without a name it measures all tables, in about ten minutes. Prints each table and, with ``--readme``, puts it into the page.
+The peers and the library that draws the picture are installed into ``.venv-peers`` the first time.
 """
 
 import argparse
@@ -16,7 +16,7 @@ TABLES = ("speed", "footprint", "peers", "stages")
 
 
 def measured(name: str, options: argparse.Namespace) -> str:
-    """A table and what is said below it."""
+    """Return a table with the note below it."""
     if name == "speed":
         found, points, where = speed.run(options.rounds, options.only, quick=options.quick)
         if options.readme and points:
@@ -30,7 +30,7 @@ def measured(name: str, options: argparse.Namespace) -> str:
 
 
 def draw(points: dict[str, float]) -> None:
-    """The picture of latency against history."""
+    """Draw the picture of latency against the length of the history."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "latency.json").write_text(json.dumps(points) + "\n")
     subprocess.run([peers.peers_python(), Path(__file__).parent / "pictures.py", RESULTS], check=True)

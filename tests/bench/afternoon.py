@@ -1,8 +1,8 @@
-"""Chat history as a good engineer writes it in an afternoon: Litestar, redis-py, msgspec.
+"""A chat history service as a good engineer writes it in an afternoon, with Litestar, redis-py and msgspec.
 
-A conversation is a list of JSON messages, each with its count of tokens, which is made once, at its append. A window is
-filled from the newest message until the budget is full. It takes Sash's requests; it has no keys, logs, tool groups,
-entry ids, problems, and one way of counting.
+A conversation is a list of JSON messages, each with its token count, which is computed once, at the append. A window is
+filled from the newest message until the budget is full. The service takes Sash's requests, but has no keys, logs, tool
+groups, entry ids or problems, and only one way of counting.
 """
 
 import os
@@ -79,7 +79,7 @@ def _window(lines: list[bytes], max_tokens: int) -> Window:
 
 @post("/conversations/{conversation_id:str}/messages")
 async def append(conversation_id: str, data: Turn, max_tokens: int | None = None) -> Appended:
-    """Store a turn; with ``max_tokens``, the window comes with the answer."""
+    """Store a turn; with ``max_tokens``, the answer contains the window."""
     key, lines = _key(conversation_id), [_line(entry.message) for entry in data.messages]
     if max_tokens is None:
         return Appended(await _store.rpush(key, *lines))
@@ -90,7 +90,7 @@ async def append(conversation_id: str, data: Turn, max_tokens: int | None = None
 
 @get("/conversations/{conversation_id:str}/window")
 async def window(conversation_id: str, max_tokens: int) -> Window:
-    """The newest messages that fit."""
+    """Return the newest messages that fit the budget."""
     return _window(await _store.lrange(_key(conversation_id), 0, -1), max_tokens)
 
 

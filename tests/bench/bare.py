@@ -1,4 +1,4 @@
-"""The floor: handlers that answer bytes of a given size and do nothing else."""
+"""The baseline: handlers that answer bytes of a given size and do nothing else."""
 
 import os
 from typing import Any

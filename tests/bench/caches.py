@@ -1,7 +1,7 @@
-"""A provider's prompt cache by its written rules (``service/core/caching.py``), to check claims about hits and costs.
+"""A simulator of a provider's prompt cache, by its rules (``service/core/caching.py``), to check claims on hits and costs.
 
-A request is a list of blocks: the identity of its bytes, its tokens, and whether the client marks its end. The cache says
-what is read and what is written. It never reads more than the rules allow: a block that differs is not matched in part.
+A request is a list of blocks; a block has the identity of its bytes, its tokens, and whether the client marks its end. The
+cache tells how many tokens are read and written. It never matches a part of a block: a block that differs is not read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ _MATCHED_BREAKPOINTS = 80
 
 
 class Block(NamedTuple):
-    """A part of a request that is cached whole. ``turn`` is whether it ends a user or tool message."""
+    """A part of a request that is cached whole. ``turn``: rules of kind ``breakpoints`` may cache up to its end."""
 
     identity: bytes
     tokens: int
@@ -30,7 +30,7 @@ class Billed(NamedTuple):
     uncached: int
 
     def cost(self, rules: Caching) -> float:
-        """In prices of one uncached token."""
+        """Return the cost, as a multiple of the price of one uncached token."""
         return self.read * rules.read_price + self.written * rules.write_price + self.uncached
 
 
@@ -40,10 +40,10 @@ class PromptCache:
     def __init__(self, rules: Caching) -> None:
         self._rules = rules
         self._used: dict[int, float] = {}
-        """When each prefix was last used, in seconds, by what it holds."""
+        """When each prefix was last used, in seconds, by the hash of its blocks."""
 
     def send(self, blocks: Sequence[Block], at_seconds: float) -> Billed:
-        """What a request is billed. Raises ValueError for one that the provider answers with 400."""
+        """Return what a request is billed. Raises ValueError for too many breakpoints, which a provider refuses (400)."""
         rules, count = self._rules, len(blocks)
         marks = [end for end, block in enumerate(blocks, 1) if block.marked]
         if len(marks) > BREAKPOINTS:
@@ -62,7 +62,7 @@ class PromptCache:
         return self._bill(blocks, looked, ends, at_seconds)
 
     def _bill(self, blocks: Sequence[Block], looked: Sequence[int], ends: Sequence[int], at_seconds: float) -> Billed:
-        """Read the longest entry at a place that is looked at; write what lies between it and the last end."""
+        """Bill the longest cached prefix that ends in ``looked`` as read, and the rest up to the last end as written."""
         rules = self._rules
         tokens = [0, *accumulate(block.tokens for block in blocks)]
         prefixes = list(
@@ -85,7 +85,7 @@ _HINTS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 
 
 def blocks_of(request: Mapping[str, Any], form: str, count: Callable[[str], int]) -> list[Block]:
-    """The blocks of a request in a provider's form, in the order in which it is cached; ``count`` counts a text."""
+    """Return the blocks of a request in a provider's form, in the order of caching; ``count`` counts a text's tokens."""
     pieces: list[tuple[Any, bool]] = [(tool, False) for tool in request.get("tools") or ()]
     if form == "anthropic":
         system = request.get("system") or []
@@ -112,7 +112,7 @@ _OUTPUT = "function_call_output"
 
 
 def _plain(value: Any) -> str:
-    """A piece's text without hints: a string and a list of one text are the same to a provider."""
+    """Return a piece's text without hints; a string and a list of one text are the same to a provider."""
     if isinstance(value, list):
         return "".join(map(_plain, value))
     if isinstance(value, dict):

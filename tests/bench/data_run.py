@@ -1,16 +1,16 @@
 """Real conversations through the real server, turn by turn, every window counted again: ``python -m tests.bench.data_run``.
 
 The server is the one that README's first command starts. For each conversation of the data set
-(``tests/recordings.py``), or of the files named, in the same form and with an id for each entry:
+(``tests/recordings.py``), or of the named files, in the same form and with an id for each entry:
 
-1. ``sash import`` takes it in whole, twice; the second time nothing is new.
-2. It is lived through again: after every user message one window for gpt-4o-mini at each budget. Each is counted with
-   tiktoken and the published rule, written out below once more, and looked over: within the budget, the question and its
-   newest history in, in order, no tool result without its call.
-3. On the way the server is killed (SIGKILL) and later stopped (SIGTERM); each time it is started again, everything that it
-   acknowledged is read back, and every conversation's last windows are asked for again and compared byte for byte.
+1. ``sash import`` stores the whole conversation, twice; the second time nothing is new.
+2. Its entries are appended again, turn by turn; after every user message, one window for gpt-4o-mini is requested at each
+   budget. Each window is counted with tiktoken and the published rule, implemented again below, and checked: it is within
+   the budget, holds the question and the newest history in order, and has no tool result without its call.
+3. During the run the server is killed (SIGKILL) and later stopped (SIGTERM). After each new start, every acknowledged entry
+   is read back, and every conversation's last windows are requested again and compared byte for byte.
 
-Prints tables; exit status 1 when anything is not as it should be.
+Prints tables; the exit status is 1 when any check fails.
 """
 
 import argparse
@@ -46,13 +46,13 @@ from tests.store.servers import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MODEL = "gpt-4o-mini"
-BUDGETS: tuple[int | None, ...] = (1_000, 4_000, 16_000, None)  # None: all that the model takes
+BUDGETS: tuple[int | None, ...] = (1_000, 4_000, 16_000, None)  # None: the largest that the model allows
 _START_SECONDS = 60
 _BATCH = 100
 
 
 def load_conversations(paths: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """The conversations in the files, or else in the data set: none where it is absent."""
+    """Return the conversations in the files, or else in the data set; none where it is absent."""
     files = paths or sorted(DATA.glob("sgd_*.jsonl"))
     return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
@@ -61,7 +61,7 @@ def load_conversations(paths: Sequence[Path] = ()) -> list[dict[str, Any]]:
 
 
 def readme_command() -> list[str]:
-    """The last step of README's first command, run from this environment: the steps before it only install."""
+    """Return the last step of README's first command, for this environment; the steps before it only install."""
     text = (ROOT / "README.md").read_text()
     line = next(line for line in text.splitlines() if line.startswith("python3 -m venv") and "sash serve" in line)
     words = shlex.split(line.rsplit("&&", 1)[1])
@@ -110,11 +110,11 @@ class Server:
 
 
 class Reference:
-    """What a request costs, from tiktoken and the published rules alone; nothing of the service takes part.
+    """Counts a request's tokens from tiktoken and the published rules, without the service's code.
 
-    The cookbook's rule: 3 a message, and the tokens of its role and its content; 3 for the reply. It says nothing of
-    calls, so for those the rule that fits recorded bills: 13 for a call, its name, the name as ``functions.`` brings it, its
-    arguments without spaces; the result costs its text. Definitions of tools are left to the difference of two counts.
+    The cookbook's rule: 3 for each message, plus the tokens of its role and content; 3 for the reply. The cookbook does not
+    cover tool calls; the rule for those fits recorded bills: 13 for a call, its name, ``functions.`` with its name less 1,
+    and its arguments without spaces; a tool result costs its text. Tool definitions are the difference of two counts.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -153,12 +153,12 @@ class Reference:
         return len(self._codec.encode_ordinary(text))
 
 
-# ---- one conversation, lived through
+# ---- one conversation, turn by turn
 
 
 @dataclass
 class Figures:
-    """One line of the table: what the windows of one budget came to."""
+    """A row of the table: totals of the windows at one budget."""
 
     windows: int = 0
     refused: int = 0
@@ -171,7 +171,7 @@ class Figures:
 
 @dataclass
 class Run:
-    """All that a run found out."""
+    """The results of a run."""
 
     conversations: int = 0
     messages: int = 0
@@ -200,7 +200,7 @@ _window = msgspec.json.Decoder(_Window)
 
 @dataclass
 class Lived:
-    """A conversation as far as it has come: what was acknowledged, and its last windows."""
+    """A conversation during the run: how many entries were acknowledged, and its last windows."""
 
     id: str
     source: dict[str, Any]
@@ -210,7 +210,7 @@ class Lived:
 
 
 def live(server: Server, reference: Reference, run: Run, lived: Lived) -> Iterator[int]:
-    """Create the conversation and append turn by turn, checking windows after each; gives how many were appended."""
+    """Create the conversation, append its turns and check windows after each question; yield the length of each turn."""
     source = lived.source
     settings = {name: source[name] for name in ("system", "tools") if source.get(name)}
     assert server.client.post("/conversations", json={"id": lived.id, **settings}).status_code == 201
@@ -228,7 +228,7 @@ def live(server: Server, reference: Reference, run: Run, lived: Lived) -> Iterat
 
 
 def _turns(entries: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Entries up to each user message, that included: what a chat has when it asks for a window."""
+    """Yield the entries up to and with each user message, in batches of at most 100, as a chat appends them."""
     turn: list[dict[str, Any]] = []
     for entry in entries:
         turn.append(entry)
@@ -240,7 +240,7 @@ def _turns(entries: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def _tools_tokens(client: httpx.Client, settings: dict[str, Any]) -> int:
-    """The difference that the definitions make to a count of the same messages."""
+    """Return the tokens that tool definitions add to the server's count of the same messages."""
     if not settings.get("tools"):
         return 0
     body = {"model": MODEL, "messages": [{"role": "system", "content": settings["system"]}]}
@@ -309,7 +309,7 @@ def _window_faults(reference: Reference, lived: Lived, window: _Window) -> Itera
 
 
 def _uncut(sent: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
-    """What was stored, where a result was sent cut to its beginning; else what was sent."""
+    """Return ``stored`` if ``sent`` is its tool result cut to the beginning, else ``sent``."""
     beginning, line, _ = str(sent.get("content")).partition("\n[…")
     is_cut = sent["role"] == "tool" and line and str(stored["content"]).startswith(beginning)
     return stored if is_cut else sent
@@ -319,7 +319,7 @@ def _uncut(sent: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def verify(server: Server, run: Run, everyone: Sequence[Lived], after: str) -> None:
-    """Read back all that was acknowledged, and ask for the last windows again."""
+    """Read back everything that was acknowledged, and request the last windows again."""
     lost = len(run.wrong)
     for lived in everyone:
         stored = list(_stored(server.client, lived.id))
@@ -336,7 +336,7 @@ def verify(server: Server, run: Run, everyone: Sequence[Lived], after: str) -> N
 
 
 def _ends_with_question(lived: Lived) -> bool:
-    """Whether the last windows were asked for after the last append."""
+    """Return whether the last windows were requested after the last append."""
     return bool(lived.acknowledged) and lived.source["entries"][lived.acknowledged - 1]["message"]["role"] == "user"
 
 
@@ -357,7 +357,7 @@ def _told(entry: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def import_whole(server: Server, folder: Path, sources: Sequence[dict[str, Any]], run: Run) -> None:
-    """``sash import`` of everything, twice: the second time nothing is new."""
+    """Run ``sash import`` on everything twice; the second time must store nothing new."""
     file = folder / "import.jsonl"
     file.write_text("".join(json.dumps(source) + "\n" for source in sources))
     sash = str(Path(sys.executable).with_name("sash"))
@@ -369,7 +369,7 @@ def import_whole(server: Server, folder: Path, sources: Sequence[dict[str, Any]]
 
 
 def run_all(sources: Sequence[dict[str, Any]], folder: Path, progress: Progress) -> Run:
-    """The whole run; ``folder`` is for the server's data."""
+    """Run everything; ``folder`` is for the server's data."""
     run, server = Run(), Server(folder)
     (folder / "ranks").mkdir()
     reference = Reference(folder / "ranks")

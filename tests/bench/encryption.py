@@ -1,9 +1,8 @@
 """What encryption at rest costs: ``python -m tests.bench.encryption``.
 
-The same conversation with and without a key on one store, each call asked in turn by one client in the service's own
-process, so that the difference is encryption alone. Prints milliseconds of
-processor time that a call takes of the service, the least of several rounds so that a busy machine matters little, and
-bytes of the store a message.
+The same conversations with and without a key on one store; one client in the service's own process sends the calls, so
+that the difference is encryption alone. Prints the service's processor time for a call in milliseconds, the least of
+several rounds so that a busy machine matters little, and the store's bytes for a message.
 """
 
 import asyncio
@@ -43,7 +42,7 @@ async def fill(app: App, conversation: str, count: int) -> None:
 
 
 async def timed(call: Callable[[], Awaitable[Any]], times: int) -> float:
-    """Milliseconds of processor time a call."""
+    """Return the milliseconds of processor time for a call."""
     started = time.process_time()
     for _ in range(times):
         await call()
@@ -58,7 +57,7 @@ async def measure(url: str) -> tuple[dict[str, list[float]], list[float]]:
             await stack.enter_async_context(running(create_app(Settings.read({**same, **key}))))
             for key in ({}, {"SASH_ENCRYPTION_KEY": "6b" * 32})
         ]
-        # Its own readiness asks for the key: what is measured without one is another conversation.
+        # Each application has its own conversations, which are stored either with the key or without one.
         for place, app in enumerate(apps):
             await fill(app, f"short-{place}", 32)
             await fill(app, f"long-{place}", LONG)

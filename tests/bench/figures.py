@@ -1,4 +1,4 @@
-"""A figure of the tables: what was measured in rounds, and what it must reach."""
+"""A figure of the tables: the values of its rounds, and the bound that it must keep."""
 
 import re
 import statistics
@@ -13,7 +13,7 @@ README = Path(__file__).parent / "README.md"
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of several rounds; ``least`` or ``most`` it must reach, ``wanted`` beyond that."""
+    """A figure of several rounds; ``least`` or ``most`` bounds its median, and ``wanted`` is a goal beyond the bound."""
 
     name: str
     values: Sequence[float]
@@ -28,7 +28,7 @@ class Figure:
 
     @property
     def holds(self) -> str:
-        """Whether it reaches what it must; nothing where it must reach nothing."""
+        """Whether the median keeps its bound; empty where there is none."""
         if self.least is None and self.most is None:
             return ""
         reached = (self.least is None or self.value >= self.least) and (self.most is None or self.value <= self.most)
@@ -36,7 +36,7 @@ class Figure:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Its line of a table."""
+        """The figure's row of a table."""
         sign, bound = ("≥", self.least) if self.least is not None else ("≤", self.most)
         must = "" if bound is None else f"{sign} {bound:,g}"
         wanted = "" if self.wanted is None else f"{self.wanted:,g}"
@@ -49,14 +49,14 @@ def _short(value: float) -> str:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """The figures as a table: the median, the least and the most of the rounds, and what must be reached."""
+    """Return the figures as a table: the median, the least and the most of the rounds, and the bound."""
     head = ("", "median", "least to most", "must", "wanted", "holds", "")
     found = markdown(head, [figure.row for figure in figures])
     return found.replace("| ---: |\n", "| --- |\n", 1)
 
 
 def into_readme(name: str, text: str) -> None:
-    """Put a table in its place in the page beside this file: between ``<!-- name -->`` and ``<!-- end -->``."""
+    """Write a table into the README beside this file, between ``<!-- name -->`` and ``<!-- end -->``."""
     page = README.read_text("utf-8")
     place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     if not place.search(page):

@@ -1,4 +1,4 @@
-"""What Sash takes of a machine: the second table. Round trips, stored bytes, memory, a second worker, the start."""
+"""The second table, what Sash uses of a machine: round trips, stored bytes, a second worker, memory, the start."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ _WINDOW = "/conversations/c32/window?model=gpt-4o-mini"
 
 
 class Bench(NamedTuple):
-    """The server, its store, and a link to look into that."""
+    """The server, its store's URL, and a connection to the store."""
 
     server: Server
     url: str
@@ -36,9 +36,9 @@ class Bench(NamedTuple):
 
 
 async def round_trips(bench: Bench) -> list[Figure]:
-    """How often the store reads from a connection for each of the requests, which come one at a time.
+    """Measure how often the store reads from a connection for each request, with one request at a time.
 
-    What the service asks for by itself now and then is among them: a hundredth or two.
+    The service's own periodic commands are included: 0.01 or 0.02 a request.
     """
     turn = request("POST", "/conversations/trips/messages?model=gpt-4o-mini&limit=32", body_of(1, 400))
     figures = []
@@ -57,7 +57,7 @@ def _reads(store: redis.Redis) -> int:
 
 
 async def stored_bytes(bench: Bench) -> list[Figure]:
-    """MEMORY USAGE of every key of a conversation, for each byte of its messages: a short and a long one."""
+    """Measure MEMORY USAGE of all keys for each byte of message JSON, in a short and a long conversation."""
     figures, text = [], memory.prose(load_conversations())
     for count, most in ((20, 1.5), (5_000, 0.8)):
         entries = memory.entries_of(count, text)
@@ -72,9 +72,9 @@ async def stored_bytes(bench: Bench) -> list[Figure]:
 
 
 async def two_workers(bench: Bench) -> list[Figure]:
-    """Windows of a history in the body, for which no store is asked.
+    """Compare two workers with one, on windows of a history in the body, which need no store.
 
-    Beside them what two processes that only count get done against one, which is what the machine has to give.
+    The note says how much more two processes that only count get done than one, which is the machine's own limit.
     """
     entries = [{"message": message} for message in messages_of(32, 400)]
     asked = [request("POST", "/window", msgspec.json.encode({"model": "gpt-4o-mini", "messages": entries}))]
@@ -89,7 +89,7 @@ async def two_workers(bench: Bench) -> list[Figure]:
 
 
 def _counting(processes: int) -> float:
-    """Seconds that so many processes take to count, all at once."""
+    """Return the seconds that ``processes`` processes take to count, all at the same time."""
     command = [sys.executable, "-c", "for _ in range(8_000_000): pass"]
     started = time.perf_counter()
     for process in [subprocess.Popen(command) for _ in range(processes)]:
@@ -98,7 +98,7 @@ def _counting(processes: int) -> float:
 
 
 async def flat_memory(bench: Bench) -> list[Figure]:
-    """Whether a worker grows with what it is asked."""
+    """Measure how much a worker's memory grows with its requests."""
     body = body_of(1, 400)
     writes = [request("POST", f"/conversations/m{place}/messages", body) for place in range(10_000)]
     reads = [request("GET", f"/conversations/m{place}/window?model=gpt-4o-mini") for place in range(10_000)]
@@ -112,7 +112,7 @@ async def flat_memory(bench: Bench) -> list[Figure]:
 
 
 async def start_to_ready(bench: Bench) -> list[Figure]:
-    """From the start of the process to the first 200 of /readyz, with the embedded store."""
+    """Measure the seconds from the start of the process to the first 200 of /readyz, with the embedded store."""
     took = []
     environ = {name: value for name, value in os.environ.items() if name != "SASH_REDIS_URL"}
     for _ in range(ROUNDS):
@@ -143,7 +143,7 @@ async def _measure(bench: Bench, only: str) -> list[Figure]:
 
 
 def run(only: str) -> list[Figure]:
-    """The figures of the calls whose name holds ``only``."""
+    """Return the figures of the calls whose name contains ``only``."""
     with ExitStack() as stack:
         store = stack.enter_context(EmbeddedStore(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
         server = stack.enter_context(serving(store.url))

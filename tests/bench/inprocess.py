@@ -1,4 +1,4 @@
-"""Sash in this process, as a worker has it but for the server: what is asked of it needs no network."""
+"""Sash in this process, as a worker runs it but without the HTTP server, so that requests need no network."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from tests.bench.rig import ROOT, nothing_held
 
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[App]:
-    """The application between its startup and its shutdown."""
+    """Yield the application between its startup and its shutdown."""
     inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
@@ -27,7 +27,7 @@ async def running(app: App) -> AsyncIterator[App]:
 
 @asynccontextmanager
 async def worker(url: str) -> AsyncIterator[App]:
-    """What a worker of ``sash serve`` runs, on the store at ``url``; it writes its log lines, to nowhere."""
+    """Yield what a worker of ``sash serve`` runs, on the store at ``url``; its log lines go to /dev/null."""
     os.environ |= {"SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "info", **nothing_held(ROOT)}
     with _stdout_nowhere():
         async with running(application()) as app:
@@ -47,7 +47,7 @@ def _stdout_nowhere() -> Any:
 
 
 async def ask(app: App, method: str, target: str, body: bytes = b"") -> bytes:
-    """One request; its answer's body."""
+    """Send one request, and return the answer's body."""
     path, _, query = target.partition("?")
     sent = [{"type": "http.request", "body": body, "more_body": False}]
     received: list[bytes] = []

@@ -1,6 +1,7 @@
-"""A closed-loop HTTP load: so many connections, each sending its next request when the last is answered.
+"""A closed-loop HTTP load: each connection sends its next request when the last is answered.
 
-A protocol on plain sockets, because a full client costs more than the server that it measures. Bounded in requests.
+It is a protocol on plain sockets, because a full client costs more than the server that it measures. It ends after a given
+number of requests.
 """
 
 import asyncio
@@ -10,20 +11,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Load:
-    """What a run gave: requests a second, and every latency in seconds."""
+    """The results of a run: requests a second, every latency in seconds, and errors."""
 
     requests_per_second: float
     latencies: list[float]
     errors: int
 
     def latency(self, quantile: float) -> float:
-        """The latency in seconds below which this part of the requests stayed."""
+        """Return the latency in seconds at this quantile."""
         ordered = sorted(self.latencies)
         return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))]
 
 
 def request(method: str, path: str, body: bytes = b"") -> bytes:
-    """The bytes of one request."""
+    """Return the bytes of one request."""
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -32,7 +33,7 @@ def request(method: str, path: str, body: bytes = b"") -> bytes:
 
 @dataclass
 class _Connection(asyncio.Protocol):
-    """Sends what ``take`` gives until it gives nothing."""
+    """A connection that sends the requests of ``take`` until it returns None."""
 
     take: "_Source"
     done: asyncio.Future[None]
@@ -80,7 +81,7 @@ class _Connection(asyncio.Protocol):
 
 
 class _Source:
-    """Hands out requests in turn, so many in all."""
+    """Gives out requests in turn, ``count`` in all."""
 
     def __init__(self, requests: list[bytes], count: int) -> None:
         self._requests = requests

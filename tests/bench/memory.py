@@ -3,7 +3,7 @@ bytes and time by setting, and where the bytes of a short conversation are.
 
 Bytes are MEMORY USAGE of every key of a conversation, for each byte of its messages' JSON (and documents, in the data set).
 Time is the processor time of the store's main thread for a call. The texts are those of the data set (``SASH_TEST_DATA``),
-or of the project's pages where it is absent: how well older messages are compressed depends on what they say.
+or of the project's pages where it is absent: real texts, because compression depends on the text.
 """
 
 import os
@@ -27,32 +27,32 @@ from tests.bench.inprocess import ask, worker
 from tests.bench.rig import ROOT, machine, markdown
 
 SETTINGS = ((-2, 0), (-2, 2), (-2, 8), (-1, 8), (-1, 2), (-1, 1), (6, 1))
-"""``list-max-listpack-size`` and ``list-compress-depth``; the first is what servers come with."""
+"""``list-max-listpack-size`` and ``list-compress-depth``; the first pair is the servers' default."""
 LENGTHS = (20, 1_000, 5_000)
 SIZE = 365
-"""Characters of a message, whose JSON then has 400 bytes or so."""
+"""Characters of a message; its JSON has about 400 bytes."""
 WINDOWS = (32, 90, 300, 1_300)
-"""Newest messages: windows of 3,000, 8,000, 27,000 and 117,000 tokens."""
+"""Numbers of newest messages, for windows of 3,000, 8,000, 27,000 and 117,000 tokens."""
 ROUNDS, CALLS = 5, 100
 Entries = list[dict[str, Any]]
 
 
 class Found(NamedTuple):
-    """Of one setting: bytes a byte of each kind of conversation, and microseconds of the store of each call."""
+    """Results of one setting: stored bytes for each JSON byte by kind of conversation; the store's microseconds by call."""
 
     stored: list[float]
     taken_us: list[float]
 
 
 def prose(conversations: Iterable[dict[str, Any]]) -> str:
-    """What people write, in one piece."""
+    """Return the texts of the conversations, or else of the project's pages, joined."""
     said = [entry["message"]["content"] for each in conversations for entry in each["entries"]]
     text = " ".join(each for each in said if isinstance(each, str))
     return text or " ".join(path.read_text("utf-8") for path in sorted(ROOT.glob("*/**/*.md")))
 
 
 def entries_of(count: int, text: str) -> Entries:
-    """Messages of a user and an assistant in turn, each another stretch of the text."""
+    """Return messages of a user and an assistant in turn, each with another part of the text."""
     starts = [place * SIZE % (len(text) - SIZE) for place in range(count)]
     roles = ("user", "assistant")
     contents = [text[start : start + SIZE] for start in starts]
@@ -60,36 +60,36 @@ def entries_of(count: int, text: str) -> Entries:
 
 
 def named(entries: Entries) -> Entries:
-    """The same with ids of the client's own, of some four bytes; Sash's have 26."""
+    """Return the entries with ids of the client's own, of about four bytes; Sash's have 26."""
     return [{"id": f"m-{place}", **entry} for place, entry in enumerate(entries)]
 
 
 async def fill(app: App, name: str, entries: Entries) -> None:
-    """Append one message after the other, as conversations grow: a batch would fill a list's nodes otherwise."""
+    """Append one message after the other, as conversations grow; batches would fill the list's nodes differently."""
     for entry in entries:
         await ask(app, "POST", f"/conversations/{name}/messages", msgspec.json.encode({"messages": [entry]}))
 
 
 def stored_bytes(store: redis.Redis, name: str) -> int:
-    """What the store holds for a conversation, its keys' names included."""
+    """Return the store's bytes for a conversation, with the names of its keys."""
     return sum(bytes_by_key(store, name).values())
 
 
 def bytes_by_key(store: redis.Redis, name: str) -> dict[str, int]:
-    """The same for each kind of key."""
+    """Return the store's bytes for a conversation by kind of key."""
     keys: list[bytes] = list(store.scan_iter(f"sash:{{default/{name}}}:*", count=10_000))
     used = [int(store.memory_usage(key, samples=0) or 0) for key in keys]  # type: ignore[arg-type]
     return {key.rpartition(b":")[2].decode(): size for key, size in zip(keys, used, strict=True)}
 
 
 def said_bytes(entries: Entries) -> int:
-    """Bytes of the messages' JSON, and of their documents'."""
+    """Return the bytes of the JSON of messages and their documents."""
     parts = chain.from_iterable((each["message"], each.get("grounding")) for each in entries)
     return sum(len(msgspec.json.encode(part)) for part in parts if part)
 
 
 def taken_us(store: redis.Redis, call: Callable[[], object]) -> float:
-    """Median of several rounds: microseconds of the store's main thread for a call, less what the question itself takes."""
+    """Return the microseconds of the store's main thread for a call, as the median of several rounds."""
     rounds = []
     for _ in range(ROUNDS):
         before = main_thread_seconds(store)
@@ -100,13 +100,13 @@ def taken_us(store: redis.Redis, call: Callable[[], object]) -> float:
 
 
 def main_thread_seconds(store: redis.Redis) -> float:
-    """Processor time of the store's main thread, which runs every command."""
+    """Return the processor time of the store's main thread, which runs every command, in seconds."""
     found: dict[str, Any] = store.info("cpu")  # type: ignore[assignment]
     return float(found["used_cpu_user_main_thread"]) + float(found["used_cpu_sys_main_thread"])
 
 
 async def measure(app: App, store: redis.Redis, setting: tuple[int, int], conversations: Entries) -> Found:
-    """Conversations made under a setting: their size, and what it takes to read the end of the longest, and to append."""
+    """Make conversations under a setting; measure their size, reads of the longest one's newest messages, and an append."""
     store.config_set("list-max-listpack-size", setting[0])
     store.config_set("list-compress-depth", setting[1])
     text, mark = prose(conversations), f"{setting[0]}-{setting[1]}".replace("-", "m")
@@ -125,7 +125,7 @@ async def measure(app: App, store: redis.Redis, setting: tuple[int, int], conver
 
 
 async def where(app: App, store: redis.Redis, text: str) -> list[tuple[str, ...]]:
-    """Bytes a message of each key of a short conversation, under Sash's settings: with its ids, and with short ones."""
+    """Return bytes a message by key, for a short conversation under Sash's settings: with Sash's ids and with short ids."""
     store.config_set("list-max-listpack-size", -2)
     store.config_set("list-compress-depth", 8)
     count, found = LENGTHS[0], []
@@ -153,9 +153,9 @@ async def run(url: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]], s
 
 @contextmanager
 def fast_store() -> Any:
-    """A store that does not wait for the disk, which is not what is measured here."""
+    """Yield a store that does not wait for the disk, because disk time is not measured here."""
     os.environ["SASH_DURABILITY"] = "fast"
-    os.environ.pop("SASH_TEST_DATA", None)  # read by now, and no setting of the service
+    os.environ.pop("SASH_TEST_DATA", None)  # already read, and not a setting of the service
     with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder), fsync="everysec") as store:
         yield store
 

@@ -1,7 +1,7 @@
-"""A long conversation moved, by a worker whose memory stands still: ``python -m tests.bench.moving [MESSAGES]``.
+"""Import and export of a long conversation, with the worker's memory: ``python -m tests.bench.moving [MESSAGES]``.
 
-Imports a million short messages, exports them, imports what was exported, and prints the table. Memory is the worker's
-resident set: before, and the most it was meanwhile, as the kernel kept it.
+Imports a million short messages, exports them, imports the export, and prints the table. Memory is the worker's resident
+set: before each step, and its peak during the step, as the kernel reports them.
 """
 
 import argparse
@@ -25,7 +25,7 @@ _PIECE_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Moved:
-    """One way: what went, how long it took, and the worker's memory."""
+    """One import or export: its size, how long it took, and the worker's memory."""
 
     what: str
     messages: int
@@ -45,7 +45,7 @@ class Moved:
 
 
 def lines_of(count: int, message: Callable[[int], bytes]) -> Iterator[bytes]:
-    """An import written by hand: settings, then messages, in pieces."""
+    """Yield the body of an import in pieces: empty settings, then messages."""
     piece = bytearray(b"{}\n")
     for n in range(count):
         piece += b'{"message":%b}\n' % message(n)
@@ -56,14 +56,14 @@ def lines_of(count: int, message: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 class Mover:
-    """Moves conversations in and out of a server with one worker, and watches its memory."""
+    """Imports and exports conversations on a server with one worker, and measures the worker's memory."""
 
     def __init__(self, http: httpx.Client, worker: int) -> None:
         self._http = http
         self._worker = worker
 
     def take_in(self, what: str, identity: str, pieces: Iterator[bytes]) -> Moved:
-        """Import what ``pieces`` hold as a conversation with this id."""
+        """Import the lines in ``pieces`` as a conversation with this id."""
         size_bytes = 0
 
         def counted() -> Iterator[bytes]:
@@ -85,7 +85,7 @@ class Mover:
         """Export the conversation into a file."""
 
         def go() -> int:
-            messages = -1  # the first line is its settings
+            messages = -1  # the first line holds the settings
             with file.open("wb") as out, self._http.stream("GET", f"/conversations/{identity}/export") as answer:
                 answer.raise_for_status()
                 for piece in answer.iter_bytes():
@@ -101,7 +101,7 @@ class Mover:
 
     def _watched(self, go: Callable[[], int]) -> tuple[int, float, int, int]:
         before = self._kept("VmRSS")
-        Path(f"/proc/{self._worker}/clear_refs").write_text("5")  # begin the peak anew
+        Path(f"/proc/{self._worker}/clear_refs").write_text("5")  # reset the peak (VmHWM)
         started = time.perf_counter()
         messages = go()
         return messages, time.perf_counter() - started, before, self._kept("VmHWM")
@@ -113,14 +113,14 @@ class Mover:
 
 @contextmanager
 def moving(server: Server) -> Iterator[Mover]:
-    """A mover in and out of ``server``."""
+    """Yield a mover for ``server``."""
     (worker,) = server.workers()
     with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=120) as http:
         yield Mover(http, worker)
 
 
 def there_and_back(mover: Mover, count: int, folder: Path, message: Callable[[int], bytes], name: str) -> list[Moved]:
-    """Import, export, and import of the export; the three, as they went. Nothing is left in the store."""
+    """Import a conversation, export it and import the export; return the three results. Both conversations are erased."""
     file = folder / "exported.ndjson"
     copy = f"{name}-copy"
     moved = [

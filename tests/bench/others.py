@@ -1,4 +1,4 @@
-"""Serves what Sash is measured against, as ``sash serve`` would: ``python -m tests.bench.others NAME PORT``."""
+"""Serves the services that Sash is measured against, as ``sash serve`` would: ``python -m tests.bench.others NAME PORT``."""
 
 import gc
 import sys
@@ -10,7 +10,7 @@ from litestar import Litestar
 
 
 def settled(app: Litestar) -> Litestar:
-    """The application, in a worker whose interpreter is set as Sash's is."""
+    """Return the application, after setting this interpreter as Sash's workers do."""
     sys.setswitchinterval(0.0005)
     gc.collect()
     gc.freeze()

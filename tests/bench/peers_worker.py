@@ -1,7 +1,7 @@
-"""Times what people use today; run by peers.py with the peers' own Python. Prints one JSON object.
+"""Times libraries in use today; run by peers.py with the peers' own Python. Prints one JSON array.
 
 Every library reads its history from the same store in its own format (LiteLLM and openai-messages-token-helper have no
-store: theirs is a list of JSON), counts with tiktoken's o200k_base, and gives the window of the same messages.
+store: theirs is a list of JSON), counts with tiktoken's o200k_base, and makes a window of the same messages.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ def count(text):
 
 
 def median_seconds(call):
-    """Median of as many calls as two seconds hold, five at least where one takes less than a second."""
+    """Return the median seconds of the calls that begin within two seconds: at least one, at most 50."""
     taken = []
     end = time.perf_counter() + KEEP_SECONDS
     while not taken or (time.perf_counter() < end and len(taken) < 50):

@@ -21,7 +21,7 @@ def main(folder: Path) -> None:
 
 
 def latency(points: dict[str, float], path: Path) -> None:
-    """Median milliseconds of a window of 32 messages, against how long the conversation is."""
+    """Draw the median milliseconds of a window of 32 messages against the length of the conversation."""
     figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
     lengths = [int(length) for length in points]
     axes.plot(lengths, list(points.values()), marker="o", color=COLOUR)
@@ -36,7 +36,7 @@ def latency(points: dict[str, float], path: Path) -> None:
 
 
 def save(figure: "plt.Figure", path: Path) -> None:
-    """On a white ground, so that it can be read on a dark page too."""
+    """Save the figure on a white background, so that it can be read on a dark page too."""
     figure.savefig(path, facecolor="white", metadata={"Date": None})
 
 

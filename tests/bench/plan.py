@@ -1,7 +1,7 @@
 """How large a deployment is: shards, workers, memory and money, from measured figures. Used by ``tests.bench.sizing``.
 
-A turn is a user's message, appended with the window in one call, and the answer, appended. So conversations that are kept
-``retention_days`` have twice the turns a day, times the days, over the conversations, messages each.
+A turn is two messages: a user's message, appended with the window in one call, and the answer, appended. So a conversation
+has ``2 * turns_a_day * retention_days / conversations`` messages.
 """
 
 import math
@@ -14,9 +14,9 @@ HOURS_A_MONTH = 730
 
 
 class Assumed(NamedTuple):
-    """What is not measured, explained by ``MEANINGS``. Each is a flag of ``tests.bench.sizing``.
+    """Assumed values, explained by ``MEANINGS``. Each is a flag of ``tests.bench.sizing``.
 
-    Prices are dollars, AWS's on demand in us-east-1 as known in 2025: https://aws.amazon.com/ec2/pricing/on-demand/ and
+    Prices are in dollars: AWS's on demand in us-east-1 as known in 2025: https://aws.amazon.com/ec2/pricing/on-demand/ and
     https://aws.amazon.com/ebs/pricing/.
     """
 
@@ -43,28 +43,28 @@ MEANINGS = {
 
 
 class Measured(NamedTuple):
-    """What was measured on one store: bytes of conversations, and microseconds of processor time."""
+    """Measurements on one store: bytes of conversations, and microseconds of processor time."""
 
     one_bytes: float
-    """A conversation of one message."""
+    """Bytes of a conversation of one message."""
     twenty_bytes: float
     worker_us: float
-    """A turn: an append with its window, and an append."""
+    """The worker's time for a turn: an append with its window, and an append."""
     store_us: float
 
     def conversation_bytes(self, messages: float) -> float:
-        """Stored bytes of a conversation of so many messages."""
+        """Return the stored bytes of a conversation of so many messages."""
         return self.one_bytes + (messages - 1) * (self.twenty_bytes - self.one_bytes) / 19
 
 
 class Wanted(NamedTuple):
-    """What a deployment is to hold and to serve."""
+    """What a deployment must hold and serve."""
 
     conversations: float
     turns_a_day: float
     retention_days: float
     replicas: int = 1
-    """Of each shard."""
+    """Replicas of each shard."""
 
     @property
     def messages(self) -> float:
@@ -73,29 +73,29 @@ class Wanted(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What it takes."""
+    """What a deployment needs."""
 
     memory_gb: float
-    """Of all primaries, without replicas and room."""
+    """Memory of all primaries, without replicas and room."""
     peak_turns: float
-    """A second."""
+    """Turns a second at the peak."""
     by_memory: int
-    """Shards that the memory asks for."""
+    """Shards that the memory needs."""
     by_processor: int
     workers: int
     nodes_dollars: float
-    """A month, as the two below."""
+    """Dollars a month, like the two below."""
     disks_dollars: float
     workers_dollars: float
 
     @property
     def shards(self) -> int:
-        """As many as memory or processor time asks for, at least the three that a cluster has."""
+        """Shards that memory or processor time needs, whichever is more; at least the three that a cluster has."""
         return max(3, self.by_memory, self.by_processor)
 
 
 def plan_of(wanted: Wanted, measured: Measured, assumed: Assumed) -> Plan:
-    """What a deployment takes, by what was measured and what is assumed."""
+    """Return what a deployment needs, from what was measured and what is assumed."""
     memory_gb = wanted.conversations * measured.conversation_bytes(wanted.messages) / 1e9
     peak = wanted.turns_a_day / DAY_SECONDS * assumed.peak
     workers = max(2, math.ceil(peak * measured.worker_us / 1e6 / assumed.busy))
@@ -111,7 +111,7 @@ def plan_of(wanted: Wanted, measured: Measured, assumed: Assumed) -> Plan:
 
 
 def table(wanted: Wanted, measured: Measured, assumed: Assumed) -> str:
-    """The plan, a line each, with what it comes from."""
+    """Return the plan as a table: a row for each figure, with its source."""
     plan, copies = plan_of(wanted, measured, assumed), 1 + wanted.replicas
     each = measured.conversation_bytes(wanted.messages)
     month = plan.nodes_dollars + plan.disks_dollars + plan.workers_dollars

@@ -1,4 +1,4 @@
-"""What the benchmarks run on: servers, conversations, texts, one way to time a call and one to print a table."""
+"""Shared parts of the benchmarks: servers, conversations, texts, one way to time a call and one to print a table."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ WORDS = "the quick brown fox jumps over a lazy dog while seven wizards box quiet
 
 
 def text_of(size: int, seed: int) -> str:
-    """About ``size`` characters of words, different for each seed."""
+    """Return about ``size`` characters of words, different for each seed."""
     words, length, place = [], 0, seed
     while length < size:
         word = WORDS[place % len(WORDS)]
@@ -37,17 +37,17 @@ def text_of(size: int, seed: int) -> str:
 
 
 def messages_of(count: int, size: int, first: int = 0) -> list[dict[str, str]]:
-    """Messages of a user and an assistant in turn."""
+    """Return messages of a user and an assistant in turn."""
     return [{"role": ("user", "assistant")[i % 2], "content": text_of(size, i)} for i in range(first, first + count)]
 
 
 def body_of(count: int, size: int, first: int = 0) -> bytes:
-    """The body that appends so many messages."""
+    """Return the body that appends ``count`` messages."""
     return msgspec.json.encode({"messages": [{"message": each} for each in messages_of(count, size, first)]})
 
 
 async def fill(port: int, identity: str, count: int, size: int) -> None:
-    """A conversation of ``count`` messages of ``size`` characters, over HTTP: every version, and others, can be asked."""
+    """Append ``count`` messages of ``size`` characters over HTTP, which works with every version and with other services."""
     path, firsts = f"/conversations/{identity}/messages", range(0, count, BATCH)
     different = [request("POST", path, body_of(min(BATCH, count - first), size, first)) for first in firsts[:50]]
     whole = [different[place % len(different)] for place in range(count // BATCH)]
@@ -58,7 +58,7 @@ async def fill(port: int, identity: str, count: int, size: int) -> None:
 
 
 def answer_of(port: int, path: str, body: bytes | None = None) -> bytes:
-    """The body of one answer; a body asks by POST."""
+    """Send one request and return the answer's body; a request with a body is a POST."""
     url, headers = f"http://127.0.0.1:{port}{path}", {"Content-Type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as answer:
         found: bytes = answer.read()
@@ -66,7 +66,7 @@ def answer_of(port: int, path: str, body: bytes | None = None) -> bytes:
 
 
 def machine(facts: dict[str, Any]) -> str:
-    """The processor, how many there are, and what ran on it; ``facts`` are the store's."""
+    """Return the processor, how many there are, and the versions in use; ``facts`` are the store's ``INFO server``."""
     try:
         told = Path("/proc/cpuinfo").read_text()
         model = next(each.partition(":")[2].strip() for each in told.splitlines() if each.startswith("model name"))
@@ -77,7 +77,7 @@ def machine(facts: dict[str, Any]) -> str:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 1) -> str:
-    """A table; columns from ``numbers`` on are set to the right."""
+    """Return a Markdown table; columns from ``numbers`` on are right-aligned."""
     rule = ["---" if place < numbers else "---:" for place in range(len(head))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
@@ -88,7 +88,7 @@ class Server:
     process: subprocess.Popen[bytes]
 
     def workers(self) -> list[int]:
-        """Process ids of the workers."""
+        """Return the process ids of the workers."""
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
@@ -101,7 +101,7 @@ class Server:
         return found
 
     def cpu_seconds(self) -> float:
-        """CPU that the workers have used."""
+        """Return the processor time that the workers have used, in seconds."""
         ticks = 0
         for pid in self.workers():
             fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -109,37 +109,37 @@ class Server:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def resident_bytes(self) -> int:
-        """Memory that the workers hold."""
+        """Return the resident memory of the workers."""
         pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self.workers())
         return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager
 def serving(url: str, *, workers: int = 1, tree: Path = ROOT, **settings: str) -> Iterator[Server]:
-    """``sash serve`` of the files in ``tree`` on a free port, on the store at ``url``; ``settings`` are its variables."""
+    """Run ``sash serve`` from ``tree`` on a free port, with the store at ``url`` and the variables ``settings``."""
     environ = {"SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "info", **nothing_held(tree), **settings}
     with started(["service", "serve", "--workers", str(workers), "--port"], tree=tree, **environ) as server:
         yield server
 
 
 def nothing_held(tree: Path) -> dict[str, str]:
-    """What keeps a version that could hold conversations between requests from doing so."""
+    """Return the variable that stops a version from holding conversations between requests; empty if it has none."""
     settings = (tree / "service" / "settings.py").read_text()
     return {"SASH_RECENT_BYTES": "0"} if "SASH_RECENT_BYTES" in settings else {}
 
 
 @contextmanager
 def beside(name: str, **environ: str) -> Iterator[Server]:
-    """A service that Sash is measured against, ``bare`` or ``afternoon``, on a free port."""
+    """Run a service that Sash is measured against, ``bare`` or ``afternoon``, on a free port."""
     with started(["tests.bench.others", name], tree=ROOT, **environ) as server:
         yield server
 
 
 @contextmanager
 def started(module: Sequence[str], *, tree: Path, **environ: str) -> Iterator[Server]:
-    """``python -m`` of the module on a free port, which is put behind its arguments."""
+    """Run ``python -m`` with the module, its arguments and, last, a free port."""
     port = free_port()
-    inherited = {name: value for name, value in os.environ.items() if name != "SASH_TEST_DATA"}  # no service's setting
+    inherited = {name: value for name, value in os.environ.items() if name != "SASH_TEST_DATA"}  # for the tests only
     environ = {**inherited, "PYTHONPATH": str(tree), **environ}
     command = [sys.executable, "-m", *module, str(port)]
     process = subprocess.Popen(command, cwd=tree, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -152,7 +152,7 @@ def started(module: Sequence[str], *, tree: Path, **environ: str) -> Iterator[Se
 
 
 def wait_until_ready(port: int) -> None:
-    """Return when /readyz answers 200."""
+    """Wait until /readyz answers 200."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         try:
@@ -167,7 +167,7 @@ def wait_until_ready(port: int) -> None:
 
 
 async def latency(call: Callable[[], Awaitable[object]], count: int) -> float:
-    """Median seconds of one call at a time."""
+    """Return the median seconds of a call, made ``count`` times one after the other."""
     taken = []
     for _ in range(count):
         started = time.perf_counter()

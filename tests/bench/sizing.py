@@ -1,11 +1,11 @@
 """What a deployment needs, measured: ``python -m tests.bench.sizing``. Prints the tables of deploy/sizing.md, in a minute.
 
-Memory is MEMORY USAGE of every key, all of it sampled. Processor time is what the worker and the store's main thread used
-while a known number of calls was answered, over 32 connections: it says what a call costs whoever else is busy, while
-calls a second depend on it. Medians of several rounds, with the least and the most.
+Memory is MEMORY USAGE of every key, all of it sampled. Processor time is that of the worker and of the store's main thread
+for a known number of calls over 32 connections; unlike calls a second, it does not depend on what else keeps the machine
+busy. Figures are medians of several rounds, with the least and the most.
 
-With ``--conversations``, ``--turns-a-day`` and ``--retention-days`` it prints what such a deployment takes (plan.py), by
-these figures and by what flags assume, prices among them. With ``--check`` it fills a cluster of six nodes, and compares
+With ``--conversations``, ``--turns-a-day`` and ``--retention-days`` it prints what such a deployment needs (plan.py), from
+these figures and from the values of flags, such as prices. With ``--check`` it fills a cluster of six nodes, and compares
 memory and processor time with the prediction.
 """
 
@@ -44,7 +44,7 @@ TEXT = prose(load_conversations())
 
 @dataclass(frozen=True)
 class Cost:
-    """One call: microseconds of processor time, and how many were answered in a second."""
+    """The cost of one call in microseconds of processor time, and how many calls were answered in a second."""
 
     worker_us: float
     store_us: float
@@ -52,7 +52,7 @@ class Cost:
 
 
 def body(seeds: range) -> bytes:
-    """An append of one message a seed, each a stretch of real text of 400 characters."""
+    """Return the body of an append with one message for each seed, each with 400 characters of real text."""
     starts = [seed * MESSAGE_BYTES % (len(TEXT) - MESSAGE_BYTES) for seed in seeds]
     messages = [
         {"message": {"role": ("user", "assistant")[seed % 2], "content": TEXT[start : start + MESSAGE_BYTES]}}
@@ -66,7 +66,7 @@ def append(conversation: str, seeds: range, query: str = "") -> bytes:
 
 
 async def answered(server: Server, requests: list[bytes], count: int, connections: int = CONNECTIONS) -> float:
-    """Send so many of the requests; calls a second."""
+    """Send ``count`` of the requests, and return the calls a second."""
     done = await load(server.port, requests, count=count, connections=min(connections, count))
     if done.errors:
         raise SystemExit(f"{done.errors} of {count} requests failed")
@@ -82,7 +82,7 @@ async def cost(server: Server, store: redis.Redis, requests: list[bytes], count:
 
 
 async def stored(server: Server, store: redis.Redis, messages: int) -> int:
-    """Bytes that a conversation of so many messages takes."""
+    """Return the store's bytes for a conversation of so many messages."""
     name = f"stored-{messages}"
     for first in range(0, messages, 100):
         await answered(server, [append(name, range(first, min(first + 100, messages)))], 1)
@@ -90,7 +90,7 @@ async def stored(server: Server, store: redis.Redis, messages: int) -> int:
 
 
 def spread(values: list[float], form: str = ",.0f") -> str:
-    """The median, and between what it lies."""
+    """Return the median with the least and the most."""
     return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
 
 
@@ -132,7 +132,7 @@ async def run(rounds: int, calls: int) -> Measured:
 
 
 async def check(measured: Measured, conversations: int = 1_000) -> None:
-    """Fill a cluster, and print what it took beside what one store's figures predict."""
+    """Fill a cluster, and print its figures beside those that one store's figures predict."""
     with tempfile.TemporaryDirectory(prefix="sash-sizing-") as folder, ExitStack() as stack:
         cluster = Cluster(_bundled_binary(), Path(folder), list_compress_depth="8")
         stack.callback(cluster.kill)
@@ -143,7 +143,7 @@ async def check(measured: Measured, conversations: int = 1_000) -> None:
         for place in range(0, 2 * TURNS, 2):
             for query, first in ((f"?model={MODEL}&limit={WINDOW}", place), ("", place + 1)):
                 asked = [append(name, range(first, first + 1), query) for name in names]
-                await answered(server, asked, conversations, 3 * CONNECTIONS)  # as many a primary as one store had
+                await answered(server, asked, conversations, 3 * CONNECTIONS)  # CONNECTIONS for each primary
         seconds = sum(map(main_thread_seconds, primaries)) - began
         stored_each = (sum(map(_used_bytes, primaries)) - before) / conversations
     rows = []
@@ -156,7 +156,7 @@ async def check(measured: Measured, conversations: int = 1_000) -> None:
 
 
 def _used_bytes(store: redis.Redis) -> int:
-    """Bytes of keys and values: what is allocated, less what a server takes without them."""
+    """Return the bytes of keys and values: the store's memory without its fixed overhead."""
     found: dict[str, Any] = store.info("memory")  # type: ignore[assignment]
     return int(found["used_memory_dataset"])
 

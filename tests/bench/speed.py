@@ -1,8 +1,8 @@
-"""How fast Sash is against a bare handler and an afternoon's work, asked in turn: the first table.
+"""The first table: how fast Sash is against a bare handler and the afternoon's service (``afternoon.py``).
 
-One worker each and one store. In each round all are asked one after the other, in the other order every second time, so
-that a machine whose speed drifts slows all alike. A figure is the median of the rounds' ratios; the first round warms up.
-Nothing is held between requests, and no list is compressed, which would slow down most who read whole lists.
+Each has one worker; those with a store share it. Each round measures all one after the other, every second round in reverse
+order, so that a drift of the machine's speed affects all equally. A figure is the median of the rounds' ratios; the first
+round warms up. Nothing is held between requests. No list is compressed, as this would slow reads of whole lists most.
 """
 
 import statistics
@@ -35,18 +35,18 @@ _RATE, _LATENCY = "{:,.0f} and {:,.0f} a second; {:,.0f} and {:,.0f} µs of a wo
 
 
 class Rate(NamedTuple):
-    """Requests a second or, of one connection, seconds; and processor time of the worker for each request."""
+    """Requests a second, or seconds a request over one connection; and the worker's processor time for each request."""
 
     value: float
     worker_us: float = 0.0
 
 
 Rates = Mapping[str, Rate]
-"""Of a round, by who was asked."""
+"""Rates of one round, by server or by length of the conversation."""
 
 
 class Bench(NamedTuple):
-    """Who is asked, and on which store."""
+    """The servers, their store's URL, and the lengths of conversations."""
 
     servers: Mapping[str, Server]
     url: str
@@ -54,7 +54,7 @@ class Bench(NamedTuple):
 
 
 async def _rates(bench: Bench, turn: int, asked: Mapping[str, tuple[list[bytes], int]]) -> Rates:
-    """Requests a second of each, one after the other."""
+    """Return the rate of each server in ``asked``, measured one after the other."""
     found = {}
     for name in list(asked)[:: 1 if turn % 2 else -1]:
         requests, count = asked[name]
@@ -67,27 +67,27 @@ async def _rates(bench: Bench, turn: int, asked: Mapping[str, tuple[list[bytes],
 
 
 async def livez(bench: Bench, turn: int) -> Rates:
-    """``GET /livez``, which both answer with the same bytes."""
+    """Measure ``GET /livez``, which both services answer with the same bytes."""
     asked = [request("GET", "/livez")]
     return await _rates(bench, turn, dict.fromkeys((SASH, BARE, AGAIN), (asked, 2_500)))
 
 
 async def window(bench: Bench, turn: int) -> Rates:
-    """All of 32 messages."""
+    """Measure a window of all 32 messages of a conversation."""
     asked = [request("GET", f"/conversations/short/window{_ALL}")]
     floor = [request("GET", "/window")]
     return await _rates(bench, turn, {SASH: (asked, 800), BARE: (floor, 2_500), AFTERNOON: (asked, 1_500)})
 
 
 async def append(bench: Bench, turn: int) -> Rates:
-    """One message, counted and stored; the disk has it before the answer."""
+    """Measure an append of one message, which is counted and on the disk before the answer."""
     body = body_of(1, SIZE)
     asked = [request("POST", f"/conversations/a{place}/messages", body) for place in range(CONVERSATIONS)]
     return await _rates(bench, turn, dict.fromkeys((SASH, AFTERNOON), (asked, 600)))
 
 
 async def append_with_window(bench: Bench, turn: int) -> Rates:
-    """The same, answered with the window; conversations have 32 messages on average."""
+    """Measure an append of one message with its window; conversations have 32 messages on average."""
     names = [f"turn{turn}-{place}" for place in range(CONVERSATIONS)]
     begin, body = body_of(MESSAGES - TURNS // 2, SIZE), body_of(1, SIZE)
     begins = [request("POST", f"/conversations/{name}/messages", begin) for name in names]
@@ -100,19 +100,19 @@ async def append_with_window(bench: Bench, turn: int) -> Rates:
 
 
 async def of_1_000(bench: Bench, turn: int) -> Rates:
-    """8,000 tokens out of 1,000 messages."""
+    """Measure a window of 8,000 tokens out of 1,000 messages."""
     asked = [request("GET", "/conversations/m1000/window?model=gpt-4o-mini&reserve=0&max_tokens=8000")]
     return await _rates(bench, turn, {SASH: (asked, 300), AFTERNOON: (asked, 300)})
 
 
 async def of_10_000(bench: Bench, turn: int) -> Rates:
-    """8,000 tokens out of 10,000 messages."""
+    """Measure a window of 8,000 tokens out of 10,000 messages."""
     asked = [request("GET", "/conversations/m10000/window?model=gpt-4o-mini&reserve=0&max_tokens=8000")]
     return await _rates(bench, turn, {SASH: (asked, 300), AFTERNOON: (asked, 32)})
 
 
 async def lengths(bench: Bench, turn: int) -> Rates:
-    """32 messages of conversations of all lengths, one request at a time."""
+    """Measure a window of 32 messages in conversations of all lengths, one request at a time."""
     found = {}
     for length in bench.lengths[:: 1 if turn % 2 else -1]:
         asked = [request("GET", f"/conversations/l{length}/window?model=gpt-4o-mini&limit=32")]
@@ -122,7 +122,7 @@ async def lengths(bench: Bench, turn: int) -> Rates:
 
 
 async def full(bench: Bench, turn: int) -> Rates:
-    """128,000 tokens, one request at a time, and a list of the same messages read by redis-py."""
+    """Measure a window of 128,000 tokens, one request at a time, and redis-py reading a list of the same messages."""
     asked = [request("GET", _FULL)]
     async with redis.asyncio.Redis.from_url(bench.url) as store:
         kept = await store.llen("bench:full")  # type: ignore[misc]
@@ -145,7 +145,7 @@ CALLS: tuple[Callable[[Bench, int], Awaitable[Rates]], ...] = (
 
 
 class Row(NamedTuple):
-    """A line of the table: the ratio of two who were asked the same."""
+    """A row of the table: the ratio of two rates that a call measured."""
 
     name: str
     call: str
@@ -174,7 +174,7 @@ ENTERED = (("window", "a window", (120, 90), (30, 24)), ("append", "an append wi
 
 
 def entered() -> list[Figure]:
-    """How many functions and modules of Sash a request enters."""
+    """Return how many functions and modules of Sash a request enters."""
     figures, found = [], ways.measure()
     for way, name, functions, modules in ENTERED:
         for kind, count, (most, wanted) in (
@@ -191,7 +191,7 @@ _FILLED = {
     "of_10_000": ("m10000", 10_000, SIZE),
     "full": ("full", 1_400, 450),
 }
-"""Conversations that the calls ask for: name, messages, characters of each."""
+"""Conversations that the calls need: name, number of messages, characters of each message."""
 
 
 async def _fill(bench: Bench, calls: set[str]) -> None:
@@ -207,7 +207,7 @@ async def _fill(bench: Bench, calls: set[str]) -> None:
 
 
 def _sizes(port: int) -> dict[str, str]:
-    """How large the answers of the bare handler are to be."""
+    """Return the variables that make the bare handler's answers as large as Sash's."""
     begin, turn = body_of(MESSAGES - 1, SIZE), body_of(1, SIZE)
     answer_of(port, "/conversations/sizes/messages", begin)
     appended = answer_of(port, f"/conversations/sizes/messages{_ALL}", turn)
@@ -216,7 +216,7 @@ def _sizes(port: int) -> dict[str, str]:
 
 
 async def measure(bench: Bench, rounds: int, only: str) -> dict[str, list[Rates]]:
-    """Of each call whose name holds ``only``, its rounds."""
+    """Return the rounds of each call whose name contains ``only``."""
     calls = [call for call in CALLS if only in call.__name__]
     await _fill(bench, {call.__name__ for call in calls})
     found: dict[str, list[Rates]] = {call.__name__: [] for call in calls}
@@ -229,7 +229,7 @@ async def measure(bench: Bench, rounds: int, only: str) -> dict[str, list[Rates]
 
 
 def figures_of(found: Mapping[str, list[Rates]], longest: int) -> list[Figure]:
-    """The rows of what was measured."""
+    """Return the table's figures for the calls that were measured."""
     figures = []
     for row in (row for row in ROWS if row.call in found):
         over, under = row.over.format(long=longest), row.under
@@ -243,13 +243,13 @@ def figures_of(found: Mapping[str, list[Rates]], longest: int) -> list[Figure]:
 
 
 def run(rounds: int, only: str, *, quick: bool) -> tuple[list[Figure], dict[str, float], str]:
-    """The table's figures, median milliseconds by the length of a conversation, and where and when it was."""
+    """Return the table's figures, median milliseconds by the length of a conversation, and where and when it ran."""
     lengths = (100, 1_000, 10_000, 100_000, *(() if quick else (1_000_000,)))
     figures = [] if only and only not in "entered" else entered()
     with ExitStack() as stack:
         store = stack.enter_context(EmbeddedStore(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
         with redis.Redis.from_url(store.url) as link:
-            link.config_set("list-compress-depth", 0)  # for all alike: who reads whole lists would pay for it most
+            link.config_set("list-compress-depth", 0)  # for all: compression would slow reads of whole lists most
         sash = stack.enter_context(serving(store.url))
         afternoon = stack.enter_context(beside("afternoon", SASH_REDIS_URL=store.url))
         bare = stack.enter_context(beside("bare", **_sizes(sash.port)))

@@ -1,12 +1,12 @@
 """What a stable cut saves: ``python -m tests.bench.stable_cut [DIRECTORY]`` prints both tables.
 
-The conversations are those of the data set (``tests/recordings.py``) or of DIRECTORY/*.jsonl: one a line, in the append
-format. A *turn* is what a chat asks for: one window at every user message, the newest message then, with its documents. A
-conversation is *long* when its messages alone cost more than the budget, and only its turns from the first that leaves
-something out are counted: before, every way is the same. *Reuse* is the part of a window's tokens that are, byte for
-byte, the beginning of the request before. *Fill* is a window's tokens as a part of the budget. *Cost* is what a turn's input
-costs, in budgets of uncached tokens: what a simulator of the provider's rules (``tests/bench/caches.py``) says is read and
-written, at genai-prices' prices, with the hints of ``cache=auto`` and a pause between turns.
+The conversations are those of the data set (``tests/recordings.py``) or of DIRECTORY/sgd_*.jsonl: one a line, in the append
+format. A *turn* is one window, requested when a user message with its documents is the newest message. A conversation is
+*long* when its messages alone cost more than the budget; only its turns that leave history out are counted, because the
+others are the same in every way of cutting. *Reuse* is the part of a window's tokens that are, byte for byte, the beginning
+of the request before. *Fill* is a window's tokens as a part of the budget. *Cost* is the cost of a turn's input, in budgets
+of uncached tokens: a simulator of the provider's rules (``tests/bench/caches.py``) computes what is read and written, at
+genai-prices' prices, with the hints of ``cache=auto`` and a pause between turns.
 """
 
 import argparse
@@ -51,7 +51,7 @@ MODELS = (
     "grok-4.7",
     "mistral-large-4",
 )
-"""A model of each vendor and of each of its rules."""
+"""Models that cover each vendor and each of its cache rules."""
 WAYS: dict[str, WindowQuery] = {
     "sliding": WindowQuery(),
     "step 0.1": WindowQuery(stable=True, stable_step=0.1),
@@ -70,7 +70,7 @@ class Conversation(msgspec.Struct):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """One request: each of its parts as a block, in order, with the marks that hints make; whether history was left out."""
+    """One request: its parts as blocks, in order, with the marks of cache hints; and whether history was left out."""
 
     parts: list[Block]
     cut: bool
@@ -81,7 +81,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What a way of cutting comes to: means over ``turns``, and how often history began elsewhere than before."""
+    """Results of a way of cutting: means over ``turns``, and how often the window's first message of history changed."""
 
     turns: int
     reuse: float
@@ -95,7 +95,7 @@ def read(path: Path) -> Iterator[Conversation]:
 
 
 def turns_of(conversation: Conversation, model: Model, budget: int, options: WindowQuery) -> list[Turn]:
-    """The request of every user message, in order."""
+    """Return the request at every user message, in order."""
     fixed = fixed_parts(ConversationSettings(system=conversation.system, tools=conversation.tools))
     messages = [entry.message for entry in conversation.entries]
     flags = parallel_flags([calls_of(m) for m in messages], [""] * len(messages))
@@ -133,10 +133,10 @@ def _sources(asked: NewEntry, record: Record, seq: int) -> dict[int, Source]:
 def _turn(
     fixed: FixedParts, window: Window, model: Model, records: list[Record], new: list[NewEntry], *, stable: bool
 ) -> Turn:
-    """The request in the order in which a provider caches it: definitions, fixed messages, then history.
+    """Return the request in the order in which a provider caches it: definitions, fixed messages, then history.
 
-    Marked are definitions and system text, and where history begins where it began before: the message before the newest
-    question, and the question where it has no documents, which go with the next turn.
+    Definitions and system text are marked. With a stable cut, or while nothing is left out, the message before the newest
+    question is marked too, and the question unless it has documents, which the next turn leaves out.
     """
     tokens, cut = window.tokens, window.dropped["messages"] > 0
     parts = [
@@ -159,7 +159,7 @@ def _turn(
 
 
 def figures(all_turns: Sequence[Sequence[Turn]], budget: int) -> Figures:
-    """Means over the turns from the first of each conversation that leaves something out."""
+    """Return means over the turns that leave history out, except a conversation's first turn."""
     reuse, fill, moves = [], [], 0
     for turns in all_turns:
         for before, after in pairwise(turns):
@@ -173,7 +173,7 @@ def figures(all_turns: Sequence[Sequence[Turn]], budget: int) -> Figures:
 
 
 def _common_tokens(before: Turn, after: Turn) -> int:
-    """Tokens of the messages at the beginning of ``after`` that are the beginning of ``before`` too."""
+    """Return the tokens of the parts at the beginning of ``after`` that are also the beginning of ``before``."""
     tokens = 0
     for old, new in zip(before.parts, after.parts, strict=False):
         if old.identity != new.identity:
@@ -183,7 +183,7 @@ def _common_tokens(before: Turn, after: Turn) -> int:
 
 
 def cost_of_a_turn(all_turns: Sequence[Sequence[Turn]], rules: Caching, budget: int, pause_seconds: float) -> float:
-    """Mean cost of the turns that leave something out, in budgets of uncached tokens."""
+    """Return the mean cost of the turns that leave history out, in budgets of uncached tokens."""
     costs = []
     for turns in all_turns:
         cache = PromptCache(rules)
@@ -219,7 +219,7 @@ def main() -> None:
 
 
 def print_reuse(turns: Mapping[str, Mapping[str, list[list[Turn]]]], budget: int) -> None:
-    """What a window keeps of the one before, in the form of the page."""
+    """Print the table of reuse, as Markdown."""
     print("| conversations | way | turns | reuse | fill | cut moves |\n| --- | --- | ---: | ---: | ---: | ---: |")
     for way, groups in turns.items():
         together = list(chain.from_iterable(groups.values()))
@@ -231,7 +231,7 @@ def print_reuse(turns: Mapping[str, Mapping[str, list[list[Turn]]]], budget: int
 
 
 def print_costs(turns: Mapping[str, Mapping[str, list[list[Turn]]]], budget: int, pause_seconds: float) -> None:
-    """What a turn costs with each model's prices, minimum length and lifetime; the cheapest is bold."""
+    """Print the cost of a turn under each model's prices, minimum length and lifetime; the cheapest is bold."""
     print(
         f"\n| model | read | write | from | {' | '.join(turns)} |\n| --- | ---: | ---: | ---: |{' ---: |' * len(turns)}"
     )

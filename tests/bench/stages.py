@@ -1,8 +1,8 @@
 """Where a request's processor time goes, by stage: ``python -m tests.bench.stages [--top N]``.
 
 In one process, warm, sixteen requests at once, as a worker of ``sash serve`` runs them. The kernel's timer of processor time
-interrupts now and then; the innermost function that ``STAGES`` names says whose time it was. Nothing is wrapped and nothing
-slows down. Prints microseconds a request as a table; ``--top`` adds the functions that take most.
+interrupts at intervals; each tick counts for the stage of the innermost function that ``STAGES`` names. No function is
+wrapped, so nothing slows down. Prints microseconds a request as a table; ``--top`` adds the functions that take most.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tests.bench.rig import beside, body_of, markdown
 AT_ONCE = 16
 REQUESTS = 32_000
 MESSAGES, SIZE = 32, 400
-_TICK_SECONDS = 0.001  # the kernel rounds it up to its own
+_TICK_SECONDS = 0.001  # the kernel rounds it up to its own tick
 _TURNS = 8
 _LOOP = "server: the loop's tasks and callbacks"
 _ROUTING = "routing, query and answer"
@@ -66,7 +66,7 @@ STAGES = {
     "service.api.ring:Ring._end": _SAID,
     "structlog": _SAID,
 }
-"""Stage by package, module or function (``module:name``); the longest that begins a function's name says it."""
+"""Stage by package, module or function (``module:name``); the longest prefix of a function's name decides."""
 
 
 @cache
@@ -77,7 +77,7 @@ def _stage(module: str, name: str) -> str | None:
 
 
 class Sampler:
-    """Counts, at each tick of processor time, the stage that it went to, and the function."""
+    """Counts ticks of processor time by stage and by function."""
 
     def __init__(self) -> None:
         self.stages: Counter[str] = Counter()
@@ -105,7 +105,7 @@ class Sampler:
 
 
 class Spent:
-    """Microseconds of processor time that one of so many requests took, and the sampler's view of them."""
+    """Microseconds of processor time for one request, and the sampler's ticks by stage and function."""
 
     def __init__(self, seconds: float, requests: int, sampler: Sampler) -> None:
         self.each_us = seconds / requests * 1e6
@@ -124,7 +124,7 @@ class Spent:
 
 
 async def spent(targets: Iterable[tuple[App, str, str, bytes]], count: int) -> Spent:
-    """Ask for so many, sixteen at once, after a tenth of them to warm up."""
+    """Send ``count`` requests, sixteen at once, after a tenth as many to warm up; return their processor time."""
     asked, sampler = iter(targets), Sampler()
 
     async def some(number: int) -> None:
@@ -142,7 +142,7 @@ async def spent(targets: Iterable[tuple[App, str, str, bytes]], count: int) -> S
 
 
 async def turns(app: App, count: int) -> Iterator[tuple[App, str, str, bytes]]:
-    """Appends with their windows, eight to each conversation, so that 32 messages are what a window has on average."""
+    """Return appends with their windows, eight to each conversation, so that a window has 32 messages on average."""
     names = [f"t{number}" for number in range(count // _TURNS + AT_ONCE)]
     begin, turn = body_of(MESSAGES - _TURNS // 2, SIZE), body_of(1, SIZE)
     for name in names:
@@ -156,7 +156,7 @@ async def turns(app: App, count: int) -> Iterator[tuple[App, str, str, bytes]]:
 
 
 async def measure(url: str, count: int) -> dict[str, Spent]:
-    """What each kind of request takes."""
+    """Return the processor time of each kind of request."""
     found = {}
     async with worker(url) as app:
         for place in range(AT_ONCE):
@@ -171,7 +171,7 @@ async def measure(url: str, count: int) -> dict[str, Spent]:
 
 
 async def server_us() -> float:
-    """Processor time of a worker for a bare handler over HTTP."""
+    """Return a worker's microseconds of processor time for a bare handler's answer over HTTP."""
     with beside("bare") as server:
         asked = [request("GET", "/window")]
         await load(server.port, asked, count=2_000, connections=AT_ONCE)
@@ -188,7 +188,7 @@ def table(found: dict[str, Spent]) -> str:
 
 
 def run(count: int, top: int = 0) -> str:
-    """The table, and what is said below it."""
+    """Return the table and the note below it."""
     with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder)) as store:
         found = uvloop.run(measure(store.url, count))
     over_http = uvloop.run(server_us())

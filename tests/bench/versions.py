@@ -1,8 +1,8 @@
-"""What changes bought: versions side by side on one machine, ``python -m tests.bench.versions COMMIT|FOLDER…``.
+"""Compare the speed of versions on one machine: ``python -m tests.bench.versions COMMIT|FOLDER…``.
 
-A commit is checked out beside this one; a folder is another checkout, in which something was changed by hand. Each has a
-server and a store of its own, and they are asked in turn, so that a machine whose speed drifts slows all alike. Prints the
-median and the least of the rounds; about half a minute a version.
+A commit is checked out into a folder of its own; a folder is another checkout, such as one with changes made by hand. Each
+version has its own server and store. They are measured in turn, so that a drift of the machine's speed affects all equally.
+Prints the median and the least of the rounds; takes about half a minute a version.
 """
 
 import argparse
@@ -40,15 +40,15 @@ CALLS = {
     ),
     "window of 128,000 tokens": ([request("GET", _WINDOW.format("full"))], 80, 1),
 }
-"""What is asked in turn, how many requests a round, over how many connections."""
+"""By call: the requests, how many a round, and over how many connections."""
 
 Measured = dict[tuple[str, str], list[tuple[float, float]]]
-"""By call and commit: CPU and median latency of each round, in microseconds."""
+"""By call and commit: processor time and median latency of each round, in microseconds."""
 
 
 @contextmanager
 def checked_out(commit: str, folder: Path) -> Iterator[Path]:
-    """The version's files, for as long as they are needed."""
+    """Yield the folder of a version's files; a commit's folder is removed in the end."""
     if Path(commit).is_dir():
         yield Path(commit).resolve()
         return
@@ -62,7 +62,7 @@ def checked_out(commit: str, folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def running(commit: str) -> Iterator[Server]:
-    """The commit's server on a store of its own, two conversations in it."""
+    """Yield the commit's server, on a store of its own."""
     with (
         tempfile.TemporaryDirectory() as folder,
         EmbeddedStore(Path(folder) / "data") as store,

@@ -1,8 +1,8 @@
-"""What a request enters: ``python -m tests.bench.ways [window|append] [--tree]``.
+"""Functions and modules that a request enters: ``python -m tests.bench.ways [window|append] [--tree]``.
 
-Counts the functions and modules of the package ``service`` that a window of a three-message conversation enters, and an
-append with its window: in one process, warm, as a worker of ``sash serve`` runs them, log line included. With ``--tree``
-prints the calls, indented, with microseconds.
+Counts those of the package ``service``, for a window of a three-message conversation and for an append with its window: in
+one process, warm, as a worker of ``sash serve`` runs them, log line included. With ``--tree`` prints the calls, indented,
+with microseconds.
 """
 
 import argparse
@@ -46,7 +46,7 @@ class Way:
 
 @dataclass
 class Step:
-    """A function called from one place: its own seconds, how often it was entered, and what the tracer heard there."""
+    """A function called from one place: its own seconds, how often it was entered, and the tracer's events there."""
 
     name: str = ""
     entered: int = 0
@@ -56,35 +56,35 @@ class Step:
     below: dict[Any, Self] = field(default_factory=dict)
 
     def own(self, cost: "Cost") -> float:
-        """Seconds in the function itself and in what it calls that is not Python, without the tracer's own."""
+        """Return the seconds in the function and the non-Python code that it calls, without the tracer's overhead."""
         heard = self.calls_heard * cost.call_seconds / 2 + self.builtins_heard * cost.builtin_seconds
         return max(0.0, self.own_seconds - heard)
 
     def raw(self) -> float:
-        """Seconds in it and below as they were heard."""
+        """Return the seconds in this step and below, with the tracer's overhead."""
         return self.own_seconds + sum(step.raw() for step in self.below.values())
 
     def all(self, cost: "Cost") -> float:
         return self.own(cost) + sum(step.all(cost) for step in self.below.values())
 
     def lines(self, cost: "Cost", times: int, unit: float, depth: int = 0) -> Iterator[str]:
-        """The steps below, in the order of their first calls, for one of so many requests; ``unit`` is in seconds."""
+        """Yield a line for each step below, in order of first calls; ``unit`` is in seconds for each microsecond shown."""
         for step in self.below.values():
-            if step.entered * 2 > times:  # what a timer enters now and then is not of the way
+            if step.entered * 2 > times:  # a timer's occasional calls are not part of a request
                 own, whole = step.own(cost) / unit, step.all(cost) / unit
                 yield f"{whole:8.1f} {own:8.1f} {step.entered / times:8.1f}  {'  ' * depth}{step.name}"
                 yield from step.lines(cost, times, unit, depth + 1)
 
 
 class Cost(NamedTuple):
-    """What hearing of one call and its return adds to the seconds that the tracer counts."""
+    """Seconds that the tracer itself adds for one call and its return."""
 
     call_seconds: float
     builtin_seconds: float
 
 
 class Tracer:
-    """Hears of each call and return. Frames of another package are one step; those that only drive the request are none."""
+    """A profile function. Nested frames of another package are one step; frames that only drive the request are no step."""
 
     def __init__(self) -> None:
         self.root = Step()
@@ -122,7 +122,7 @@ class Tracer:
 
 
 def tracer_cost() -> Cost:
-    """Measured on functions that do nothing."""
+    """Return the tracer's cost, measured on functions that do nothing."""
 
     def nothing() -> None:
         pass
@@ -144,7 +144,7 @@ def tracer_cost() -> Cost:
 
 
 async def entered(request: Callable[[], Awaitable[object]]) -> Way:
-    """What more than half of some warm requests enter: what a timer enters now and then is not of their way."""
+    """Return what more than half of several warm requests enter, which leaves out a timer's occasional calls."""
     seen: Counter[tuple[str, str, int]] = Counter()
 
     def profile(frame: FrameType, event: str, _: object) -> None:
@@ -164,7 +164,7 @@ async def entered(request: Callable[[], Awaitable[object]]) -> Way:
 
 
 async def requests(app: App, name: str) -> Callable[[], Awaitable[object]]:
-    """What asks for a window, or appends with one, each time to a conversation of three messages."""
+    """Return a call that requests a window of three messages, or that appends the third message with its window."""
     await ask(app, "POST", "/conversations/three/messages", body_of(3, 40))
     if name == "window":
         return lambda: ask(app, "GET", _WINDOW.format("three"))
@@ -175,15 +175,15 @@ async def requests(app: App, name: str) -> Callable[[], Awaitable[object]]:
 
 
 async def ways(url: str) -> dict[str, Way]:
-    """Both ways."""
+    """Return what a window enters and what an append with its window enters."""
     async with worker(url) as app:
         return {name: await entered(await requests(app, name)) for name in ("window", "append")}
 
 
 async def tree(url: str, name: str) -> list[str]:
-    """The calls of a request, indented; microseconds are means, without what the tracer adds.
+    """Return the calls of a request, indented; microseconds are means, without the tracer's overhead.
 
-    The loop's own are spread over the functions: they add up to the processor time of a request that nobody traces.
+    The event loop's time is spread over the functions: together they take the processor time of an untraced request.
     """
     cost = tracer_cost()
     async with worker(url) as app:
@@ -207,7 +207,7 @@ async def tree(url: str, name: str) -> list[str]:
 
 
 def measure() -> dict[str, Way]:
-    """Both ways, on a store of their own."""
+    """Return the same as ``ways``, on a store of its own."""
     with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder)) as store:
         return uvloop.run(ways(store.url))
 

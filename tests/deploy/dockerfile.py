@@ -1,7 +1,7 @@
-"""As much of a Dockerfile as ours uses, carried out in a folder: nothing here can start a container engine.
+"""Reads a Dockerfile, and builds a stage of it in a folder, because the tests cannot start a container engine.
 
-``FROM``, ``COPY``, ``RUN``, ``ENV`` and ``WORKDIR`` of the first stage are done for real, with every absolute path moved
-under the folder; of the last stage, what it copies and how it starts is given back.
+It supports the part of the language that Sash's Dockerfile uses. ``COPY``, ``RUN``, ``ENV`` and ``WORKDIR`` of a stage are
+carried out, with every absolute path moved under the folder.
 """
 
 import json
@@ -23,7 +23,7 @@ class Instruction(NamedTuple):
 
 
 def read(text: str) -> list[Instruction]:
-    """The instructions, remarks left out."""
+    """Return the instructions, without comments."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
     parts = [line.split(None, 1) for line in joined.splitlines() if line.strip()]
@@ -31,7 +31,7 @@ def read(text: str) -> list[Instruction]:
 
 
 def stages(instructions: list[Instruction]) -> list[list[Instruction]]:
-    """The instructions of each stage, without their FROM."""
+    """Return the instructions of each stage, without their FROM."""
     found: list[list[Instruction]] = []
     for each in instructions:
         if each.word == "FROM":
@@ -42,19 +42,19 @@ def stages(instructions: list[Instruction]) -> list[list[Instruction]]:
 
 
 def variables(stage: list[Instruction]) -> dict[str, str]:
-    """What a stage's ENV sets."""
+    """Return the variables that a stage's ENV sets."""
     return dict(pair.split("=", 1) for each in stage if each.word == "ENV" for pair in each.rest.split())
 
 
 def command(stage: list[Instruction], word: str) -> list[str]:
-    """The command of ENTRYPOINT, CMD or HEALTHCHECK, in their list form."""
+    """Return the command of ENTRYPOINT, CMD or HEALTHCHECK, written in list form."""
     rest = next(each.rest for each in stage if each.word == word)
     found: list[str] = json.loads(rest[rest.index("[") :])
     return found
 
 
 def ignored(path: Path, patterns: list[str]) -> bool:
-    """Whether .dockerignore leaves out a path of the build's context: the last pattern that matches it decides."""
+    """Return whether .dockerignore leaves out a path of the build's context: the last pattern that matches decides."""
     out = False
     for pattern in patterns:
         plain = pattern.removeprefix("!").removeprefix("**/")
@@ -64,7 +64,7 @@ def ignored(path: Path, patterns: list[str]) -> bool:
 
 
 def build(stage: list[Instruction], context: Path, root: Path) -> None:
-    """Do what a stage says, ``root`` standing for the root of its files. Its python and pip are our own interpreter's."""
+    """Carry out a stage, with ``root`` in place of /. Its python and pip come from the tests' interpreter."""
     patterns = [line for line in (context / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
     subprocess.run([sys.executable, "-m", "venv", root / "base"], check=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SASH_", "PYTHON"))}
@@ -87,7 +87,7 @@ def build(stage: list[Instruction], context: Path, root: Path) -> None:
 
 
 def copy(context: Path, source: str, target: Path, patterns: list[str]) -> None:
-    """COPY: a file into a folder, or what is in a folder to another; what .dockerignore leaves out is not there."""
+    """Do COPY: a file into a folder, or a folder's content into another, without what .dockerignore leaves out."""
 
     def left_out(folder: str, names: list[str]) -> list[str]:
         return [name for name in names if ignored(Path(folder, name).relative_to(context), patterns)]

@@ -1,4 +1,4 @@
-"""Alerts, dashboard and runbook speak of what the service says, and of each other."""
+"""Test that alerts, dashboard and runbook name only metrics, operations, settings and alerts that exist."""
 
 import json
 import re
@@ -26,7 +26,7 @@ ALERTS = [rule["alert"] for rule in RULES if "alert" in rule]
 
 
 def expressions(node: Any) -> Iterator[str]:
-    """Every ``expr``, and every query of a variable, at any depth."""
+    """Yield every ``expr`` and every variable's query, at any depth."""
     match node:
         case {"expr": str(found)} | {"query": str(found), "refId": str()}:
             yield found
@@ -39,7 +39,7 @@ def expressions(node: Any) -> Iterator[str]:
 
 
 def names(expression: str) -> set[str]:
-    """Our metrics in an expression; a histogram's series under its name."""
+    """Return Sash's metrics in an expression; a histogram's series count as the histogram."""
     return {
         re.sub(r"_(?:bucket|count|sum)$", "", name) if not name.endswith("_total") else name
         for name in re.findall(r"\b(?:sash|process)_\w+", expression)
@@ -48,7 +48,7 @@ def names(expression: str) -> set[str]:
 
 @pytest.mark.parametrize("source", ["rules", "dashboard"])
 async def test_every_metric_is_exported(client: httpx.AsyncClient, source: str) -> None:
-    """A running service exports each metric that an alert or a panel asks for."""
+    """A running service exports each metric that a rule or a panel queries."""
     asked = {name for each in expressions(RULES if source == "rules" else DASHBOARD) for name in names(each)}
     text = (await client.get("/metrics", headers={"Accept": "text/plain"})).text
     exported = {
@@ -60,7 +60,7 @@ async def test_every_metric_is_exported(client: httpx.AsyncClient, source: str) 
 
 
 async def test_the_dashboard_shows_every_metric(client: httpx.AsyncClient) -> None:
-    """Nothing is exported that no panel and no alert looks at."""
+    """Every exported metric is used by a panel or a rule."""
     looked_at = {name for each in (*expressions(DASHBOARD), *expressions(RULES)) for name in names(each)}
     text = (await client.get("/metrics", headers={"Accept": "text/plain"})).text
     exported = {
@@ -72,7 +72,7 @@ async def test_the_dashboard_shows_every_metric(client: httpx.AsyncClient) -> No
 
 @pytest.mark.parametrize("source", ["rules", "dashboard"])
 async def test_every_operation_is_one(client: httpx.AsyncClient, source: str) -> None:
-    """Operations that an alert or a panel names are operations of the contract."""
+    """Operations that a rule or a panel names are operations of the API's contract."""
     asked = {
         operation
         for each in expressions(RULES if source == "rules" else DASHBOARD)
@@ -86,7 +86,7 @@ async def test_every_operation_is_one(client: httpx.AsyncClient, source: str) ->
 
 
 def test_every_alert_has_one_runbook_entry() -> None:
-    """The runbook has an entry an alert, in the order of the rules, and none for an alert that is not."""
+    """The runbook has one entry for each alert, in the order of the rules, and no others."""
     assert re.findall(r"^## (.+)$", (DEPLOY / "runbook.md").read_text(), re.MULTILINE) == ALERTS
 
 
@@ -98,7 +98,7 @@ def test_a_runbook_entry_says_what_to_do(alert: str) -> None:
 
 
 def test_the_runbook_names_settings_and_alerts_that_exist() -> None:
-    """Settings and alerts that the runbook sends people to are there."""
+    """Settings and alerts that the runbook names exist."""
     from service.settings import VARIABLES  # noqa: PLC0415 - nothing else here is about the service's code
 
     text = (DEPLOY / "runbook.md").read_text()
@@ -107,13 +107,13 @@ def test_the_runbook_names_settings_and_alerts_that_exist() -> None:
 
 
 def test_the_page_names_the_alerts_that_page_somebody() -> None:
-    """The section on alerts names those and no others."""
+    """The section on alerts in deploy/README.md names exactly the alerts of severity ``page``."""
     pages = {rule["alert"] for rule in RULES if rule.get("labels", {}).get("severity") == "page"}
     assert set(re.findall(r"`(Sash[A-Z]\w+)`", section("deploy/README.md", "## Alerts"))) == pages
 
 
 def test_recorded_figures_are_recorded() -> None:
-    """What alerts and panels read of recorded rules is recorded, and what is recorded is read."""
+    """Every recorded metric that an alert or a panel reads has a rule that records it, and every one is read."""
     recorded = {rule["record"] for rule in RULES if "record" in rule}
     read = {
         name
@@ -124,7 +124,7 @@ def test_recorded_figures_are_recorded() -> None:
 
 
 def test_every_alert_is_seen_to_sound_and_to_keep_still() -> None:
-    """Each alert has a unit test in which it sounds and one in which it does not."""
+    """Each alert has a unit test in which it fires."""
     cases = [
         case for test in load(DEPLOY / "prometheus" / "rules_test.yml")["tests"] for case in test["alert_rule_test"]
     ]
@@ -132,7 +132,7 @@ def test_every_alert_is_seen_to_sound_and_to_keep_still() -> None:
 
 
 def test_panels_are_told_apart() -> None:
-    """Panels have ids and titles of their own, and none lies on another."""
+    """Panels have unique ids and titles, do not overlap, and lie within the grid's 24 columns."""
     panels = DASHBOARD["panels"]
     taken = [
         (x, y)
@@ -146,7 +146,7 @@ def test_panels_are_told_apart() -> None:
 
 
 def test_grafana_finds_the_dashboard_and_its_data() -> None:
-    """What provisioning names is where compose.yaml mounts it, and the source is the Prometheus beside it."""
+    """compose.yaml mounts the dashboard where provisioning looks for it; the data source is its Prometheus."""
     compose = load(DEPLOY / "compose.yaml")["services"]
     provider = load(DEPLOY / "grafana" / "provisioning" / "dashboards" / "sash.yaml")["providers"][0]
     source = load(DEPLOY / "grafana" / "provisioning" / "datasources" / "prometheus.yaml")["datasources"][0]

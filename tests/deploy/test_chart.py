@@ -1,4 +1,4 @@
-"""The chart, rendered by Helm itself and held against Kubernetes' own schemas."""
+"""Test the chart as Helm renders it, against Kubernetes' own schemas."""
 
 import copy
 import subprocess
@@ -48,11 +48,11 @@ FULL: dict[str, Any] = {
     "service": {"annotations": {"note": "x"}},
 }
 OWN_SECRET: dict[str, Any] = {"existingSecret": "mine", "autoscaling": {"enabled": False}, "replicas": 3}
-OPERATOR = {"ServiceMonitor", "PrometheusRule"}  # these are not Kubernetes' own
+OPERATOR = {"ServiceMonitor", "PrometheusRule"}  # not kinds of Kubernetes itself
 
 
 def render(values: dict[str, Any], *, name: str = "demo") -> dict[str, dict[str, Any]]:
-    """The objects of a release, by their kind and name."""
+    """Return the objects of a release, by kind and name."""
     with helm.Chart.load(str(CHART)) as chart:
         chart.validate_schema(values)
         manifests = chart.render(values, name=name, namespace="prod")
@@ -77,7 +77,7 @@ def test_lint_has_no_complaint() -> None:
 @pytest.mark.parametrize("version", ["1.28", "1.31", "1.34", "1.37"])
 @pytest.mark.parametrize("values", [VALUES, FULL, OWN_SECRET], ids=["least", "full", "own-secret"])
 def test_objects_follow_kubernetes_schemas(values: dict[str, Any], version: str) -> None:
-    """Every object of Kubernetes' own kinds is valid, unknown fields forbidden, in the oldest and newest version."""
+    """Every object of Kubernetes' own kinds is valid, without unknown fields, from the oldest to the newest version."""
     objects = render(values)
     for name, each in objects.items():
         if name.split("/")[0] not in OPERATOR:
@@ -87,7 +87,7 @@ def test_objects_follow_kubernetes_schemas(values: dict[str, Any], version: str)
 
 
 def test_the_schemas_would_notice() -> None:
-    """A misspelt field is an error to the schemas: the check above is one."""
+    """The schemas reject a misspelt field, so the check above can fail."""
     deployment = copy.deepcopy(render(VALUES)["Deployment/demo-sash"])
     deployment["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
     with pytest.raises(kubernetes.ValidationError):
@@ -112,13 +112,13 @@ def test_the_schemas_would_notice() -> None:
     ],
 )
 def test_wrong_values_are_refused(values: dict[str, Any]) -> None:
-    """A chart that could not run is not rendered: values have a schema, and what has no default is asked for."""
+    """Values that are wrong, or lack a required one, are refused instead of rendered."""
     with pytest.raises(helm.HelmError):
         render(values)
 
 
 def test_a_pod_may_do_nothing_but_serve() -> None:
-    """Not root, a read-only root, no capabilities, no token, and the variables of services kept out."""
+    """A pod runs as another user than root, on a read-only file system, without capabilities, token or service variables."""
     pod = render(FULL)["Deployment/demo-sash"]["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -141,7 +141,7 @@ def test_a_pod_ends_before_it_is_killed() -> None:
 
 
 def test_probes_ask_the_right_question() -> None:
-    """Only readiness asks the store: a pod is not restarted because the store is away."""
+    """Only the readiness probe depends on the store, so an absent store does not restart pods."""
     probes = {
         name: container(render(VALUES))[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")
     }
@@ -154,7 +154,7 @@ def test_probes_ask_the_right_question() -> None:
 
 @pytest.mark.parametrize("values", [VALUES, FULL], ids=["least", "full"])
 def test_the_service_starts_with_what_the_chart_sets(values: dict[str, Any]) -> None:
-    """The container's environment, its secrets put in, is one that the service starts with."""
+    """The service accepts the container's environment, with its secrets filled in."""
     objects = render(values)
     secret = objects["Secret/demo-sash"]["stringData"]
     given = {
@@ -176,7 +176,7 @@ def test_settings_of_the_chart_are_settings() -> None:
 
 
 def test_secrets_are_in_secrets_alone() -> None:
-    """Neither the store's password nor a key stands anywhere but in the release's Secret."""
+    """The store's password and the keys appear only in the release's Secret."""
     objects = render(FULL)
     secret = objects.pop("Secret/demo-sash")
     assert PASSWORD in secret["stringData"]["redis-url"]
@@ -185,7 +185,7 @@ def test_secrets_are_in_secrets_alone() -> None:
 
 
 def test_a_secret_of_ones_own_is_all_that_is_used() -> None:
-    """With existingSecret the chart makes none, and every reference is to that one."""
+    """With ``existingSecret`` the chart makes no Secret, and every reference is to the given one."""
     objects = render(OWN_SECRET)
     assert not [name for name in objects if name.startswith("Secret/")]
     assert objects["Deployment/demo-sash"]["spec"]["replicas"] == 3
@@ -196,7 +196,7 @@ def test_a_secret_of_ones_own_is_all_that_is_used() -> None:
 
 
 def test_objects_find_each_other() -> None:
-    """Selectors match the pods, and pods alone are told apart by them; ports are named as they are asked for."""
+    """Selectors match the labels of pods and Service; names of ports, Secret and Deployment match their references."""
     objects = render(FULL)
     pods = objects["Deployment/demo-sash"]["spec"]["template"]["metadata"]["labels"]
     selectors = [
@@ -218,14 +218,14 @@ def test_objects_find_each_other() -> None:
 
 
 def test_the_job_is_what_alerts_ask_for() -> None:
-    """The operator takes the job's name from a label of the Service, whose value is the one in the rules."""
+    """The operator takes the job's name from a label of the Service; its value is ``sash``, as in the rules."""
     objects = render(FULL)
     label = objects["ServiceMonitor/demo-sash"]["spec"]["jobLabel"]
     assert objects["Service/demo-sash"]["metadata"]["labels"][label] == "sash"
 
 
 def test_rules_and_dashboard_are_the_ones_of_deploy() -> None:
-    """The chart carries the very rules and dashboard that are tested elsewhere."""
+    """The chart's rules and dashboard equal those in deploy/, which other tests check."""
     objects = render(FULL)
     rules = yaml.safe_load((ROOT / "deploy" / "prometheus" / "rules.yml").read_text())
     dashboard = (ROOT / "deploy" / "grafana" / "dashboard.json").read_text()
@@ -234,7 +234,7 @@ def test_rules_and_dashboard_are_the_ones_of_deploy() -> None:
 
 
 def test_the_network_is_open_where_it_must_be() -> None:
-    """In from the frontends and the scraper to our port; out to names, the store, and what was added."""
+    """The policy lets frontends and the scraper reach the port, and pods reach DNS, the store and the added ports."""
     policy = render(FULL)["NetworkPolicy/demo-sash"]["spec"]
     (way_in,) = policy["ingress"]
     assert [port["port"] for port in way_in["ports"]] == ["http"]
@@ -244,7 +244,7 @@ def test_the_network_is_open_where_it_must_be() -> None:
 
 
 def test_a_store_takes_the_users_of_the_chart(tmp_path: Path, store: EmbeddedStore) -> None:
-    """A Valkey starts with the chart's users as its aclfile; Sash's user gets in and the default one does not."""
+    """With the chart's users as its aclfile, Valkey lets Sash's user use Sash's keys only, and refuses the default user."""
     (tmp_path / "users.acl").write_text(render(VALUES)["Secret/demo-sash-store-acl"]["stringData"]["users.acl"])
     with redis.Redis.from_url(store.url, decode_responses=True) as admin:
         information: Any = admin.info("server")

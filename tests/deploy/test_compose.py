@@ -1,4 +1,4 @@
-"""compose.yaml: what can be known of it without a container engine."""
+"""Test compose.yaml as far as possible without a container engine."""
 
 import re
 import shlex
@@ -23,17 +23,17 @@ COMPOSE = yaml.safe_load(DEFAULTS)
 
 @pytest.mark.deploy
 def test_it_follows_the_specification() -> None:
-    """A parser of the Compose Specification takes it: every key is one, every unit and network too."""
+    """A parser of the Compose Specification accepts compose.yaml, which has the five services."""
     compose_spec = pytest.importorskip("compose_spec", reason="needs tests/deploy/requirements.txt")
     plain = {name: value for name, value in COMPOSE.items() if not name.startswith("x-")}
-    text = re.sub(r"@sha256:[0-9a-f]{64}", "", yaml.safe_dump(plain))  # this parser takes a tag or a digest, not both
+    text = re.sub(r"@sha256:[0-9a-f]{64}", "", yaml.safe_dump(plain))  # this parser accepts a tag or a digest, not both
     read = compose_spec.PyCompose.from_yaml(text)
     read.validate()
     assert set(read.to_spec().services) == {"sash", "valkey", "prometheus", "alertmanager", "grafana"}
 
 
 def test_what_it_names_is_there() -> None:
-    """Volumes and networks that services use are declared, and used; files that it mounts exist."""
+    """The declared volumes and networks are exactly those that services use, and mounted files exist."""
     used: dict[str, set[str]] = {"volumes": set(), "networks": set()}
     for service in COMPOSE["services"].values():
         used["networks"].update(service["networks"])
@@ -46,7 +46,7 @@ def test_what_it_names_is_there() -> None:
 
 
 def test_images_are_pinned() -> None:
-    """Every image but our own has a version and a digest, and no registry's name."""
+    """Every image except Sash's has a version and a digest, and no registry's name."""
     others = [service["image"] for service in COMPOSE["services"].values() if "build" not in service]
     assert len(others) == 4
     for image in others:
@@ -61,14 +61,14 @@ def test_nothing_is_published_beyond_this_machine() -> None:
 
 
 def test_the_service_takes_its_settings() -> None:
-    """The environment that it gives the service is one that the service starts with."""
+    """The service accepts the environment that compose.yaml gives it."""
     given = {name: str(value or "") for name, value in COMPOSE["services"]["sash"]["environment"].items()}
     settings = Settings.read({"SASH_HOST": "0.0.0.0", **given})
     assert (settings.redis_url, settings.api_keys, settings.metrics_key) == ("redis://valkey:6379/0", (), None)
 
 
 def test_the_metrics_key_is_one_file_for_both() -> None:
-    """Service and Prometheus read it from the same secret, at the path that each is told."""
+    """Sash and Prometheus read the metrics key from the same secret, at the path in their configuration."""
     (key,) = re.findall(r"SASH_METRICS_KEY: \$\{SASH_METRICS_KEY_FILE:\+@([^}]+)\}", TEXT)
     (scraping,) = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
     (name,) = COMPOSE["secrets"]
@@ -81,7 +81,7 @@ def test_the_metrics_key_is_one_file_for_both() -> None:
 
 
 def test_the_store_takes_its_options(tmp_path: Path, store: EmbeddedStore) -> None:
-    """A Valkey starts by the very command, and syncs every append before it answers."""
+    """Valkey accepts the command in compose.yaml; it then syncs every append, evicts nothing and uses at most 2 GiB."""
     with redis.Redis.from_url(store.url, decode_responses=True) as running:
         binary: Any = running.info("server")["executable"]
     command = shlex.split(COMPOSE["services"]["valkey"]["command"])

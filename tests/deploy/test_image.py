@@ -1,4 +1,4 @@
-"""The Dockerfile: read by its linter, and carried out in a clean folder."""
+"""Test the Dockerfile: with its linter, and by carrying out its steps in a clean folder."""
 
 import os
 import re
@@ -26,20 +26,20 @@ _MOST_BYTES = 150_000_000
 _KEY = "a-key-for-tests"
 _SOMEBODY = (
     *("setpriv", "--reuid=65532", "--regid=65532", "--clear-groups", "--no-new-privs"),
-    # May read what root alone may, as our own interpreter can lie in root's home; may write no more than anybody.
+    # It may read what only root may, as the tests' interpreter can lie in root's home; it has no other privilege.
     *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
 )
 
 
 def test_the_base_is_pinned() -> None:
-    """Both stages stand on one image, named with its version and its digest."""
+    """Both stages use one base image, named with its version and digest."""
     (base,) = re.findall(r"^ARG PYTHON=(.+)$", TEXT, re.MULTILINE)
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base)
     assert re.findall(r"^FROM (\S+)", TEXT, re.MULTILINE) == ["${PYTHON}", "${PYTHON}"]
 
 
 def test_it_runs_as_nobody_in_particular() -> None:
-    """The image's user is a number that is not root's, so that a cluster can see that it is not."""
+    """The image's user is a number, so that a cluster can check that it is not root; the last stage has no RUN."""
     (user,) = [each.rest for each in IMAGE if each.word == "USER"]
     assert user == "65532:65532"
     assert not [each for each in IMAGE if each.word == "RUN"]
@@ -58,7 +58,7 @@ def test_it_runs_as_nobody_in_particular() -> None:
     ],
 )
 def test_the_context_is_what_is_needed(path: str, out: bool) -> None:  # noqa: FBT001 - a parameter
-    """.dockerignore lets the package and its lock in, and neither data nor history nor tests."""
+    """.dockerignore lets in the package and its lock file, but no caches, tests, data, git history or environment."""
     patterns = (ROOT / ".dockerignore").read_text().splitlines()
     assert dockerfile.ignored(Path(path), [line for line in patterns if line and line[0] != "#"]) is out
 
@@ -75,7 +75,7 @@ def test_hadolint_has_nothing_to_say() -> None:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The root of the first stage, its steps done."""
+    """Yield the root folder of the first stage, after its steps."""
     root = tmp_path_factory.mktemp("image")
     dockerfile.build(BUILD, ROOT, root)
     yield root
@@ -84,7 +84,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.deploy
 def test_the_image_holds_the_service_and_nothing_to_build_with(image: Path) -> None:
-    """No store, no installer, no builder, no tests, no source tree; and it is small."""
+    """The image holds the service and its scripts, no store, installer, builder or tests, and is under 150 MB."""
     environment = image / "opt" / "sash"
     (packages,) = environment.glob("lib/python*/site-packages")
     there = {path.name.partition("-")[0].lower() for path in packages.iterdir()}
@@ -110,7 +110,7 @@ def test_the_image_holds_the_service_and_nothing_to_build_with(image: Path) -> N
 def running(
     image: Path, store: EmbeddedStore, *, read_only: bool, **settings: str
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """The image's command as its user; gives the service's address and the command's environment."""
+    """Run the image's command as its user; yield the service's URL and the command's environment."""
     store_port, port = free_port(), free_port()
     with redis.Redis.from_url(store.url) as admin:
         admin.config_set("port", store_port)
@@ -119,7 +119,7 @@ def running(
     }
     path = moved.pop("PATH").replace("$PATH", os.defpath)
     environment = {**moved, "PATH": path, "SASH_PORT": str(port), "SASH_REDIS_URL": f"redis://127.0.0.1:{store_port}"}
-    environment["SASH_DURABILITY"] = "fast"  # as the tests' store is
+    environment["SASH_DURABILITY"] = "fast"  # as the tests' store does not sync every write
     command = [*dockerfile.command(IMAGE, "ENTRYPOINT"), *dockerfile.command(IMAGE, "CMD")]
     command[0] = str(image / "opt" / "sash" / "bin" / command[0])
     command = [*_SOMEBODY, *command]
@@ -157,7 +157,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 @needs_root
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_it_serves_from_a_read_only_root(image: Path, store: EmbeddedStore, workers: str) -> None:
-    """As a user without a name, where nothing can be written, it appends and gives a window, with any number of workers."""
+    """With one worker or two, as a user without a name on a read-only root, the image appends and returns a window."""
     sealed = subprocess.run(["unshare", "--mount", "true"], check=False).returncode == 0
     if not sealed:
         pytest.skip("this machine does not let mounts be unshared")
@@ -177,7 +177,7 @@ def test_it_serves_from_a_read_only_root(image: Path, store: EmbeddedStore, work
 @pytest.mark.deploy
 @needs_root
 def test_its_health_is_seen(image: Path, store: EmbeddedStore) -> None:
-    """The image's own health check passes while it serves, and fails when it does not."""
+    """The image's health check passes while the service runs, and fails when it does not."""
     check = dockerfile.command(IMAGE, "HEALTHCHECK")
     check[0] = str(image / "opt" / "sash" / "bin" / check[0])
     with running(image, store, read_only=False, SASH_API_KEYS=f"acme:{_KEY}") as (_, environment):
@@ -187,7 +187,7 @@ def test_its_health_is_seen(image: Path, store: EmbeddedStore) -> None:
 
 @pytest.mark.deploy
 def test_without_a_store_it_says_what_to_set(image: Path, tmp_path: Path) -> None:
-    """Where no store is named there is none to start: one line says which variable is wanted."""
+    """Without a store's URL, ``sash serve`` exits with 1 and one line that names the variable to set."""
     sash = image / "opt" / "sash" / "bin" / "sash"
     result = subprocess.run(
         [sash, "serve"], env={"SASH_DATA_DIR": str(tmp_path)}, capture_output=True, text=True, check=False

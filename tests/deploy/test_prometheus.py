@@ -1,4 +1,4 @@
-"""promtool's word on the rules, and a real Prometheus that scrapes a real service by them."""
+"""Test the rules with promtool, and with a real Prometheus that scrapes a real service."""
 
 import json
 import shutil
@@ -29,8 +29,8 @@ def promtool(*arguments: str) -> None:
 
 
 def test_the_configuration_is_valid() -> None:
-    """promtool reads the configuration, and the rules that it names."""
-    promtool("check", "config", "--syntax-only", "prometheus.yml")  # the key's file is where it runs
+    """promtool accepts the configuration and the rules."""
+    promtool("check", "config", "--syntax-only", "prometheus.yml")  # the key's file exists only where Prometheus runs
     promtool("check", "rules", "rules.yml")
 
 
@@ -41,7 +41,7 @@ def test_alerts_sound_when_they_should() -> None:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service that asks for its metrics key."""
+    """Yield a service that requires a metrics key."""
     process = Served(tmp_path_factory.mktemp("served") / "data", SASH_METRICS_KEY="m1")
     process.start()
     yield process
@@ -50,7 +50,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def prometheus(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Prometheus with our configuration, its one target the running service; gives its address."""
+    """Run a Prometheus with Sash's configuration and the running service as its one target; yield its URL."""
     folder = tmp_path_factory.mktemp("prometheus")
     shutil.copy(FOLDER / "rules.yml", folder)
     configuration = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
@@ -80,7 +80,7 @@ def prometheus(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def wait_for(condition: Any, log: Path | None = None) -> None:
-    """Return when the condition holds; what Prometheus does not answer yet does not hold."""
+    """Wait until the condition holds; while Prometheus does not answer, it does not hold."""
     give_up = time.monotonic() + _WAIT_SECONDS
     while time.monotonic() < give_up:
         try:
@@ -107,7 +107,7 @@ def turn(served: Served, conversation: str, model: str) -> None:
 
 
 def test_a_prometheus_reads_the_service(served: Served, prometheus: str) -> None:
-    """It scrapes without a parse error, the figures arrive under their labels, and no alert sounds."""
+    """Prometheus scrapes the service without an error, stores a window under its labels, and no alert fires."""
     turn(served, "scraped", "gpt-4o")
     wait_for(lambda: ask(prometheus, 'sash_windows_total{model="gpt-4o",stop_reason="complete"} >= 1'))
     (target,) = httpx.get(f"{prometheus}/api/v1/targets").json()["data"]["activeTargets"]
@@ -116,7 +116,7 @@ def test_a_prometheus_reads_the_service(served: Served, prometheus: str) -> None
 
 
 def test_every_rule_is_evaluated(served: Served, prometheus: str) -> None:
-    """Each rule is loaded and evaluated on the service's own figures without an error; rates come out as numbers."""
+    """Prometheus loads every rule and evaluates it on the service's metrics without an error."""
     wait_for(lambda: ask(prometheus, "sash:request_duration_seconds:p99 > 0") or turn(served, "evaluated", "gpt-4o"))
     wait_for(
         lambda: all(
@@ -131,11 +131,11 @@ def test_every_rule_is_evaluated(served: Served, prometheus: str) -> None:
 
 
 def test_every_panel_is_a_query(served: Served, prometheus: str) -> None:
-    """Prometheus accepts each panel's query; those about windows and requests answer with series."""
+    """Prometheus accepts each panel's query, and only the panels that the test names may have no series."""
     turn(served, "shown", "gpt-4o")
     wait_for(lambda: ask(prometheus, "sum(rate(sash_windows_total[1m])) > 0") or turn(served, "shown", "gpt-4o"))
     recorded = ("sash:errors:ratio5m", 'sash:request_duration_seconds:p99{operation="getWindow"}')
-    wait_for(lambda: all(ask(prometheus, query) for query in recorded))  # rules are evaluated after what they read came
+    wait_for(lambda: all(ask(prometheus, query) for query in recorded))  # rules are evaluated after a scrape
     panels = json.loads((ROOT / "deploy" / "grafana" / "dashboard.json").read_text())["panels"]
     empty = {
         panel["title"]
@@ -143,7 +143,7 @@ def test_every_panel_is_a_query(served: Served, prometheus: str) -> None:
         for target in panel.get("targets", ())
         if not ask(prometheus, target["expr"].replace("$__rate_interval", "1m").replace("$model", ".*"))
     }
-    # Nobody reported usage or left history out, nothing failed, and the store is well.
+    # The test reports no usage, leaves no history out and has no failures, and the store is well.
     assert empty <= {
         "Ready, and how the store is",
         "Refused, by type",

@@ -1,4 +1,4 @@
-"""The full fault run: ``python -m tests.faults [name …]`` prints its table. About ten minutes; ``--short`` for CI's."""
+"""The full fault run, in about ten minutes: ``python -m tests.faults [name …]`` prints its table; ``--short`` for CI's."""
 
 import argparse
 import asyncio
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def line(row: Row, seconds: float) -> str:
-    """A row of the table; what did not hold is last, in capitals."""
+    """Return a row of the table; what did not hold is last, after BROKEN."""
     verdict = row.verdict
     what = f"{row.note}; {seconds:.0f} s" + (f" BROKEN: {row.broken}" if row.broken else "")
     numbers = (row.turns, row.requests, verdict.lost, verdict.duplicated, verdict.reordered, verdict.foreign)

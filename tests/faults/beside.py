@@ -1,7 +1,7 @@
-"""Who keeps others waiting beside 1,000 slow clients, the service or the machine: ``python -m tests.faults.beside``.
+"""How much of the delay beside 1,000 slow clients the machine causes: ``python -m tests.faults.beside``.
 
-The p99 of a service's other clients, with the slow ones at that service, and with the same slow ones at another service on
-the same machine: what both have in common is the machine's. Three of each in turn, in a minute and a half.
+Measures the p99 of a service's other clients while the slow clients are at that service, and while they are at another
+service on the same machine. The delay that both cases have is the machine's. Three of each in turn, in a minute and a half.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _SLOW, _DEADLINE_SECONDS = 1000, 10.0
 
 
 async def main() -> None:
-    """Print both, three times."""
+    """Print the p99 for both cases, three times each."""
     for place in ("at this service", "at another service") * 3:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -36,7 +36,7 @@ async def main() -> None:
 
 
 async def _measure(service: Service, target: Service) -> tuple[float, float]:
-    """Seconds of ``service``'s p99 before the slow ones come to ``target``, and while they are there."""
+    """Return ``service``'s p99 in seconds before slow clients connect to ``target``, and while they are connected."""
     await prepare(target.port)
     writers = Writers(Ledger(), lambda _: service.port, number=4, conversations=4, pause_seconds=0.02).start()
     alone = await p99(service.port)

@@ -1,4 +1,4 @@
-"""Clients that are killed while they store a reply part by part."""
+"""Test that killing clients while they store a reply part by part loses nothing acknowledged."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ _CLIENTS = 8
 
 
 class Talk:
-    """One conversation, its clients one after the other, and the parts that each reply was tried and acknowledged to."""
+    """One conversation, written by one client after the other, with the newest part sent and acknowledged of each reply."""
 
     def __init__(self, name: str, port: int) -> None:
         self.name = name
@@ -27,7 +27,7 @@ class Talk:
         self.done: dict[int, int] = {}
 
     async def until_killed(self, seconds: float) -> None:
-        """Run a client for a while, and kill it wherever it is; the next one asks a new question."""
+        """Run a client for ``seconds`` after its first line and kill it; the next client begins with a new question."""
         number = max(self.tried, default=0) + 1
         client = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "faults.reply_client", str(self._port), self.name, str(number)),
@@ -48,7 +48,7 @@ class Talk:
                     self.done[int(number_)] = int(part)
 
     async def _stored(self, wire: Wire) -> list[Any]:
-        """Every stored entry, page by page."""
+        """Return every stored entry, read page by page."""
         stored: list[Any] = []
         query = "limit=1000"
         while query:
@@ -58,7 +58,7 @@ class Talk:
         return stored
 
     async def judge(self, wire: Wire) -> tuple[Verdict, str]:
-        """What is wrong with what is stored, and with its window and its totals."""
+        """Return what is wrong with the stored entries, and with their window and token totals."""
         path = f"/conversations/{self.name}"
         stored = await self._stored(wire)
         whole = json.loads((await wire.ask("GET", path)).body)["tokens"]["o200k_base"]
@@ -82,7 +82,7 @@ class Talk:
 
 
 def _part(conversation: str, number: int, entry: dict[str, object]) -> int | None:
-    """How far a stored reply has come; None for a text that nobody sent."""
+    """Return the newest part that a stored reply holds; None for a text that no client sent."""
     message = entry["message"]
     text = message["content"] if isinstance(message, dict) else ""
     part = str(text).count("word")
@@ -90,7 +90,7 @@ def _part(conversation: str, number: int, entry: dict[str, object]) -> int | Non
 
 
 async def clients_killed(folder: Path, scale: Scale) -> Row:
-    """kill -9 of clients in the middle of a reply, over and over; each conversation goes on with a new client."""
+    """Kill clients with SIGKILL while they store replies, again and again; each conversation goes on with a new client."""
     store, chance = Server(scale.binary, folder / "store"), random.Random(scale.seed)
     async with running(store, folder) as service:
         talks = [Talk(f"talk-{place}", service.port) for place in range(_CLIENTS)]

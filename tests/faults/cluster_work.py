@@ -1,4 +1,4 @@
-"""A cluster of six nodes that is worked on: a node freezes, joins, goes; slots move; the service is upgraded meanwhile."""
+"""Test changes in a cluster of six nodes: nodes freeze, join and end, slots move, and the service is upgraded."""
 
 import asyncio
 import signal
@@ -18,7 +18,7 @@ _LONGEST_SECONDS = 8.0
 
 
 async def cluster_primary_frozen(folder: Path, scale: Scale) -> Row:
-    """A primary stops for longer than its cluster waits, and goes on as if nothing had been: its replica serves by then."""
+    """A primary freezes until its replica serves its slots, and later goes on; requests fail only with 503."""
     cluster = Cluster(scale.binary, folder / "cluster")
     service = Service(cluster.url, folder / "serve.log", SASH_DURABILITY="replicated", SASH_STORE_TIMEOUT_SECONDS="1")
     try:
@@ -43,7 +43,7 @@ async def cluster_primary_frozen(folder: Path, scale: Scale) -> Row:
 
 
 async def cluster_reshaped(folder: Path, scale: Scale) -> Row:
-    """Slots move to a new node and back, one gives all with keys away and is ended; replicas of the service are replaced."""
+    """Slots move to a new node and back, a primary is drained and ended, the service is upgraded; no request may fail."""
     cluster = Cluster(scale.binary, folder / "cluster")
     services = [Service(cluster.url, folder / f"serve-{place}.log") for place in range(2)]
     fleet = Fleet(*services)
@@ -65,7 +65,7 @@ async def cluster_reshaped(folder: Path, scale: Scale) -> Row:
         for slot in (slot for slot, home in homes.items() if home is drained):
             await cluster.move(slot, drained, added)
         await upgrading
-        await asyncio.sleep(1)  # the service has the new map by then, and nothing left to ask the old node
+        await asyncio.sleep(1)  # by then the service has the new slot map and sends nothing to the old node
         await asyncio.to_thread(drained.kill)
         await asyncio.sleep(1)
         await writers.stop()
@@ -79,6 +79,6 @@ async def cluster_reshaped(folder: Path, scale: Scale) -> Row:
 
 
 def _broken(writers: Writers) -> str:
-    """What was refused otherwise than by 503, which a retry mends."""
+    """Return the failures other than 503; a client may retry after a 503."""
     others = set(writers.ledger.failures) - {"503"}
     return f"refused by {sorted(others)}" if others else ""

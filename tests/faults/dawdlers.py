@@ -1,9 +1,10 @@
-"""Clients that send or read as slowly as can be, in a process of their own, so that they keep nobody waiting but the
-service: ``python -m faults.dawdlers PORT NUMBER DEADLINE`` prints how many of them the service got rid of, as far as
-they can tell, and holds on to its ends of the connections until its input ends.
+"""Slow clients, in a process of their own so that they slow down only the service.
 
-Of ten, eight send a body of which a byte comes now and then; one reads a large answer byte by byte; one never reads. One
-loop goes round them all and waits for none: what a thousand of them cost the machine is to be what they cost the service.
+``python -m faults.dawdlers PORT NUMBER DEADLINE`` prints how many of its clients the service cut, as far as the clients can
+see, and keeps its ends of the connections until its input ends.
+
+Of ten clients, eight send a body byte by byte, one reads a large answer byte by byte, and one never reads. One loop serves
+them all without waiting for any, so that a thousand clients load the service and hardly the machine.
 """
 
 import asyncio
@@ -19,9 +20,9 @@ LARGE = "large"
 """The conversation whose history is a large answer."""
 LARGE_BYTES = 1_200_000
 _COMING = 0.5
-"""Part of the deadline, over which they come: all at one instant would be another test, of how fast connections are made."""
+"""Part of the deadline over which the clients connect; connecting all at once would test how fast connections are made."""
 _LONGER_SECONDS = 4
-"""Than the service lets them, they go on."""
+"""Seconds that the clients go on after the service's deadline."""
 _BETWEEN_SECONDS = 0.2
 _ROUND_SECONDS = 0.01
 _HEAD = "POST /conversations/slow/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
@@ -30,11 +31,11 @@ _READ = f"GET /conversations/{LARGE}/messages HTTP/1.1\r\nHost: localhost\r\nCon
 
 
 class _Dawdler:
-    """One of them."""
+    """A slow client: of ``kind`` 0 it never reads, of 1 it reads slowly, above 1 it sends slowly."""
 
     def __init__(self, kind: int) -> None:
         self.kind = kind
-        self.cut = kind == 0  # who never reads cannot tell: the service's own connections do
+        self.cut = kind == 0  # a client that never reads cannot see it; the test counts the service's sockets
         self.socket = socket.socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.socket.setblocking(False)  # noqa: FBT003 - its only form
@@ -45,7 +46,7 @@ class _Dawdler:
         await loop.sock_sendall(self.socket, _SEND if self.kind > 1 else _READ)
 
     def crumb(self) -> None:
-        """Take a byte, or send one unless the end came, or 408 before the request was whole."""
+        """Read one byte, or send one; a sender that gets an answer (408) or the end of the connection is cut."""
         try:
             if self.kind == 1:
                 self.socket.recv(1)
@@ -61,7 +62,7 @@ class _Dawdler:
             self.cut = True
 
     async def rest(self) -> None:
-        """What was on its way may come, and then the end: the whole is more than anything holds for a slow reader."""
+        """Read the rest of a large answer; an incomplete one means a cut, as it is larger than all buffers."""
         came = 0
         try:
             async with asyncio.timeout(5):

@@ -1,8 +1,8 @@
-"""A day of load, squeezed into an hour: ``python -m tests.faults.day [--minutes 60]`` prints a page of what came of it.
+"""A day of load in an hour: ``python -m tests.faults.day [--minutes 60]`` prints a page of the results.
 
 2,000 conversations on two replicas of the service behind a balancer, and on a primary with a replica and three Sentinels.
-The load rises and falls as a sine. On the clock: two deploys, a slow store, a failover, a full disk. With ``--readme`` the
-page goes into tests/faults/day.md and its picture beside it.
+The load rises and falls as a sine. At fixed hours: two deploys, a slow store, a failover, a full disk. With ``--readme``
+the page goes into tests/faults/day.md and its picture beside it.
 """
 
 import argparse
@@ -38,34 +38,34 @@ _DISK_MB = 256
 
 @dataclass
 class Town:
-    """The servers of a day."""
+    """The servers of a run: the stores and the replicas of the service."""
 
     pair: Sentinels
     services: list[Service]
     disks: list[Path] = field(default_factory=list)
-    """Of the two stores; none where mounting is not allowed."""
+    """Mounted disks of the two stores; empty where mounting is not allowed."""
 
     def __post_init__(self) -> None:
         self.fleet = Fleet(*self.services)
 
     def primary(self) -> Server:
-        """The store that takes writes now."""
+        """Return the store that takes writes now."""
         return next(each for each in (self.pair.primary, self.pair.replica) if _role(each) == "master")
 
     async def come_back(self, ended: Server) -> None:
-        """Start a store that ended, as a replica of the one that took over."""
+        """Start an ended store again, as a replica of the present primary."""
         primary = await asyncio.to_thread(self.primary)
         await asyncio.to_thread(ended.start)
         ended.connect().execute_command("REPLICAOF", "127.0.0.1", primary.port)
 
     async def taken_over(self) -> None:
-        """Return when the Sentinels have made the other store the primary."""
+        """Wait until the Sentinels have made the store that still runs the primary."""
         running = [each for each in (self.pair.primary, self.pair.replica) if _role(each)]
         await asyncio.to_thread(wait_until, lambda: _role(running[0]) == "master")
 
 
 def _role(store: Server) -> str:
-    """Nothing when it has ended."""
+    """Return a store's replication role, or an empty string when the store has ended."""
     if store.process is None or store.process.poll() is not None:
         return ""
     return str(store.connect().info("replication")["role"])
@@ -78,7 +78,7 @@ async def deploy(town: Town, _: float) -> str:
 
 
 async def slow_store(town: Town, seconds: float) -> str:
-    """The primary sleeps for 0.4 of each 0.5 seconds, as behind a disk that syncs slowly."""
+    """Make the primary sleep for 0.4 of each 0.5 seconds, as if its disk synced slowly."""
     link, end = town.primary().connect(), time.monotonic() + seconds
     while time.monotonic() < end:
         await asyncio.to_thread(link.execute_command, "DEBUG", "SLEEP", "0.4")
@@ -87,7 +87,7 @@ async def slow_store(town: Town, seconds: float) -> str:
 
 
 async def failover(town: Town, seconds: float) -> str:
-    """kill -9 of the primary; it comes back some seconds after the replica took over."""
+    """Kill the primary with SIGKILL; start it again some seconds after the replica took over."""
     ended = town.primary()
     await asyncio.to_thread(ended.kill)
     await town.taken_over()
@@ -98,7 +98,7 @@ async def failover(town: Town, seconds: float) -> str:
 
 
 async def full_disk(town: Town, seconds: float) -> str:
-    """The primary's disk fills, so that it ends. Some seconds later there is room, and it comes back as a replica."""
+    """Fill the primary's disk, so that the primary ends; some seconds later make room and start it as a replica."""
     if not town.disks:
         return "not done: mounting a small disk is not allowed here"
     ended, away = town.primary(), seconds / 2
@@ -118,12 +118,12 @@ CLOCK: dict[str, tuple[float, Cause]] = {
     "failover": (17.0, failover),
     "full-disk": (20.0, full_disk),
 }
-"""What happens at which hour of the day."""
+"""Events by name: the hour of the day, and the function that causes it."""
 
 
 @asynccontextmanager
 async def town(folder: Path) -> AsyncIterator[Town]:
-    """All servers, running."""
+    """Yield all servers, running."""
     pair = Sentinels(default_binary(), folder / "store", maxmemory_policy="noeviction", list_compress_depth="8")
     services = [
         Service(pair.url, folder / f"serve-{place}.log", SASH_DURABILITY="replicated", SASH_LOG_LEVEL="error")
@@ -144,7 +144,7 @@ async def town(folder: Path) -> AsyncIterator[Town]:
 
 
 async def live(minutes: float, conversations: int, names: list[str], seed: int) -> Day:
-    """A day of so many minutes, with the events of these names."""
+    """Run a day of ``minutes`` minutes with the named events, and return its results."""
     with tempfile.TemporaryDirectory() as folder:
         async with town(Path(folder)) as servers:
             visitors = Visitors(servers.fleet.port, conversations=conversations, seed=seed)
@@ -164,7 +164,7 @@ async def live(minutes: float, conversations: int, names: list[str], seed: int) 
 
 
 def rate(hour: float) -> float:
-    """Calls a second at an hour of the day."""
+    """Return the calls a second at an hour of the day."""
     return _LEAST + (_MOST - _LEAST) * (1 - math.cos((hour - 4) / 24 * math.tau)) / 2
 
 

@@ -1,4 +1,4 @@
-"""A day's page: what was lost, each event, each hour, and a picture."""
+"""The page of a day's run: what was lost, each event, each hour, and a picture."""
 
 import math
 import time
@@ -14,7 +14,7 @@ _SLOW_SECONDS = 1.0
 
 @dataclass
 class Event:
-    """Something that happened: the monotonic clock's seconds when it began, and what was done."""
+    """An event of the day: when it began, in seconds of the monotonic clock, and what was done."""
 
     name: str
     began: float
@@ -23,7 +23,7 @@ class Event:
 
 @dataclass
 class Day:
-    """All that a day's page tells."""
+    """Everything that the page shows."""
 
     minutes: float
     conversations: int
@@ -39,21 +39,21 @@ class Day:
     machine: str = ""
 
     def moment(self, hour: float) -> float:
-        """When an hour of the day is, on the monotonic clock."""
+        """Return the time of an hour of the day, in seconds of the monotonic clock."""
         return self.began + hour / 24 * self.minutes * 60
 
     def hour(self, moment: float) -> float:
-        """The hour of the day, as 13.5 for half past one."""
+        """Return the hour of the day, such as 13.5 for 13:30."""
         return (moment - self.began) / (self.minutes * 60) * 24
 
 
 def clock(hour: float) -> str:
-    """An hour of the day as people write it."""
+    """Return an hour of the day as ``HH:MM``."""
     return f"{int(hour):02}:{int(hour % 1 * 60):02}"
 
 
 def quantile(values: list[float], part: float) -> float:
-    """The value below which this part of them lies; 0 of none."""
+    """Return the value below which ``part`` of the values lies; 0 if there are none."""
     return sorted(values)[min(len(values) - 1, int(len(values) * part))] if values else 0.0
 
 
@@ -78,7 +78,7 @@ are among it where they are installed, as in the tests' environment."""
 
 
 def page(day: Day, commit: str) -> str:
-    """The whole page, as Markdown."""
+    """Return the whole page as Markdown."""
     tries = [each for call in day.calls for each in call.tries]
     verdict = day.verdict
     zeros = (verdict.lost, verdict.duplicated, verdict.reordered, verdict.foreign, verdict.returned)
@@ -101,7 +101,7 @@ def page(day: Day, commit: str) -> str:
 
 
 def _table(heads: str, rows: Iterable[Iterable[str]], text: int) -> str:
-    """A table whose first columns, so many, are text."""
+    """Return a Markdown table; its first ``text`` columns are text, the others numbers."""
     rule = " | ".join("---" if place < text else "---:" for place in range(len(heads.split(" | "))))
     return "\n".join(f"| {line} |" for line in (heads, rule, *(" | ".join(row) for row in rows)))
 
@@ -113,7 +113,7 @@ def _events(day: Day) -> str:
 
 
 def _event(day: Day, event: Event, end: float) -> list[str]:
-    """A line of what followed an event, until the next one began."""
+    """Return the row of an event: the failures and delays until the next event began."""
     calls = [call for call in day.calls if event.began <= call.tries[-1].ended and call.tries[0].began < end]
     tries = {
         kind: [each for call in calls if (call.kind in READS) == kind for each in call.tries] for kind in (True, False)
@@ -126,13 +126,13 @@ def _event(day: Day, event: Event, end: float) -> list[str]:
 
 
 def _again(event: Event, tries: list[Try]) -> float:
-    """Seconds from an event until nothing failed or was slow any more."""
+    """Return the seconds from an event to the last request that failed or was slow."""
     bad = [each.ended for each in tries if each.problem or each.ended - each.began > _SLOW_SECONDS]
     return max((ended - event.began for ended in bad if ended >= event.began), default=0.0)
 
 
 def _hours(day: Day) -> str:
-    """A line an hour."""
+    """Return the table of the day's hours, a row for each."""
     found: list[list[Call]] = [[] for _ in range(24)]
     for call in day.calls:
         found[min(23, int(day.hour(call.tries[0].began)))].append(call)
@@ -153,11 +153,11 @@ _LEFT, _WIDTH, _HEIGHT, _TOP, _GAP = 60, 720, 110, 40, 46
 _BINS = 144
 _INK, _BLUE, _RED = "#333333", "#0b6e8a", "#c0392b"
 _DECADES = range(5)
-"""Of the lower part: 1 ms to 10 s, where longer ones lie too."""
+"""Powers of ten in the lower part: 1 ms to 10 s; longer times are drawn at 10 s."""
 
 
 def drawing(day: Day) -> str:
-    """An SVG: calls a second above, their 99th percentile on a logarithmic scale below, the events as lines through both."""
+    """Return an SVG: calls a second above, their 99th percentile on a logarithmic scale below, events as lines."""
     bins: list[list[Call]] = [[] for _ in range(_BINS)]
     for call in day.calls:
         bins[min(_BINS - 1, int(day.hour(call.tries[0].began) / 24 * _BINS))].append(call)
@@ -190,7 +190,7 @@ def _x(hour: float) -> float:
 
 
 def _points(heights: list[float], *, closed: bool = False) -> str:
-    """A bin's value at its middle; a closed line begins and ends at the ends of the day."""
+    """Return the points of a line, each bin's height at its middle; a closed line begins and ends at the ends of the day."""
     places = [(place + 0.5) / _BINS * 24 for place in range(_BINS)]
     if closed:
         places = [0.0, *places, 24.0]
@@ -208,14 +208,14 @@ def _bar(place: int, top: int, part: float) -> str:
 
 
 def _mark(name: str, hour: float, bottom: int) -> str:
-    """A line through both parts, with the event's name above it."""
+    """Return a line through both parts, with the event's name above it."""
     place = _x(hour)
     line = f'<line x1="{place:.1f}" x2="{place:.1f}" y1="22" y2="{bottom}" stroke="{_INK}" stroke-dasharray="3 3"/>'
     return line + _text(place, 16, name, "middle")
 
 
 def _frame(top: int, title: str, ticks: list[tuple[float, str]]) -> list[str]:
-    """A part's title, and a line with its value at each tick, from 0 below to 1 above."""
+    """Return a part's title and a line with a label for each tick; ticks go from 0 at the bottom to 1 at the top."""
     found = [_text(_LEFT, top - 6, title, "start")]
     for part, name in ticks:
         height = top + _HEIGHT * (1 - part)

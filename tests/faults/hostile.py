@@ -20,16 +20,16 @@ from faults.writers import Writers
 from store.servers import Server
 
 _MOST_MB = 64
-"""What the answers of all the slow ones together may make the service hold, beside their connections."""
+"""Limit in MB of what the service may hold for the answers to all slow clients, beside their connections."""
 _CONNECTION_MB = 0.08
 _LEAST_SECONDS, _LEAST_SECONDS_SHORT = 0.01, 0.05
-"""A p99 that nobody minds, and what a CI machine of two cores does by itself."""
+"""A p99 up to this passes in any case: in the full run, and in the short run on a CI machine with two cores."""
 
 
 async def slow_clients(folder: Path, scale: Scale) -> Row:
-    """Clients that send or read a byte now and then: cut at the deadline, and nobody else waits for them."""
+    """Clients that send or read byte by byte are cut at the deadline; the p99 of other clients stays within a limit."""
     store = Server(scale.binary, folder / "store")
-    deadline = scale.deadline_seconds  # ten seconds, in the full run, are what is set where nobody set anything
+    deadline = scale.deadline_seconds  # the full run's ten seconds are the service's default
     patience = {"SASH_REQUEST_TIMEOUT_SECONDS": f"{deadline:g}", "SASH_STORE_TIMEOUT_SECONDS": f"{deadline / 2:g}"}
     async with running(store, folder, **patience) as service:
         await prepare(service.port)
@@ -64,19 +64,19 @@ async def slow_clients(folder: Path, scale: Scale) -> Row:
 
 
 async def prepare(port: int) -> None:
-    """Store the large conversation that slow clients read, and have it read as often as warms a service up."""
+    """Store the large conversation that slow clients read, and read it ten times to warm the service up."""
     entries = [{"message": {"role": "user", "content": "large " * (LARGE_BYTES // 600)}}] * 100
     large, wire = json.dumps({"messages": entries}).encode(), Wire(port)
     assert (await wire.ask("POST", f"/conversations/{LARGE}/messages", large)).status == 201
-    for _ in range(10):  # what a service that has served large answers holds
+    for _ in range(10):  # memory that serving large answers takes is then in use already
         assert (await wire.ask("GET", f"/conversations/{LARGE}/messages")).status == 200
 
 
 @contextlib.asynccontextmanager
 async def dawdling(port: int, number: int, deadline_seconds: float) -> AsyncIterator[asyncio.StreamReader]:
-    """So many slow clients, for longer than they are let; what is given says, in a line, how many were cut.
+    """Run ``number`` slow clients past the deadline; yield a stream that gives, in a line, how many were cut.
 
-    They hold on until left.
+    The clients keep their connections until the block ends.
     """
     slow = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "faults.dawdlers", str(port), str(number), str(deadline_seconds)),
@@ -92,7 +92,7 @@ async def dawdling(port: int, number: int, deadline_seconds: float) -> AsyncIter
 
 
 async def p99(port: int, seconds: float = 3) -> float:
-    """Seconds below which 99 of 100 requests stay, asked one after the other for a while."""
+    """Return the p99 in seconds of window requests, sent one after the other for ``seconds`` seconds."""
     wire, taken = Wire(port), []
     end = time.monotonic() + seconds
     while (started := time.monotonic()) < end:
@@ -103,14 +103,14 @@ async def p99(port: int, seconds: float = 3) -> float:
 
 
 async def _watch(service: Service, seen: list[float]) -> None:
-    group = processes_of(service)  # once: looking for them takes longer than others are to wait
+    group = processes_of(service)  # once: finding the processes takes longer than other clients may wait
     while True:
         await asyncio.sleep(0.1)
         seen.append(memory_mb(group))
 
 
 def processes_of(service: Service) -> list[Path]:
-    """The service's processes, as the kernel shows them."""
+    """Return the /proc folders of the service's processes."""
     assert service.process is not None
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -121,7 +121,7 @@ def processes_of(service: Service) -> list[Path]:
 
 
 def _sockets(service: Service) -> int:
-    """How many sockets they hold open."""
+    """Return how many sockets the service's processes hold open."""
     total = 0
     for folder in processes_of(service):
         for link in (folder / "fd").iterdir():
@@ -131,7 +131,7 @@ def _sockets(service: Service) -> int:
 
 
 def memory_mb(group: list[Path]) -> float:
-    """Memory of a service's processes in MB. What they share counts once: vocabularies are loaded before workers fork."""
+    """Return the memory of processes in MB. Shared pages count once, because vocabularies are loaded before workers fork."""
     kilobytes = 0
     for folder in group:
         with contextlib.suppress(OSError):
@@ -141,12 +141,12 @@ def memory_mb(group: list[Path]) -> float:
 
 
 async def disk_full(folder: Path, scale: Scale) -> Row:
-    """The store's disk is full: appends are problems, what was acknowledged is there when there is room again."""
+    """Under ``always``, appends to a store with a full disk fail; acknowledged turns are there once there is room again."""
     return await _disk_full("disk full", "always", "durable", folder, scale)
 
 
 async def disk_full_everysec(folder: Path, scale: Scale) -> Row:
-    """The same under everysec: the store goes on, refuses writes and heals by itself; reads go on meanwhile."""
+    """Under ``everysec``, a store with a full disk goes on: appends answer 503, reads answer 200."""
     return await _disk_full("disk full, everysec", "everysec", "fast", folder, scale)
 
 

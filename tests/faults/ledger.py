@@ -1,4 +1,4 @@
-"""What was written, what was acknowledged, and what a conversation holds in the end: numbers that must be 0."""
+"""A record of the turns that were sent and acknowledged, to compare with what the conversations hold in the end."""
 
 import json
 from collections import Counter
@@ -11,14 +11,14 @@ from faults.wire import Wire
 
 @dataclass
 class Verdict:
-    """What is wrong with the conversations; all must be 0."""
+    """How many turns are wrong, by kind; all numbers must be 0."""
 
     lost: int = 0
     duplicated: int = 0
     reordered: int = 0
     foreign: int = 0
     returned: int = 0
-    """Turns that are there after they were erased."""
+    """Turns that can still be read after they were erased."""
 
     def __bool__(self) -> bool:
         return any(self._numbers())
@@ -32,7 +32,7 @@ class Verdict:
 
 @dataclass
 class Ledger:
-    """Every turn is ``conversation writer number``; a writer begins a number when the one before is acknowledged."""
+    """All turns, each ``conversation writer number``; a writer sends a number when the one before is acknowledged."""
 
     attempted: set[tuple[str, int, int]] = field(default_factory=set)
     acknowledged: set[tuple[str, int, int]] = field(default_factory=set)
@@ -45,17 +45,17 @@ class Ledger:
     """Conversations of which a request failed."""
 
     def fail(self, conversation: str, why: str) -> None:
-        """A request failed."""
+        """Count a failed request."""
         self.failures[why] += 1
         self.failed.add(conversation)
 
     def erase(self, turns: set[tuple[str, int, int]]) -> None:
-        """These were erased: none of them may be read again."""
+        """Note that these turns were erased: none of them may be read again."""
         self.acknowledged -= turns
         self.erased |= turns
 
     def judge(self, histories: dict[str, list[str]]) -> Verdict:
-        """Compare with the texts that each conversation holds now, in their order."""
+        """Compare the record with the texts that each conversation holds now, in their order."""
         verdict = Verdict(foreign=self.foreign)
         for conversation, texts in histories.items():
             turns = [parse(text) for text in texts]
@@ -72,7 +72,7 @@ class Ledger:
 
 
 def parse(text: str) -> tuple[str, int, int]:
-    """A turn's text taken apart; one that nobody wrote belongs to nobody."""
+    """Return the conversation, writer and number of a turn's text; empty and 0 for any other text."""
     match text.split(" "):
         case [conversation, writer, number] if writer.isdigit() and number.isdigit():
             return conversation, int(writer), int(number)
@@ -81,7 +81,7 @@ def parse(text: str) -> tuple[str, int, int]:
 
 
 async def read_history(port: int, conversation: str) -> list[str]:
-    """Every text of a conversation, page by page."""
+    """Return every text of a conversation, read page by page."""
     wire, texts, cursor = Wire(port, timeout_seconds=30), [], ""
     while True:
         more = f"&cursor={quote(cursor)}" if cursor else ""

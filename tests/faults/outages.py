@@ -1,9 +1,9 @@
-"""Outages as somebody on call sees them: ``python -m tests.faults.outages [name …] [--readme]``.
+"""Outages as an engineer on call sees them: ``python -m tests.faults.outages [name …] [--readme]``.
 
 Each is caused under traffic, with the dashboard open in Chromium and a Prometheus that scrapes every second. Prints a row
-for each: seconds until the dashboard's first line named it, the alert that sounded, and the event of the log. With
-``--readme`` the table goes into deploy/runbook.md, and a picture of each into deploy/screenshots/outages. Alerts wait for a
-second in place of their minutes. About half a minute an outage; needs chromium, chromium-driver and prometheus.
+for each: seconds until the dashboard's first line named it, the alert that fired, and the event of the log. With
+``--readme`` the table goes into deploy/runbook.md, and a picture of each into deploy/screenshots/outages. Alerts wait for
+one second instead of minutes. About half a minute an outage; needs chromium, chromium-driver and prometheus.
 """
 
 import argparse
@@ -42,7 +42,7 @@ _ALERT_SECONDS = 45.0
 
 @dataclass
 class Stage:
-    """What an outage is caused on: a store, the service on it, and how to undo everything."""
+    """The servers that an outage is caused on, and how to undo everything."""
 
     folder: Path
     undo: ExitStack
@@ -85,7 +85,7 @@ def _hang(stage: Stage) -> None:
 
 
 def _slow(stage: Stage) -> None:
-    """The server sleeps 0.4 seconds of each half, as behind a disk that syncs slowly."""
+    """Make the store sleep for 0.4 of each 0.5 seconds, as if its disk synced slowly."""
     over = threading.Event()
 
     def sleep() -> None:
@@ -100,7 +100,7 @@ def _slow(stage: Stage) -> None:
 
 
 def _limit(share: float) -> Callable[[Stage], None]:
-    """A limit of memory of which so much is used."""
+    """Return a cause that sets ``maxmemory`` so that ``share`` of it is used."""
 
     def cause(stage: Stage) -> None:
         used = stage.admin("INFO", "memory")["used_memory"]
@@ -123,7 +123,7 @@ def _kill(stage: Stage) -> None:
 
 @dataclass(frozen=True)
 class Outage:
-    """How it is prepared and caused, and what is expected of the first line, the alerts and the log."""
+    """An outage: how it is prepared and caused, and the expected first line, alert and log event."""
 
     name: str
     cause: Callable[[Stage], None]
@@ -152,7 +152,7 @@ OUTAGES = (
     Outage(
         "disk full",
         _fill_disk,
-        "The store's disk is full",  # and the store has ended, or runs until its next write
+        "The store's disk is full",  # the line may go on with "and the store has ended"
         "SashStoreFull",
         "store full",
         prepare=_small_disk,
@@ -180,17 +180,17 @@ OUTAGES = (
 
 @dataclass
 class Seen:
-    """What came of an outage."""
+    """What the dashboard, the alerts and the log showed of an outage."""
 
     seconds: float
     line: str
-    """The first line."""
+    """The dashboard's first line."""
     alert: str
     events: list[str]
 
 
 def run(outage: Outage, browser: Browser, picture: Path | None) -> Seen:
-    """Cause an outage, and see it named, alerted and logged."""
+    """Cause an outage, and return how it was named, alerted and logged."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as undo:
         stage = Stage(Path(folder), undo)
         outage.prepare(stage)
@@ -221,12 +221,12 @@ def run(outage: Outage, browser: Browser, picture: Path | None) -> Seen:
 
 
 def _shrink(picture: Path) -> None:
-    """Give a picture 32 colours, which a page of text does not need more of: a third of its bytes."""
+    """Reduce a picture to 32 colours, which are enough for a page of text and save two thirds of its bytes."""
     Image.open(picture).quantize(32).save(picture, optimize=True)
 
 
 def _watch_first_line(browser: Browser, title: str) -> None:
-    """Let the page note when its first line first begins so, and the whole of it."""
+    """Make the page record when its first line first begins with ``title``, and the whole line."""
     browser.run(
         """const title = arguments[0], look = () => {
           const line = document.querySelector('#verdict h1')?.textContent ?? '';
@@ -248,7 +248,7 @@ def _named(browser: Browser) -> tuple[float, str]:
 
 @contextmanager
 def _traffic(url: str) -> Iterator[None]:
-    """Turns and windows of some conversations, ten a second, whatever they are answered."""
+    """Append with a window from three threads, each up to ten times a second; failed requests are ignored."""
     over = threading.Event()
 
     def talk() -> None:
@@ -273,7 +273,7 @@ def _traffic(url: str) -> Iterator[None]:
 
 @contextmanager
 def _prometheus(folder: Path, target: str) -> Iterator[str | None]:
-    """A Prometheus with our rules, which wait for a second only; None where none is installed."""
+    """Yield the URL of a Prometheus with Sash's rules, each waiting for one second; None where none is installed."""
     if shutil.which("prometheus") is None:
         yield None
         return
@@ -297,7 +297,7 @@ def _prometheus(folder: Path, target: str) -> Iterator[str | None]:
 
 
 def _scraped(prometheus: str) -> None:
-    """Return when Prometheus has seen the service well: what counts from then on is growth."""
+    """Wait until Prometheus has scraped the service three times, so that it can see counters grow from then on."""
     give_up = time.monotonic() + _ALERT_SECONDS
     while time.monotonic() < give_up:
         with suppress(httpx.TransportError):
@@ -308,7 +308,7 @@ def _scraped(prometheus: str) -> None:
 
 
 def _sounded(prometheus: str, alert: str) -> str:
-    """The alert, when it sounds."""
+    """Wait until the alert fires, and return its name; after 45 seconds, return that it did not."""
     give_up = time.monotonic() + _ALERT_SECONDS
     while time.monotonic() < give_up:
         with suppress(httpx.TransportError):
@@ -335,7 +335,7 @@ def table(seen: dict[Outage, Seen]) -> str:
 
 
 def into_runbook(made: str) -> None:
-    """Put the table into its place; rows of outages that were not caused this time stay."""
+    """Write the table into the runbook; rows of outages that were not caused this time stay."""
     head, rest = RUNBOOK.read_text().split("<!-- outages -->\n")
     before, after = rest.split("<!-- end -->")
     rows = {line.split(" | ")[0]: line for line in f"{before}{made}".splitlines() if line.startswith("|")}

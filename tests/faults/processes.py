@@ -1,4 +1,4 @@
-"""``sash serve`` as a process that can be killed, told to stop, and started again on the same port."""
+"""``sash serve`` as a process that can be killed, stopped, and started again on the same port."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Service:
-    """One replica on a store."""
+    """One replica of the service on a store."""
 
     def __init__(self, store_url: str, log: Path, **environment: str) -> None:
         self.port = free_port()
@@ -40,7 +40,7 @@ class Service:
         return self
 
     async def ready(self, seconds: float = 30) -> None:
-        """Return when it may take traffic."""
+        """Wait until ``/readyz`` answers 200."""
         give_up = asyncio.get_running_loop().time() + seconds
         wire = Wire(self.port, timeout_seconds=6)
         while True:
@@ -54,14 +54,14 @@ class Service:
             await asyncio.sleep(0.05)
 
     async def kill(self) -> None:
-        """kill -9 for it and its workers."""
+        """Kill the service and its workers with SIGKILL."""
         if self.process is not None:
             os.killpg(self.process.pid, signal.SIGKILL)
             await asyncio.to_thread(self.process.wait, 10)
             self.process = None
 
     async def stop(self) -> float:
-        """SIGTERM; the seconds until it has ended."""
+        """Stop the service with SIGTERM, and return the seconds until it has ended."""
         assert self.process is not None
         started = asyncio.get_running_loop().time()
         self.process.terminate()
@@ -71,7 +71,7 @@ class Service:
 
 
 class Fleet:
-    """Replicas of the service behind a balancer that asks for their readiness ten times a second."""
+    """Replicas of the service behind a balancer that checks their readiness ten times a second."""
 
     def __init__(self, *services: Service) -> None:
         self._services = services
@@ -81,7 +81,7 @@ class Fleet:
         """The longest that a replica took to drain."""
 
     def port(self, now: int) -> int:
-        """Where the next request of a connection to the port ``now`` goes."""
+        """Return the port for a connection's next request: ``now`` while its replica is live, else a random live one."""
         ports = [service.port for service in self._live]
         return now if now in ports else random.choice(ports)
 
@@ -99,14 +99,14 @@ class Fleet:
 
 
 async def _not_ready(service: Service) -> None:
-    """Return when the balancer sees that the replica goes."""
+    """Wait until the balancer sees that the replica is not ready."""
     while True:
         await asyncio.sleep(0.1)
         wire = Wire(service.port)
         try:
             if (await wire.ask("GET", "/readyz")).status != 200:
                 return
-        except OSError:  # it has ended already
+        except OSError:  # the replica has ended already
             return
         finally:
             wire.close()

@@ -1,4 +1,4 @@
-"""Processes that are killed or replaced, and connections that are cut between them."""
+"""Test processes that are killed or replaced, and connections that are cut between them."""
 
 import asyncio
 import random
@@ -13,7 +13,7 @@ from store.servers import Server
 
 
 async def store_killed(folder: Path, scale: Scale) -> Row:
-    """kill -9 of the store under writers, started again each time."""
+    """Kill the store with SIGKILL while writers append, and start it again each time."""
     store, chance = Server(scale.binary, folder / "store"), random.Random(scale.seed)
     async with running(store, folder) as service:
         writers = Writers(Ledger(), lambda _: service.port, number=scale.writers, conversations=8).start()
@@ -29,7 +29,7 @@ async def store_killed(folder: Path, scale: Scale) -> Row:
 
 
 async def service_killed(folder: Path, scale: Scale) -> Row:
-    """kill -9 of the service under writers that send the same ids again."""
+    """Kill the service with SIGKILL while writers append; they send the same ids again."""
     store, chance = Server(scale.binary, folder / "store"), random.Random(scale.seed)
     async with running(store, folder) as service:
         writers = Writers(Ledger(), lambda _: service.port, number=scale.writers, conversations=8).start()
@@ -43,7 +43,7 @@ async def service_killed(folder: Path, scale: Scale) -> Row:
 
 
 async def rolling(folder: Path, scale: Scale) -> Row:
-    """SIGTERM of one replica after the other, behind a balancer that looks at their readiness; no request may fail."""
+    """Replace one replica after the other by SIGTERM, behind a balancer that checks readiness; no request may fail."""
     store = Server(scale.binary, folder / "store")
     async with running(store, folder) as first:
         second = await Service(store.url, folder / "second.log").start()
@@ -65,7 +65,7 @@ async def rolling(folder: Path, scale: Scale) -> Row:
 
 
 async def cancelled(folder: Path, scale: Scale) -> Row:
-    """A fifth of the requests cancelled at random points, through a proxy that delays and cuts at random bytes."""
+    """Cancel a fifth of the requests at random points; a proxy to the store delays, and cuts at random bytes."""
     store = Server(scale.binary, folder / "store")
     store.start()
     proxy = await Proxy(store.port, seed=scale.seed).start()
@@ -91,7 +91,7 @@ async def cancelled(folder: Path, scale: Scale) -> Row:
 
 
 async def replies_dropped(folder: Path, scale: Scale) -> Row:
-    """The store has done it, and the answer never arrives."""
+    """The store runs commands whose replies never arrive at the service."""
     store = Server(scale.binary, folder / "store")
     store.start()
     proxy = await Proxy(store.port, seed=scale.seed).start()
@@ -108,7 +108,7 @@ async def replies_dropped(folder: Path, scale: Scale) -> Row:
 
 
 async def scripts_flushed(folder: Path, scale: Scale) -> Row:
-    """SCRIPT FLUSH over and over; nobody may notice."""
+    """Run SCRIPT FLUSH again and again; no request may fail."""
     store = Server(scale.binary, folder / "store")
     async with running(store, folder) as service:
         writers = Writers(Ledger(), lambda _: service.port, number=scale.writers, conversations=8).start()

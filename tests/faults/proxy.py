@@ -1,4 +1,4 @@
-"""A TCP proxy between Sash and its store that delays, cuts at random bytes, and swallows replies."""
+"""A TCP proxy between Sash and its store that delays, cuts at random bytes, and drops replies."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ import random
 
 
 class Proxy:
-    """Listens on a port of its own and passes everything on, as kindly as it is told to."""
+    """A proxy on a port of its own; ``delay_seconds``, ``cut`` and ``swallow`` set its faults."""
 
     def __init__(self, target_port: int, *, seed: int = 1) -> None:
         self.target_port = target_port
@@ -14,9 +14,9 @@ class Proxy:
         self.accepted = 0
         self.delay_seconds = 0.0
         self.cut = 0.0
-        """The part of the chunks after which both sides are cut, in the middle of the chunk."""
+        """The part of the chunks in whose middle both sides are cut."""
         self.swallow = 0.0
-        """The part of the reply chunks that never arrive: the command was run, the connection ends."""
+        """The part of the reply chunks that are dropped: the store has run the command, and the connection ends."""
         self._random = random.Random(seed)
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
@@ -28,7 +28,7 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """Connections that are open now, each with its two sides."""
+        """How many connections are open now; the two sides of one count once."""
         return len(self._open) // 2
 
     async def stop(self) -> None:

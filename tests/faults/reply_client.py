@@ -1,6 +1,7 @@
-"""A frontend that stores a reply while it comes: a process of its own, to be killed in the middle.
+"""A frontend that stores a reply part by part, in a process of its own that can be killed in the middle.
 
-It writes what it tries and what was acknowledged, a line each, before it goes on: ``try 3 5`` is part 5 of reply 3.
+It prints a line before it sends a part, and one when the part is acknowledged: ``try 3 5`` and ``done 3 5`` for part 5 of
+reply 3.
 """
 
 import http.client
@@ -11,12 +12,12 @@ PARTS = 12
 
 
 def text_of(conversation: str, number: int, part: int) -> str:
-    """A reply as far as it has come."""
+    """Return the text of a reply up to ``part``."""
     return f"{conversation} {number} " + "word " * part
 
 
 def main(port: int, conversation: str, number: int) -> None:
-    """Ask and reply from ``number`` on, until killed."""
+    """Store questions and replies, numbered from ``number`` on, until killed."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
 
     def say(*entries: object) -> None:

@@ -1,4 +1,4 @@
-"""What a fault run is made of: how much of everything, a service on a store, and the line that tells how it went."""
+"""Parts of a fault run: its scale, a service on a store, and the row of its result."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from store.servers import Server, binaries
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of everything: the short run of CI, or the full one."""
+    """The numbers of a run; the defaults are those of CI's short run."""
 
     binary: Path
     store_kills: int = 2
@@ -51,7 +51,7 @@ Scenario = Callable[[Path, Scale], Awaitable[Row]]
 
 @asynccontextmanager
 async def running(store: Server, folder: Path, url: str = "", **environment: str) -> AsyncIterator[Service]:
-    """A service on a store, both killed in the end."""
+    """Yield a running service on a store; kill both in the end."""
     service = Service(url or store.url, folder / "serve.log", **environment)
     try:
         store.start()
@@ -62,7 +62,7 @@ async def running(store: Server, folder: Path, url: str = "", **environment: str
 
 
 async def judge(fault: str, writers: Writers, port: int, note: str = "", broken: str = "") -> Row:
-    """Read every conversation back and compare."""
+    """Read every conversation back, compare it with the ledger, and return the row."""
     ledger = writers.ledger
     histories = {name: await read_history(port, name) for name in writers.conversations}
     failures = ", ".join(f"{count}x {what}" for what, count in ledger.failures.most_common(4)) or "none"
@@ -70,7 +70,7 @@ async def judge(fault: str, writers: Writers, port: int, note: str = "", broken:
 
 
 def default_binary() -> Path:
-    """The server that everybody has."""
+    """Return the bundled Valkey 9, which is always installed."""
     found = binaries()["valkey-9"]
     assert found is not None
     return found

@@ -1,4 +1,4 @@
-"""A store that is full, absent, or a cluster whose nodes and slots move."""
+"""Test a store that is full or absent, and a cluster that loses a primary or moves slots."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from store.servers import Cluster, Server
 
 
 async def out_of_memory(folder: Path, scale: Scale) -> Row:
-    """Appends answer 507, reads and erasure go on, and memory that is given back heals it."""
+    """Without memory, appends answer 507 while reads and erasure go on; with memory again, appends work."""
     store = Server(scale.binary, folder / "store", maxmemory_policy="noeviction")
     async with running(store, folder) as service:
         writers = Writers(Ledger(), lambda _: service.port, number=8, conversations=8).start()
@@ -47,7 +47,7 @@ def _turn(text: str) -> bytes:
 
 
 async def store_absent(folder: Path, scale: Scale) -> Row:
-    """Absent at the start and for a while: not ready, 503 with Retry-After in time, back within a second."""
+    """Without a store, 503 with Retry-After comes within three seconds; with it again, the service is ready in a second."""
     store, wrong = Server(scale.binary, folder / "store"), []
     proxy = await Proxy(store.port).start()
     service = Service(f"redis://127.0.0.1:{proxy.port}", folder / "serve.log", SASH_STORE_TIMEOUT_SECONDS="2")
@@ -95,14 +95,14 @@ async def _listening(wire: Wire) -> None:
 
 
 async def _back(service: Service) -> float:
-    """Seconds until the service may take traffic."""
+    """Return the seconds until the service is ready."""
     started = time.monotonic()
     await service.ready()
     return time.monotonic() - started
 
 
 async def served(wire: Wire, path: str) -> float:
-    """Seconds until a read is answered with 200."""
+    """Return the seconds until a read answers 200; it gives up after 600 tries."""
     started = time.monotonic()
     for _ in range(600):
         if (await wire.ask("GET", path)).status == 200:
@@ -112,7 +112,7 @@ async def served(wire: Wire, path: str) -> float:
 
 
 async def cluster_primary_killed(folder: Path, scale: Scale) -> Row:
-    """A primary of the cluster is killed: errors on its slots only, for at most eight seconds."""
+    """After a primary of the cluster is killed, only requests to its slots fail, for at most eight seconds."""
     cluster = Cluster(scale.binary, folder / "cluster")
     service = Service(cluster.url, folder / "serve.log", SASH_DURABILITY="replicated", SASH_STORE_TIMEOUT_SECONDS="1")
     try:

@@ -1,4 +1,4 @@
-"""The faults in small, on every run; ``python -m tests.faults`` and ``python -m tests.faults.day`` are the full ones."""
+"""Short runs of every fault; ``python -m tests.faults`` and ``python -m tests.faults.day`` are the full runs."""
 
 import asyncio
 import sys
@@ -11,19 +11,19 @@ from faults.scenarios import SCENARIOS
 
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_nothing_is_lost_or_told_twice_or_to_others(name: str) -> None:
-    """Each fault leaves every acknowledged turn once, in its order, in its own conversation, and heals."""
+    """After each fault, every acknowledged turn is stored once, in order, in its own conversation."""
     await _run("tests.faults", "--short", name)
 
 
 async def test_a_day_loses_nothing() -> None:
-    """A short day with a failover prints its page, on which nothing is lost, told twice or told to others."""
+    """The page of a short day with a failover shows no turn lost, duplicated, reordered, foreign or returned."""
     said = await _run("tests.faults.day", "--minutes", "0.1", "--conversations", "50", "failover")
     totals = next(line for line in said.splitlines() if line.endswith("| 0 | 0 | 0 | 0 | 0 |"))
     assert int(totals.split(" | ")[3]) > 50, said
 
 
 async def _run(*words: str) -> str:
-    """What a module prints that ends well."""
+    """Run a module, check that it exits with 0, and return what it prints."""
     run = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", *words), cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
@@ -33,7 +33,7 @@ async def _run(*words: str) -> str:
 
 
 def test_the_ledger_sees_every_kind_of_wrong() -> None:
-    """A checker that cannot fail proves nothing."""
+    """The ledger reports lost, duplicated, reordered, foreign and returned turns."""
     turns = {("a", 1, number) for number in (1, 2, 3)}
     ledger = Ledger(attempted=turns, acknowledged=set(turns))
     assert ledger.judge({"a": ["a 1 1", "a 1 2", "a 1 3"]}) == Verdict()

@@ -1,6 +1,6 @@
-"""Visitors, who come as often as they are told to, however slow the answers are, and repeat a call until it is answered.
+"""Visitors that come at a given rate, however slow the answers are, and repeat a call until it succeeds.
 
-A visitor makes one call in a conversation, in which nobody else is meanwhile. So what a read must answer is known exactly.
+A visitor makes one call in a conversation that no other visitor uses meanwhile, so the right answer of a read is known.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ READS = {"window", "page"}
 _NEWEST = 20
 _ASKED = f"model=gpt-4o-mini&limit={_NEWEST}"
 _RETRY_SECONDS = 0.2
-"""Where the answer does not say when to come again."""
+"""Used where the answer has no Retry-After."""
 _IDLE_SECONDS = 5.0
-"""A connection that was idle for longer is not used again, as in most HTTP clients: the service closes it after ten."""
+"""Connections idle for longer are not used again, as in most HTTP clients; the service closes them after ten seconds."""
 Turn = tuple[str, int, int]
-"""Conversation, life (from 1, one more after each erasure) and number: what the ledger takes for a writer's turn."""
+"""Conversation, life (1, and one more after each erasure) and number; the ledger takes the life for the writer."""
 
 
 class Try(NamedTuple):
-    """One request of a call: seconds of the monotonic clock, and why it failed, or nothing."""
+    """One request of a call: its times in seconds of the monotonic clock, and why it failed; empty if it did not."""
 
     began: float
     ended: float
@@ -36,14 +36,14 @@ class Try(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call with all its tries, of which the last was answered well."""
+    """A call with all its tries, of which only the last succeeded."""
 
     kind: str
     tries: list[Try]
 
     @property
     def seconds(self) -> float:
-        """How long the visitor waited, retries included."""
+        """Seconds that the visitor waited, retries included."""
         return self.tries[-1].ended - self.tries[0].began
 
 
@@ -56,23 +56,23 @@ class Talk:
     newest: int = 0
 
     def turns(self, last: int) -> set[Turn]:
-        """The newest turns, so many."""
+        """Return the newest ``last`` turns."""
         return {(self.name, self.life, number) for number in range(max(1, self.newest - last + 1), self.newest + 1)}
 
 
 def said(turn: Turn) -> str:
-    """The text of a turn, some 400 bytes."""
+    """Return the text of a turn, about 400 bytes."""
     return f"{' '.join(map(str, turn))}\n" + f"Is there a table for {turn[2]} at a quarter past {turn[1]}? " * 9
 
 
 def heard(text: str) -> str:
-    """The turn that a stored text is, as the ledger reads it; of a text that nobody sent nothing."""
+    """Return the turn in a stored text, in the ledger's form; empty for a text that no visitor sends."""
     head = text.partition("\n")[0]
     return head if said(parse(head)) == text else ""
 
 
 class Visitors:
-    """All who come, what they were answered, and what was wrong with what they read."""
+    """All visitors: their turns, their calls, and what was wrong with what they read."""
 
     def __init__(self, ports: Callable[[int], int], *, conversations: int, seed: int = 1) -> None:
         self.ledger = Ledger()
@@ -85,7 +85,7 @@ class Visitors:
         self._random = random.Random(seed)
 
     async def come(self, rate: Callable[[], float], over: asyncio.Event) -> None:
-        """Let visitors come, ``rate`` of them a second at random moments, until it is over and the last is answered."""
+        """Start visitors at random moments, ``rate()`` a second, until ``over`` is set; wait for the last answer."""
         async with asyncio.TaskGroup() as visitors:
             due = time.monotonic()
             while not over.is_set():
@@ -97,7 +97,7 @@ class Visitors:
                     visitors.create_task(self._visit(self._idle.pop()))
 
     async def judge(self, port: int) -> Verdict:
-        """Read every conversation back; what is wrong with it, and with all that was read before."""
+        """Read every conversation back, and return what is wrong with it and with everything read before."""
         texts = {talk.name: [heard(text) for text in await read_history(port, talk.name)] for talk in self._talks}
         return self.read + self.ledger.judge(texts)
 
@@ -133,7 +133,7 @@ class Visitors:
         self._judge(talk, [entry["message"]["content"] for entry in reversed(entries)], last)
 
     async def _erase(self, talk: Talk) -> None:
-        """Read all of it a last time, and erase it; the next turn begins another life."""
+        """Read the whole conversation and erase it; the next turn begins another life."""
         await self._page(talk, 1000)
         await self._call("erase", "DELETE", f"/conversations/{talk.name}")
         self.ledger.erase(talk.turns(talk.newest))
@@ -143,12 +143,12 @@ class Visitors:
         self._judge(talk, [message["content"] for message in window["request"]["messages"]], _NEWEST)
 
     def _judge(self, talk: Talk, texts: list[str], last: int) -> None:
-        """Compare what was read with the newest turns, all of which must be there."""
+        """Compare the texts of a read with the newest turns, all of which must be there."""
         known = Ledger(self.ledger.attempted, talk.turns(last), self.ledger.erased)
         self.read += known.judge({talk.name: [heard(text) for text in texts]})
 
     async def _call(self, kind: str, method: str, path: str, body: bytes = b"") -> Reply:
-        """The answer, asked for until it comes. Raises AssertionError for one that no retry mends."""
+        """Repeat a request until it succeeds; return the answer. Raises AssertionError for one that a retry cannot mend."""
         tries: list[Try] = []
         while True:
             began = time.monotonic()
@@ -173,7 +173,7 @@ class Visitors:
         return reply
 
     def _wire(self) -> Wire:
-        """The connection that was used last, or a new one, to where a balancer would send the next request."""
+        """Return the connection that was used last, or a new one, set to the port that a balancer would choose."""
         wire = Wire(0)
         while self._wires:
             used, wire = self._wires.pop()

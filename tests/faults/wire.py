@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 client: one connection, one request at a time; whatever breaks is an OSError."""
+"""A small HTTP/1.1 client: one connection, one request at a time; every failure is an OSError."""
 
 import asyncio
 from typing import NamedTuple
@@ -16,11 +16,11 @@ _WORDS: dict[type[Exception], str] = {
     BrokenPipeError: "connection reset",
     asyncio.IncompleteReadError: "connection cut",
 }
-"""What the table calls a request that had no answer."""
+"""Names in the table for requests that had no answer."""
 
 
 class Wire:
-    """A kept-alive connection, opened when it is needed and forgotten when anything goes wrong."""
+    """A kept-alive connection, opened when it is needed and closed when a request fails."""
 
     def __init__(self, port: int, *, timeout_seconds: float = 15.0) -> None:
         self.port = port
@@ -28,7 +28,7 @@ class Wire:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """The reply. Raises OSError when the connection breaks or nothing comes in time."""
+        """Send a request and return the reply. Raises OSError when the connection breaks or the reply is late."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._ask(method, path, body)

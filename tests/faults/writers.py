@@ -1,4 +1,4 @@
-"""Writers that send turn after turn, each until it is acknowledged, always with the same id."""
+"""Writers that send turn after turn and repeat each, with the same id, until it is acknowledged."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ class Writers:
         return self
 
     async def stop(self, seconds: float = 30) -> None:
-        """Let every writer finish the turn that it is at."""
+        """Let every writer finish its turn; cancel those that still run after ``seconds``."""
         self._stopping = True
         done, pending = await asyncio.wait(self._tasks, timeout=seconds)
         for task in pending:
@@ -71,14 +71,14 @@ class Writers:
         wire.close()
 
     def _follow(self, wire: Wire) -> None:
-        """Go where a load balancer would send the next request; ``ports`` is given the port of now."""
+        """Move to the port that a load balancer chooses for the next request, given the present port."""
         port = self._ports(wire.port)
         if port != wire.port:
             wire.close()
             wire.port = port
 
     async def _send(self, wire: Wire, turn: tuple[str, int, int]) -> bool:
-        """Send one turn once; whether it was acknowledged."""
+        """Send one turn once, and return whether it was acknowledged."""
         conversation, writer, number = turn
         text = f"{conversation} {writer} {number}"
         entry = {"id": f"{writer}-{number}", "message": {"role": "user", "content": text}}
