@@ -74,7 +74,7 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
 
 
 def _as_billed(model: Model, messages: Sequence[Mapping[str, Any]]) -> Model:
-    """The model, with the rules of Vertex where a seal says that it is behind it and these differ."""
+    """The model; with Vertex's rules if a seal (a thought signature) is from Vertex and the family has such rules."""
     behind = VENDORS.get(f"{model.rules.family}-vertex")
     if behind is None or not any(is_of_vertex(seal) for message in messages for seal in _seals(message)):
         return model
@@ -92,7 +92,7 @@ def _has_messages(form: str, request: Mapping[str, Any]) -> bool:
 
 
 def _words_alone(request: Mapping[str, Any], model: Model) -> RequestCount:
-    """The count of messages that a provider may take though we cannot read them: all strings at their tokens."""
+    """The count of a request that Sash cannot read, but that its provider may accept: the tokens of all strings."""
     words = [text for name, value in request.items() if name not in _FREE for text in strings(value)]
     tokens = _tokens(words, model)
     return RequestCount(

@@ -55,7 +55,7 @@ def fused(scores: Scores, near: Scores) -> Scores:
 def scores_of_vectors(vectors: Packed, question: bytes, count: int) -> Scores:
     """The cosine of the question and each of ``count`` messages, plus a share of its neighbours' cosines.
 
-    ``vectors`` are of the first messages, and empty where a message has none.
+    ``vectors`` has a value for each message except perhaps the newest, empty if the message has no vector.
     """
     near = np.zeros(count, np.float32)
     there = np.flatnonzero(np.frombuffer(vectors.sizes, "<u4"))

@@ -1,13 +1,13 @@
-"""A vocabulary's tokens as parts of those in o200k_base and in cl100k_base, by script.
+"""Factors that estimate a vocabulary's tokens from those in o200k_base and in cl100k_base: a pair for each script.
 
 Measured with the vendors' own vocabularies on a paragraph in 70 languages (``tests/truth/languages.toml``), on Django's
 translations into 91 languages in pieces of 700 characters, and on source code and JSON. Each pair is the cheapest that is
-2 % high on every paragraph and short on about 1 % of the pieces, by 3 % at most. ``other`` stands for every family that
-nobody measured: it covers the dearest of cl100k_base, Qwen, DeepSeek, tekken, Llama 3 and Llama 4.
+2 % high on every paragraph and short on about 1 % of the pieces, by 3 % at most. ``other`` is for all families
+without measurements: it covers the dearest of cl100k_base, Qwen, DeepSeek, tekken, Llama 3 and Llama 4.
 
 Claude's are measured with ctok 1.3, a reconstruction of its vocabularies (``claude`` until Opus 4.6, ``claude-5`` from
-Opus 4.7 on), Gemini's with that of Gemma 3: both agree with the bills of plain text to a token or two. Of their Latin
-text, which bills hold most of, the pair is short on about 1 % of the recorded prompts instead.
+Opus 4.7 on), Gemini's with that of Gemma 3: both agree with the bills of plain text to a token or two. Most text in
+bills is Latin; the pairs of these families for Latin are short on about 1 % of the recorded prompts instead.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ Pair = tuple[float, float]
 Ratios = Mapping[str, Pair]
 
 SINGLE_DIGITS = frozenset({"qwen", "qwen3.5", "tekken", "mistral", "other", "gemini"})
-"""Families whose vocabularies hold each digit apart; the others, as o200k_base does, join up to three."""
+"""Families whose vocabularies have a token for each digit. The others join up to three digits, like o200k_base."""
 
 TOKENS_A_CHARACTER: Mapping[str, Pair] = MappingProxyType({
     "arabic": (0.4, 1.02), "armenian": (0.37, 2.19), "bengali": (0.37, 1.45), "cyrillic": (0.38, 0.73),
@@ -27,7 +27,8 @@ TOKENS_A_CHARACTER: Mapping[str, Pair] = MappingProxyType({
     "latin": (0.25, 0.28), "malayalam": (0.34, 1.81), "myanmar": (0.55, 2.09), "oriya": (1.21, 3), "other": (1.8, 2),
     "sinhala": (0.63, 2.16), "symbols": (1.2, 1.4), "tamil": (0.36, 1.54), "telugu": (0.47, 2), "thai": (0.42, 0.95),
 })  # fmt: skip
-"""Of o200k_base and of cl100k_base, spaces among the characters of a script's words: how a text's tokens are shared out."""
+"""Tokens a character in o200k_base and in cl100k_base, counting the spaces between words: the weights by which a text's
+tokens are divided among its scripts."""
 
 _MEASURED = """
 script     qwen      qwen3.5   deepseek  tekken    mistral   llama3    llama4    other     claude    claude-5  gemini
@@ -71,7 +72,7 @@ def _read(table: str) -> Mapping[str, Ratios]:
 
 
 _DEAREST = (1.0, 1.0)
-"""Of scripts that nobody measured, in every family; UTF-8 bytes bound it."""
+"""The pair of scripts without measurements, in every family. An estimate is at most the text's UTF-8 bytes."""
 
 
 RATIOS: Mapping[str, Ratios] = _read(_MEASURED)

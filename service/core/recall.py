@@ -118,7 +118,7 @@ def explained(
 
 
 def _unit_at(records: Records, place: int) -> range | None:
-    """Return the places of the whole tool group that the message belongs to, or its own; None if they may not be sent."""
+    """Return the places of a message's tool group, or the message's own place; None if the group may not be sent."""
     roles, start = records.roles, place
     if (
         roles[place] not in (TOOL, FUNCTION)
@@ -135,7 +135,7 @@ def _unit_at(records: Records, place: int) -> range | None:
 
 
 def _companion(records: Records, unit: range) -> range:
-    """The places of a unit's question; of a question, those of its answer, the last unit before the next question."""
+    """The places of a unit's question; for a question, those of its answer: the last unit before the next question."""
     roles = records.roles
     if roles[unit.start] != USER:
         question = roles.rfind(USER, 0, unit.start)

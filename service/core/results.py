@@ -19,7 +19,7 @@ from service.core.text import Encoding, count_text, cut_text
 from service.core.unicode_scripts import mix_of
 
 RESULTS = frozenset({TOOL, FUNCTION})
-_CHARACTERS = 4  # in a token, approximately: the start of a search
+_CHARACTERS = 4  # of a token, approximately; a search starts with this number
 _ATTEMPTS = 12
 
 

@@ -51,7 +51,7 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
 
 
 def with_fillers(view: View, model: Model, form: str) -> View:
-    """The view with the words that ``form`` sends for the user's empty messages in its costs."""
+    """The view with costs that include the words sent in ``form`` for the user's empty messages."""
     first, records = view.history.first_seq, view.history.records
     empty = [first + index for index, tokens in enumerate(records.tokens(0)) if not tokens]
     seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
@@ -108,7 +108,7 @@ class Trimming(msgspec.Struct, frozen=True):
     def overlong(self, view: View, room: int) -> View:
         """The view with tool groups larger than ``room`` cut to half of it, wherever they are in the history.
 
-        So such a group is sent in the same form when it is the newest and later.
+        So such a group is sent in the same form while it is the newest and afterwards.
         """
         if self.options.tool_result_overflow != "trim" or max(view.unit_costs, default=0) <= room:
             return view
@@ -121,7 +121,7 @@ class Trimming(msgspec.Struct, frozen=True):
         return view
 
     def required(self, view: View, room: int) -> View:
-        """The view with required results cut to half of ``room`` or less, if the required messages are larger than it."""
+        """The view with required results cut to half of ``room`` or less, if the required messages do not fit into it."""
         free = room - sum(view.always_costs().values())
         if self.options.tool_result_overflow != "trim" or free >= 0:
             return view
@@ -129,7 +129,7 @@ class Trimming(msgspec.Struct, frozen=True):
         return self._shared(view, results, min(room // 2, free + sum(map(view.cost_of, results))))
 
     def grown(self, view: View, room: int) -> View:
-        """The view with required results that were cut extended by the remaining ``room``."""
+        """The view in which the cut results of required messages are longer by the remaining ``room``."""
         cut = [seq for seq in _required(view) if seq in view.edits] if room > 0 and view.edits else []
         return view if self.options.stable or not cut else self._shared(view, cut, sum(map(view.cost_of, cut)) + room)
 

@@ -5,13 +5,12 @@ moves in steps of a share of the budget. Consider all messages of the conversati
 the first ``x`` tokens do not fit, history begins at the first end of a step after ``x``. This place depends on history and
 parameters alone, so every replica finds the same one.
 
-The number of tokens before the tail is not known as they are sent, because reasoning may be left out and long results cut.
-Only the number of counted tokens is known. So steps start again at each block of counted tokens, and only one block is
-read.
+Before the tail, the number of sent tokens is not known, because reasoning may be left out and long results cut. Only the
+number of counted tokens is known. So steps start again at each block of counted tokens, and only one block is read.
 
 ``x`` must never decrease as messages are appended, although documents and reasoning are only sent with the newest question.
-So ``x`` is the largest value that any window had when one of the messages was the newest. A window cannot have left out
-more than existed then, so messages before ``x`` cannot have had a larger value, and the tail that was read is enough.
+So ``x`` is the largest value of all windows so far, one for each message when it was the newest. A window cannot leave out
+more than existed then, so windows that ended before ``x`` had no larger value, and the tail that was read is enough.
 
     counted  block ......................................... block ......
     sent     0 ........ step ........ 2 step ........ 3 step 0 ......... end
@@ -179,7 +178,7 @@ def _greatest_needs(spans: Sequence[Span], gone: Sequence[int], room: int, asked
     need = unknown = 0
     needs = []
     question, outgrown = asked, asked is not None
-    first = turn = thoughts = 0  # the turn's first span that is kept, what it costs from there, and its reasoning
+    first = turn = thoughts = 0  # the turn's first kept span, the turn's cost from this span on, and its reasoning
     for index, span in enumerate(spans):
         if span.question:
             question, outgrown, first, turn, thoughts = span, False, index, 0, 0

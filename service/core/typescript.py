@@ -147,7 +147,7 @@ def _variant_note(variant: Schema) -> str:
 class _Member(NamedTuple):
     """The parts of a rendered property: comments above it, its name with a colon, its type, and the comment after it.
 
-    ``variants`` are its types with the comment after each, if any of them has a comment.
+    ``variants`` are its types with the comment after each, if each type gets its own line; else empty.
     """
 
     notes: list[str]

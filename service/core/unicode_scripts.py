@@ -1,4 +1,4 @@
-"""Which scripts a text is written in, and its tokens in a vocabulary that is not here.
+"""The scripts of a text, and an estimate of its tokens in a vocabulary that is not installed.
 
 ::
 
@@ -6,9 +6,9 @@
     tokens in o200k_base ──┼──family_tokens──▶ tokens of a family, on the safe side
     tokens in cl100k_base ─┘
 
-A vocabulary's tokens follow from those of o200k_base and cl100k_base, by script: one is a newer vocabulary that knows most
-languages, the other an older one that knows few, and every other lies between them or near one of them. The factors are
-in ``ratios.py``, with how they were measured.
+The estimate is made from the tokens in o200k_base and cl100k_base, by script. o200k_base is newer and knows most languages,
+cl100k_base is older and knows few, and other vocabularies lie between the two or near one of them. ``ratios.py`` has the
+factors, and says how they were measured.
 """
 
 import math
@@ -20,7 +20,7 @@ import msgspec
 from service.core.ratios import RATIOS, SINGLE_DIGITS, TOKENS_A_CHARACTER
 
 # Unicode's blocks, as far as they matter here: where each begins, and its script. Accents, punctuation and currencies go
-# with Latin text; what nobody has measured is "other".
+# with Latin text; scripts without measurements are "other".
 _BLOCKS = tuple(
     (int(start, 16), script)
     for start, script in (
@@ -51,7 +51,7 @@ _PLACE_OF = b"".join(
 _BEYOND_LATIN = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u206f\u20a0-\u20cf]")
 _DIGITS = re.compile(r"[0-9]{2,}")
 _FEW = 0.03
-"""Part of a text that no factor's headroom notices."""
+"""Extra tokens of single digits, as a share of a text's tokens, that the headroom of the factors covers."""
 _PARTS = 1000
 
 
@@ -69,7 +69,7 @@ class Mix(msgspec.Struct, array_like=True, frozen=True):
 
 
 def mix_of(text: str, tokens: int) -> Mix | None:
-    """Return the mix of a text of so many tokens in o200k_base; None for plain Latin text with few digits."""
+    """Return the mix of a text that has ``tokens`` in o200k_base; None for plain Latin text with few digits."""
     digits = sum(len(run) - (len(run) + 2) // 3 for run in _DIGITS.findall(text))
     shares = _shares(text) if _BEYOND_LATIN.search(text) else ()
     if not shares and digits <= tokens * _FEW:
@@ -96,7 +96,7 @@ def _shares(text: str) -> tuple[tuple[int, int, int], ...]:
 def family_tokens(o200k: int, cl100k: int, mix: Mix | None, family: str) -> int:
     """Return the tokens of a text for a family of ``ratios.RATIOS``, given those in o200k_base and cl100k_base.
 
-    It errs high; UTF-8 bytes are its ceiling, as they are every byte-level vocabulary's.
+    The estimate errs high. With a ``mix``, it is at most the text's UTF-8 bytes, the maximum of every byte-level vocabulary.
     """
     ratios = RATIOS[family]
     a, b = ratios["latin"]

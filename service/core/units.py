@@ -56,8 +56,8 @@ class Units(Sequence[Unit]):
 def group_units(records: Records) -> Units:  # noqa: C901 - one loop, as it goes over every message of a tail
     """Units of consecutive records.
 
-    These units are not whole: results whose call is not among the records, calls with missing results that another message
-    follows, and a message in progress. Calls at the very end still wait for results, and are whole.
+    These units are not whole: results whose call is not among the records, calls with missing results before another
+    message, and a message in progress. Calls at the very end still wait for results, and are whole.
     """
     roles, flags, calls = records.roles, records.flags, records.calls
     if TOOL not in roles and records.plain:

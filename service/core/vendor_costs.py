@@ -1,6 +1,6 @@
-"""Messages and definitions to the tokens of a vendor whose tokeniser is not public: arithmetic on measures.
+"""Tokens of messages and definitions for a vendor whose tokeniser is not public, computed from measures.
 
-The results are numbers to be multiplied by the model's correction and rounded up, once for each term of a request.
+The caller multiplies a result by the model's correction (``margin``) and rounds it up, once for each term of a request.
 """
 
 import json
@@ -20,11 +20,11 @@ from service.core.unicode_scripts import family_tokens
 from service.core.vendors import VendorRules
 
 _FOUND: Final = 0.36
-"""Tokens of a character of a search's sealed results, which Claude is sent back: 2 bills."""
+"""Tokens of a character of a search's sealed results, which are sent back to Claude: 2 bills."""
 
 
 def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
-    """Return what a message costs, the wrapping of its calls' results included; ``measure`` is in the model's tokens."""
+    """Return a message's tokens, including the wrapping of its calls' results. ``measure`` is in the model's tokens."""
     cost = rules.role_costs[measure.role] + measure.o200k * (rules.result if measure.role == TOOL else 1.0)
     extra = measure.extra
     if extra is None:
@@ -52,7 +52,7 @@ def _beside_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
 
 
 def thoughts_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
-    """Return what a message's thoughts cost where it is sent as it came: their words, and what is sealed."""
+    """Return the tokens of a message's thoughts, their words and seals, if the message is sent as it came."""
     words = family_tokens(*beside.thoughts, beside.mix, model.ratios) if model.ratios else beside.thoughts[0]
     return words + beside.thoughts_sealed * rules.sealed
 
@@ -60,7 +60,7 @@ def thoughts_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
 def definitions_cost(
     functions: Sequence[Mapping[str, Any]], model: Model, rules: VendorRules, *, forced: bool
 ) -> float:
-    """Return what tool definitions cost; ``forced`` where the model must call one of them."""
+    """Return the tokens of tool definitions; ``forced`` if the model must call one of the tools."""
     cost = rules.definitions + (rules.forced if forced else 0) + len(functions) * rules.definition
     content = Content(functions)
     if rules.spelled:
@@ -71,7 +71,7 @@ def definitions_cost(
 
 
 def format_cost(response_format: Mapping[str, Any] | None, model: Model, rules: VendorRules) -> float:
-    """Return what a reply's JSON schema costs; other formats are free."""
+    """Return the tokens of a reply's JSON schema; other formats are free."""
     if not response_format or response_format.get("type") != "json_schema" or not rules.response_format:
         return 0.0
     tokens = _schema_tokens(Content(response_format.get("json_schema")), model.ratios)
@@ -79,7 +79,7 @@ def format_cost(response_format: Mapping[str, Any] | None, model: Model, rules: 
 
 
 def is_forced(choice: Any) -> bool:
-    """Say whether a tool choice makes the model call a tool."""
+    """Return whether a tool choice makes the model call a tool."""
     return choice == "required" or (isinstance(choice, Mapping) and choice.get("type") != "allowed_tools")
 
 
@@ -92,7 +92,7 @@ def _spelled_tokens(content: Content, ratios: str | None) -> int:
 
 
 def _spelled(function: Mapping[str, Any]) -> str:
-    """A definition as Claude is told it."""
+    """A definition as text, as Claude reads it."""
     told = {
         "description": function.get("description") or "",
         "name": function.get("name"),
@@ -102,12 +102,12 @@ def _spelled(function: Mapping[str, Any]) -> str:
 
 
 _SAID: Final = frozenset({"description", "title", "enum", "default", "format"})
-"""Members of a schema that Gemini is told of beside its type."""
+"""Members of a schema, besides its type, that Gemini reads."""
 
 
 class _Told(NamedTuple):
-    """Tokens of all words in definitions; their parameters at any depth, what is said of these (a value of an enumeration
-    counts as one), how many are optional, and how many objects stand inside of others."""
+    """Tokens of all words in definitions, and the numbers of parameters at any depth, of members in ``_SAID`` (each value of
+    an enumeration is one more), of optional parameters, and of objects inside other objects."""
 
     words: int
     parameters: int

@@ -1,11 +1,11 @@
 """The counting rules of Claude and Gemini: numbers, each beside the number of recorded bills that it rests on.
 
-Neither publishes its tokeniser. A text is estimated (``ratios.RATIOS``); what stands around it is the vendor's own::
+Neither vendor publishes its tokeniser. A text's tokens are estimated (``ratios.RATIOS``); these rules give all others::
 
     request = priming + definitions + message + message + …
 
-The numbers are what 658 bills of Claude and 584 of Gemini, from 40 projects' recorded tests, leave beside the tokens of
-their texts. Where a family has few bills, its definitions are a few tokens above them, because bills that a rule was not
+The numbers are from 658 bills of Claude and 584 of Gemini in 40 projects' recorded tests: a bill minus the tokens of its
+texts. If a family has few bills, ``definitions`` is a few tokens higher than billed, because bills that a rule was not
 fitted to were up to four tokens higher (tests/truth/test_held_out.py). tests/truth/README.md has the table, and every
 request that was billed more than predicted.
 """
@@ -20,19 +20,19 @@ from service.core.families import CropRules, PatchRules, Rules, TileRules
 
 
 class VendorRules(Rules, frozen=True, kw_only=True):
-    """What a vendor bills beside text; all figures are its tokens.
+    """The vendor's tokens that are billed besides those of text.
 
-    ``definitions`` stands before tool definitions, ``forced`` is added where the model must call one, ``definition`` for
-    each. Their JSON costs ``spelled`` of its tokens as text. Where that is 0, their words count instead: ``parameter`` is
-    added for each parameter, ``member`` for each thing said of one, ``optional`` for one that may be left out, ``nested``
-    for an object in an object.
+    ``definitions`` is added once if there are tool definitions, ``forced`` if the model must call a tool, ``definition`` for
+    each definition. The definitions' JSON costs ``spelled`` times its tokens as text. If ``spelled`` is 0, the tokens of
+    their words count instead, and ``parameter`` is added for each parameter, ``member`` for each fact about one (such as a
+    description), ``optional`` for each optional one, ``nested`` for each object in an object.
 
-    A called function's name counts ``names`` times, for the call and its result together. ``call`` wraps both; ``together``
-    is added to each of several. The tags of a call's arguments cost ``tagged`` of the arguments' tokens, at most
-    ``most_tags`` a call. A token of a result counts ``result``. ``response_format`` is before a reply's schema, whose JSON
-    costs ``format_spelled`` of its tokens as text. ``page`` is a PDF's page, and ``page_words`` the most for its words, if
-    they are billed too. ``sealed`` is a character of sealed thoughts; if the family ``forgets``, those before the user's
-    last message are free.
+    A called function's name counts ``names`` times, for the call and its result together. ``call`` is added for a call and
+    its result, and ``together`` for each of several calls. The tags of a call's arguments cost ``tagged`` times the
+    arguments' tokens, at most ``most_tags`` a call. A token of a result costs ``result``. ``response_format`` is added for a
+    reply's schema, whose JSON costs ``format_spelled`` times its tokens as text. A PDF's page costs ``page``, and its words
+    at most ``page_words``, if they are billed too. A character of sealed thoughts costs ``sealed``; if the family
+    ``forgets``, sealed thoughts before the user's last message are free.
     """
 
     definitions: int = 0
@@ -57,7 +57,7 @@ class VendorRules(Rules, frozen=True, kw_only=True):
     forgets: bool = False
 
     def __post_init__(self) -> None:
-        """Work out the tokens around a message of each role: one around a system text, none around a tool's result."""
+        """Compute the tokens around a message of each role: at most 1 around a system text, none around a tool's result."""
         told = min(1, self.message)
         spoken = (told, told, self.message, self.message, 0, self.message)
         msgspec.structs.force_setattr(self, "role_costs", spoken)
@@ -108,7 +108,7 @@ _GEMINI = VendorRules(
     forgets=True,  # 13 bills
     images=CropRules(each=258),
 )
-# 95 bills; every image is as large as it can be: 8 bills, and a page: 7
+# 95 bills; 8 of them with images, which all cost the maximum, and 7 with pages
 _GEMINI_3 = msgspec.structs.replace(
     _GEMINI,
     family="gemini-3",
@@ -146,7 +146,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             # 54 bills, 27 of them with definitions, of which each costs 1
             msgspec.structs.replace(_GEMINI, family="gemini-2.0", definition=2, **_WORDS_ALONE),
             _GEMINI_3,
-            # Gemini 3 behind Vertex: 22 bills; earlier and later ones cost there what they cost elsewhere
+            # Gemini 3 behind Vertex: 22 bills; earlier and later families cost the same there as elsewhere
             msgspec.structs.replace(_GEMINI_3, family="gemini-3-vertex", definition=0, **_WORDS_ALONE),
             # 53 bills: a definition costs 16; older thoughts are billed too: 4
             msgspec.structs.replace(_GEMINI_3, family="gemini-3.1", definition=20, call=14, forgets=False),
@@ -165,5 +165,5 @@ HOSTED: Final = (
     ("text_editor_", 700),
     ("bash_", 245),
 )
-"""Tokens of the definitions of Claude's hosted tools, by the beginning of their type: the least that was billed with each
-(34 bills), for the last three Anthropic's own figures. What such a tool finds is billed besides, and not foreseen."""
+"""Tokens of the definitions of Claude's hosted tools, by the beginning of their type: the lowest bill with each (34 bills);
+the last three are Anthropic's own figures. The results of such a tool are billed too, and are not predicted."""

@@ -78,7 +78,7 @@ class View(msgspec.Struct, frozen=True):
         return sorted(self.outside) + sorted(map(self.seq, self.always))
 
     def always_costs(self) -> dict[str, int]:
-        """Tokens of required messages by reason, in the order of the oldest."""
+        """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
         costs: dict[str, int] = {}
         for seq, cost in self.outside.items():
             why = self.why(seq)
@@ -136,7 +136,7 @@ def unit_costs(units: Units, costs: list[int]) -> list[int]:
 
 
 def _why(role: int, *, pinned: bool) -> str:
-    """The reason for a required message. A pinned question is ``pinned``, as it stays so when it is not the newest."""
+    """The reason for a required message. A pinned question is ``pinned``: it is also required when it is not the newest."""
     if role <= DEVELOPER:
         return ROLES[role]
     return "pinned" if pinned else "question"

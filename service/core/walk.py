@@ -182,7 +182,7 @@ def _pass(state: Walk, view: View, index: int, model: Model, documents: Document
 
 
 def _ground(state: Walk, view: View, index: int, cost: int, model: Model, documents: Documents) -> bool:
-    """Add a user message's documents to its own ``cost``. False if they do not fit and may not be trimmed."""
+    """Add a user message's documents; ``cost`` is the message's own. False if they do not fit and may not be trimmed."""
     if view.role(index) != USER:
         return True
     seq, room = view.seq(index), state.room - cost
@@ -219,9 +219,9 @@ def _begin_with_user(state: Walk, view: View) -> None:
 
 
 def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
-    """Make room for the text that a format adds before the first message. Return that text's tokens.
+    """Make room for the tokens that a request costs more because of its first message. Return these tokens.
 
-    ``opening`` gives the tokens, by the seq of the first message. The oldest kept units are removed until they fit. They may
+    ``opening`` gives them by the seq of the first message. The oldest kept units are removed until the tokens fit. These may
     still exceed the room if the first message is a required one.
     """
     first_must = _first_must(view)

@@ -90,8 +90,8 @@ def build_window(
 ) -> Window | NeedOlder:
     """The window of at most ``budget`` tokens, or NeedOlder.
 
-    ``place`` is the path of the conversation's messages, or empty. History leaves ``aside`` tokens of the budget free, if
-    the required parts do.
+    ``place`` is the path of the conversation's messages, or empty. History leaves ``aside`` tokens of the budget
+    free, or fewer if the other parts need them.
 
     Raises:
         WindowDoesNotFit: the required parts are over the budget; the problem has each cost and the shortfall.
@@ -208,7 +208,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
 
 
 def _needs_fillers(records: Records, kept: int) -> bool:
-    """Whether a form that adds words does: a message has none, or the assistant leads the ``kept`` newest."""
+    """Whether the format adds words: a message is empty, or the first of the ``kept`` newest is the assistant's."""
     leading = next((role for role in records.roles[len(records) - kept :] if role > DEVELOPER), None)
     return leading == ASSISTANT or 0 in records.tokens(0)
 
@@ -224,7 +224,7 @@ def _is_marked(records: Records) -> bool:
 
 
 def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[str, int]:
-    """The figures of left-out messages of a plain chat, of which ``kept`` messages cost ``messages`` tokens."""
+    """The figures of a plain chat's left-out messages; the ``kept`` newest messages cost ``messages`` tokens."""
     counted = messages
     if not costs_as_counted(history.records, model, history.column):
         counted = sum(reference_costs(history.records, history.column)[-kept:])
@@ -246,7 +246,7 @@ def _before(history: History, place: int) -> NeedOlder:
 
 class _Selected(msgspec.Struct, frozen=True):
     """The result of a walk, and the view that it saw. ``cut`` is where a stable cut lets history begin; ``opening`` are the
-    tokens that the request costs more because the assistant leads it."""
+    tokens that the request costs more because its first message is the assistant's."""
 
     taken: Walk
     view: View
@@ -296,7 +296,7 @@ class _Frame(msgspec.Struct, frozen=True):
         return _Selected(taken, view, cut, opening)
 
     def _open(self, taken: Walk, view: View) -> int:
-        """What the request costs more because of the message that leads it; few-shots that lead are fixed costs."""
+        """The tokens that the request costs more because of its first message; leading few-shots are fixed costs."""
         form = self.options.format
         if self.fixed.few_shots or form not in FILLED_FORMATS:
             return 0
@@ -387,7 +387,7 @@ class _Frame(msgspec.Struct, frozen=True):
             room=self.budget - sum(fixed.values()),
             kept=(*view.always, *taken.kept),
             is_whole=is_whole and seqs[:1] == [1],
-            # What is recalled changes from turn to turn, a summary may be new: so what stands before reasoning may be.
+            # Recalled messages change from turn to turn and a summary may be new, so the text before reasoning may be new.
             cut=None if self.aside or summary is not None else selected.cut,
         )
         sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}

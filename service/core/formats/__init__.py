@@ -1,4 +1,4 @@
-"""Write the kept messages as a request of each provider, which its SDK takes beside the model.
+"""Write the kept messages as a provider's request: the arguments of its SDK besides the model.
 
 Messages come in as OpenAI chat messages and go out in one of four forms::
 
@@ -27,7 +27,7 @@ file                input_file                  document                        
 audio               refused                     refused                          inline_data
 ==================  ==========================  ===============================  ==================================
 
-Why so:
+Reasons:
 
 * A later system message moves up to the system text. It loses its place and keeps its authority; sent as a user's message
   it would keep its place, but any user could write the same. Anthropic takes ``role: system`` inside the history only for

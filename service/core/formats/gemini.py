@@ -3,7 +3,7 @@
 Keys are in snake case, as in the SDK; the server reads snake case and camel case. Parameters go as JSON Schema, because the
 older member ``parameters`` takes a dialect of OpenAPI without many members of ordinary schemas.
 
-Gemini 3 wants its ``thought_signature`` back with each call of the running turn. Google's OpenAI endpoint gives it in
+Gemini 3 requires its ``thought_signature`` with each call of the running turn. Google's OpenAI endpoint gives it in
 ``extra_content.google.thought_signature``; where a client keeps that member, the signature is sent. A missing signature is
 not replaced: the replacement that Google accepts depends on the model, which this module does not know.
 """
@@ -52,7 +52,7 @@ def render(
 
 
 def _joined(contents: Iterable[Block]) -> Iterator[Block]:
-    """Contents that Gemini takes as one alone, as one."""
+    """The contents; those that Gemini accepts only as one content are joined."""
     before: Block | None = None
     for content in contents:
         if before is not None and _goes_on(before, content):
@@ -66,11 +66,11 @@ def _joined(contents: Iterable[Block]) -> Iterator[Block]:
 
 
 def _goes_on(before: Block, content: Block) -> bool:
-    """Whether results came one by one, or calls follow what the model said in a turn whose question was left out.
+    """Whether results came one by one, or calls follow the model's text from a turn whose question was left out.
 
     Gemini answers 400 to fewer results than the turn before has calls, and to calls that follow the model's words.
     """
-    if {**before, "parts": 0} != {**content, "parts": 0}:  # another role, or members besides
+    if {**before, "parts": 0} != {**content, "parts": 0}:  # another role, or other members
         return False
     if _has(before, "function_response") and _has(content, "function_response"):
         return True

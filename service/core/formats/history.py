@@ -146,7 +146,7 @@ def is_of(message: dict[str, Any], form: str) -> bool:
 
 
 def refuse_only(native: dict[str, Any] | None, seq: int, refusals: Refusals) -> None:
-    """Refuse the parts of a message that only its own provider can be sent."""
+    """Refuse the parts of a message that can be sent to no other provider than its own."""
     for kind in native.get("only", ()) if native else ():
         refusals.add(f"messages/{seq}", only_detail(kind, native["format"] if native else ""))
 
@@ -270,7 +270,7 @@ def _without_refusal(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _named(message: dict[str, Any], parts: list[Part]) -> list[Part]:
-    """Return the parts behind one with the speaker's name, so that the text itself stays byte for byte."""
+    """Return the parts after a new part with the speaker's name, so that the text's own bytes do not change."""
     name = message.get("name")
     if not name or not parts:
         return parts

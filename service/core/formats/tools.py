@@ -53,7 +53,7 @@ def read_functions(tools: list[dict[str, Any]], refusals: Refusals) -> Iterator[
 
 
 def read_choice(tool_choice: Any, refusals: Refusals) -> Choice | None:
-    """Return the choice; None when there is none, and, with a refusal noted, when it is not understood."""
+    """Return the choice; None if there is none. If it is not understood, note a refusal and return None."""
     match tool_choice:
         case None:
             return None

@@ -20,7 +20,7 @@ _TEXT: Final[dict[str, Block]] = {
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """The provider's messages that became one chat message, or the part of one message that did.
+    """The provider's messages, or the part of one of them, that became one chat message.
 
     ``piece`` of ``pieces`` numbers the parts of one message; ``at`` are the places of its blocks in that message.
     """
@@ -65,7 +65,7 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
 
     Neighbouring turns of one role that were made from chat messages become one, and empty turns are left out. Messages that
     came in this form stay as they came. Where an assistant would be first, a user's turn with ``opening`` is put before it,
-    unless the history itself came so.
+    unless the assistant's message came in this form as the history's first.
     """
     messages: list[Block] = []
     came: list[Whole] = []

@@ -19,8 +19,8 @@
 * One message can become several: an Anthropic user turn with two results and a question is ``tool``, ``tool``, ``user``.
   ``piece: [i, n]`` numbers them; neighbours in a window are sent as one message again.
 * Several can become one: neighbouring items of a Responses reply, or an assistant's messages with calls answered together.
-* ``only`` names parts that no other provider can be sent (a hosted search, an image in a tool's result). A window in another
-  format refuses them. It leaves out thoughts, signatures, citations and cache marks.
+* ``only`` names parts that cannot be sent to other providers (a hosted search, an image in a tool's result). A window in
+  another format refuses them. It leaves out thoughts, signatures, citations and cache marks.
 * The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
 """
 
@@ -64,7 +64,7 @@ NATIVE_FORMATS: Final = tuple(_READ)
 class Turn(msgspec.Struct, frozen=True):
     """A chat message that was made of the provider's messages ``first`` to ``last``.
 
-    ``piece`` is its number among the chat messages that were made of the same ones.
+    ``piece`` is its number, from 0, among the chat messages that were made of the same provider's message.
     """
 
     message: Object
@@ -120,7 +120,7 @@ def _chat_messages(form: str, messages: Sequence[Any], pointer: str) -> list[Obj
 
 
 def restore(message: Mapping[str, Any]) -> list[Object]:
-    """Return the provider's messages that became this chat message, or its part of one; equal as JSON to what came."""
+    """Return the provider's messages, or the part of one, that became this chat message. As JSON, they are unchanged."""
     filled: list[Object] = fill(message["native"]["messages"], message)
     return filled
 
@@ -172,7 +172,7 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     if len(pieces) > 1 and pieces[0].role != "assistant":
         raise refused
     pieces[0].at = native.at
-    if pieces[0].role == "tool" and native.format == "gemini":  # the id may count results that this piece does not hold
+    if pieces[0].role == "tool" and native.format == "gemini":  # an id made by Sash may count results of other pieces
         pieces[0].answers = message.get("tool_call_id", "")
     if chat_message(native.format, pieces, native.piece) != message:
         raise refused

@@ -133,7 +133,7 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
             piece.add_text("\n".join([found.title, found.source, *(text.text for text in found.content)]))
         case "image" | "document" as kind if piece.role == "user" and (part := _media(block, kind, pointer)):
             piece.parts.append(part)
-        case "compaction":  # it replaces messages, and other providers are sent those messages
+        case "compaction":  # it replaces messages, which are sent to other providers instead
             convert(block, _Compaction, pointer)
         case _:
             piece.only.append(_kind(block))

@@ -45,8 +45,8 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     """The measure of a message's member ``native``.
 
     ``size`` is its length in bytes, with the comma before it. ``thoughts`` and ``rest`` are tokens of text;
-    ``thoughts_sealed`` and ``rest_sealed`` are characters that only the provider can read. ``only`` names the parts that no
-    other provider can be sent.
+    ``thoughts_sealed`` and ``rest_sealed`` are characters that only the provider can read. ``only`` names the parts that
+    cannot be sent to other providers.
     """
 
     format: str
@@ -60,7 +60,7 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     only: tuple[str, ...] = ()
     thoughts_images: tuple[Image, ...] = ()
     mix: Mix | None = None
-    """What the thoughts' tokens in other vocabularies depend on."""
+    """The properties of the thoughts' text that decide its tokens in other vocabularies."""
 
     @property
     def is_estimate(self) -> bool:

@@ -1,7 +1,8 @@
 """Read entries with a provider's own messages as entries with chat messages.
 
-An entry is a message, or wraps one to say more about it. For Responses, ``message`` may be the list of a reply's items. A
-message that is clearly a chat message (a tool message, ``tool_calls``, an ``image_url`` part) is taken as one.
+An entry is a message, or an object with a message and facts about it. For Responses, ``message`` may be the list of a
+reply's items. A message that is clearly a chat message (a tool message, ``tool_calls``, an ``image_url`` part) is taken as
+one.
 """
 
 import re

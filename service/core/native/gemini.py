@@ -1,7 +1,7 @@
 """Read Gemini's contents: turns of parts, whose members are written in camel case or in snake case.
 
-Calls and results may come without ids. Their name and their order among those of the same name then make the id: Gemini
-pairs them in the same way.
+Calls and results may come without ids. The id is then made of the name and the order among those of the same name, by
+which Gemini pairs them too.
 """
 
 from collections.abc import Mapping
@@ -219,7 +219,7 @@ def _tool(function: Object) -> Object:
 
 
 def _without_functions(tool: Object) -> Object:
-    """Return what a tool offers besides functions, such as search or code execution."""
+    """Return a tool's other members than its functions, such as search or code execution."""
     return {
         name: value for name, value in tool.items() if name not in ("functionDeclarations", "function_declarations")
     }

@@ -19,7 +19,7 @@ class Piece(msgspec.Struct, kw_only=True):
 
     ``own`` is the provider's message, or the part of it that became this chat message. ``at`` are the places of its parts in
     the whole message, where they do not follow the parts of the piece before. ``answers`` is the id of the call that a tool
-    result answers. ``only`` names the kinds of part that no other provider can be sent.
+    result answers. ``only`` names the kinds of part that cannot be sent to other providers.
     """
 
     role: str
@@ -44,7 +44,7 @@ class Piece(msgspec.Struct, kw_only=True):
 def chat_message(form: str, pieces: Sequence[Piece], place: tuple[int, int] = (0, 1)) -> Object:
     """Return the chat message of a piece, or of neighbouring pieces of the assistant, with its ``native`` member.
 
-    ``place`` is the piece's number among the pieces of its message, and how many those are.
+    ``place`` is the piece's index among the pieces of its message, and their number.
     """
     first = pieces[0]
     message: Object = {"role": first.role}
@@ -98,7 +98,7 @@ def file_part(**file: Any) -> Object:
 
 
 def split(pieces: Sequence[Piece], places: Sequence[Sequence[int]]) -> list[Piece]:
-    """Return the pieces of one message; each notes the places of its parts where the order of parts is another."""
+    """Return the pieces of one message. If they change the order of its parts, each has its parts' places in ``at``."""
     order = [place for piece_places in places for place in piece_places]
     if order != sorted(order):
         for piece, piece_places in zip(pieces, places, strict=True):

@@ -26,7 +26,7 @@ from service.core.native.pieces import (
 from service.problems import InvalidEntry, Pointer
 
 _SILENT: Final = frozenset({"reasoning", "compaction", "compaction_trigger"})
-"""Items that other providers are not sent: thoughts, and compactions of messages that those providers are sent."""
+"""Items that are not sent to other providers: thoughts, and compactions, whose messages are sent instead."""
 _INSTRUCTING: Final = frozenset({"additional_tools", "configuration_update"})
 """Items that apply to all later items, like a developer message."""
 _AROUND: Final = frozenset({"type", "id", "call_id", "status", "caller"})

@@ -10,7 +10,7 @@
       C, one piece                                    none: 58 bills, mostly Vertex and Gemini 2.5; two were billed
       C, several pieces, as a streamed reply has      all: 17 bills, 0.17 tokens a character
 
-A signature with another beginning counts whole.
+A signature with another beginning counts like one with E. Of both, the first 100 characters are free.
 """
 
 import base64

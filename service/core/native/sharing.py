@@ -1,4 +1,4 @@
-"""Keep a provider's message beside its chat form, with the strings that both have kept once.
+"""Keep a provider's message beside its chat form. Strings that both have are kept once.
 
 The chat message's strings are numbered from 0, in their order. In the kept message, such a string is ``{"$": n}``. A value
 that can be computed from a string is ``{"$": -1 - n}``: the object in JSON arguments, or the base64 of a data URL. An object
@@ -39,7 +39,7 @@ def is_reference(value: Any) -> bool:
 
 
 def repeated(references: Mapping[int | str, int], chat: Mapping[str, Any]) -> list[str]:
-    """Return the strings that a kept value has more often than the chat message, once for each time more.
+    """Return the strings that occur more often in a kept value than in the chat message, once for each extra time.
 
     ``references`` is how often the value refers to each string.
     """
