@@ -1,4 +1,4 @@
-"""Short ways to write histories down, shared by the tests of the providers' forms."""
+"""Short ways to write histories, for the tests of the providers' formats."""
 
 from typing import Any
 

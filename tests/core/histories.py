@@ -1,4 +1,4 @@
-"""Conversations for the tests of the window: drawn ones, short ways to write them down, and a store in memory."""
+"""Conversations for the tests of windows: generated ones, short ways to write messages, and a store in memory."""
 
 import itertools
 from collections.abc import Iterable, Mapping
@@ -45,12 +45,12 @@ TOOL = {
 }
 
 
-# ---- a store in memory: what is kept of a conversation, and the tails that a read gives
+# ---- a store in memory: a conversation's records, and the tails that a read returns
 
 
 @dataclass(frozen=True)
 class Talk:
-    """A conversation: settings, entries, and a summary's text with the seq that it goes through."""
+    """A conversation: its settings and entries, and a summary as its text and the last seq that it covers."""
 
     entries: tuple[Entry, ...] = ()
     settings: ConversationSettings = field(default_factory=ConversationSettings)
@@ -66,7 +66,7 @@ class Talk:
 
     @cached_property
     def stored(self) -> tuple[list[Record], list[bytes], dict[int, StoredGrounding]]:
-        """Records, bodies and documents as an append leaves them."""
+        """Records, bodies and documents as an append stores them."""
         check_entries(self.entries)
         flags = parallel_flags([calls_of(m) for m in self.messages], [f"/{i}" for i in range(len(self.messages))])
         new = prepare(self.entries, self.parts.template, now_ms=1)
@@ -92,7 +92,7 @@ class Talk:
         return earlier
 
     def history(self, model: Model, first_seq: int = 1) -> History:
-        """The history from ``first_seq`` on, with what a read adds of the messages before it."""
+        """Return the history from ``first_seq`` on, with the totals and the older records that a read adds."""
         records, _, _ = self.stored
         column = 0 if model.encoding == "o200k_base" else 1
         grounded = [record.grounding[column] for record in records if record.grounding]
@@ -111,7 +111,7 @@ class Talk:
 
     @cached_property
     def always(self) -> set[int]:
-        """What the store repeats for every read: system, developer and pinned messages, pinned groups whole."""
+        """Seqs that every read returns: the newest question, system and developer messages, and whole pinned groups."""
         found = {self.question} - {0}
         for group in groups(self.messages):
             pinned = any(self.entries[seq - 1].pinned for seq in group)
@@ -152,19 +152,19 @@ class Talk:
         return self.edited(ask, window)[0]
 
     def edited(self, ask: "Ask", window: Window) -> tuple[Window, Bodies]:
-        """The window with what its cut results cost, and its bodies as they are sent."""
+        """Return the window with the exact cost of its cut results, and the bodies as they are sent."""
         bodies = Bodies(1, self.stored[1], {})
         return edit(window, self.history(ask.model), bodies, ask.model)[:2] if window.edits else (window, bodies)
 
     def request(self, window: Window, ask: "Ask | None" = None) -> bytes:
-        """The window as it is sent; ``ask`` where messages are sent otherwise than they were stored."""
+        """Return the window's request as JSON; without ``ask``, messages are sent as they are stored."""
         bodies = self.edited(ask, window)[1] if ask else Bodies(1, self.stored[1], {})
         return render_openai(self.parts, window, bodies, self.stored[2])
 
 
 @dataclass(frozen=True)
 class Ask:
-    """What is asked of a conversation."""
+    """The parameters of a window: the model's name, the budget, options, and limits for documents."""
 
     name: str = "gpt-4o-mini"
     budget: int = 1_000_000
@@ -177,7 +177,7 @@ class Ask:
 
 
 def groups(messages: list[dict[str, Any]]) -> list[list[int]]:
-    """Seqs that belong together: calls with the results that follow, a legacy call with its result, else one by one."""
+    """Return the seqs of each unit: calls with the results that follow, a legacy call with its result, or one message."""
     found: list[list[int]] = []
     for seq, message in enumerate(messages, 1):
         leader = messages[found[-1][0] - 1] if found else {}
@@ -190,7 +190,7 @@ def groups(messages: list[dict[str, Any]]) -> list[list[int]]:
     return found
 
 
-# ---- short ways to write messages down
+# ---- short ways to write messages
 
 
 def talk(*messages: dict[str, Any] | Entry, summary: tuple[str, int] | None = None, **fixed: Any) -> Talk:
@@ -207,7 +207,7 @@ def pinned(message: dict[str, Any]) -> Entry:
 
 
 def grounded(content: Any, *documents: str | tuple[str, str], is_pinned: bool = False) -> Entry:
-    """A question with documents: texts, or pairs of id and text."""
+    """Return a question with documents, which are texts, or pairs of id and text."""
     found = [Document(text=d) if isinstance(d, str) else Document(id=d[0], text=d[1]) for d in documents]
     return Entry(message=said("user", content), grounding=Grounding(documents=found), pinned=is_pinned)
 
@@ -222,11 +222,11 @@ def result(call_id: str, content: str = "found") -> dict[str, Any]:
 
 
 def words(count: int, word: str = "day") -> str:
-    """A text of ``count`` tokens in every encoding."""
+    """Return a text of ``count`` tokens in every encoding."""
     return " ".join([word] * count)
 
 
-# ---- drawn conversations
+# ---- generated conversations
 
 TEXTS = (
     "",
@@ -296,7 +296,7 @@ _TEMPLATES = (None, "{documents}\n===\n{content}", "Q: {content}{documents}", "<
 
 @st.composite
 def entries(draw: st.DrawFn, *, max_turns: int = 10, pins: bool = True, documents: bool = True) -> tuple[Entry, ...]:
-    """Turns of every kind; groups may be left without results, at the end or before other messages."""
+    """Draw entries of every kind; tool groups may lack results, at the end or before other messages."""
     drawn = []
     for message in itertools.chain.from_iterable(draw(st.lists(_turns, max_size=max_turns))):
         found = None
@@ -327,14 +327,14 @@ SHOT_CALLS = [said("user", "today?"), calling("a", "b"), result("a", "날씨"), 
 
 
 def limits() -> st.SearchStrategy[dict[str, Any]]:
-    """What may be said about documents."""
+    """Return a strategy for the limits of documents."""
     return st.fixed_dictionaries(
         {}, optional={"max_tokens": st.sampled_from([5, 40, 120]), "overflow": st.sampled_from(["trim", "drop"])}
     )
 
 
 def options(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[WindowQuery]:
-    """Every way to ask, with ``given`` instead where a test wants less; a stable cut only where a test wants it."""
+    """Return a strategy for options; ``given`` replaces single ones. A stable cut is drawn only if it is in ``given``."""
     ways: dict[str, st.SearchStrategy[Any]] = {
         "limit": st.sampled_from([None, None, 1, 2, 3, 5, 8]),
         "overflow": st.sampled_from(["stop", "skip"]),
@@ -349,7 +349,7 @@ def options(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[WindowQuery]:
 
 @st.composite
 def asks(draw: st.DrawFn, found: Talk, *, fits: bool = True, **given: st.SearchStrategy[Any]) -> Ask:
-    """A question to a conversation, its budget tight more often than not; if ``fits``, what must be in does."""
+    """Draw a window's parameters, with a budget that is mostly too small for all; if ``fits``, required messages fit."""
     name, wanted = draw(st.sampled_from(MODELS)), draw(options(**given))
     least = needed(found, name, wanted)
     most = found.window(Ask(name, 10**9, WindowQuery(grounding="all", dedupe="none"))).tokens["total"] + 40
@@ -358,7 +358,7 @@ def asks(draw: st.DrawFn, found: Talk, *, fits: bool = True, **given: st.SearchS
 
 
 def needed(found: Talk, name: str, wanted: WindowQuery | None = None) -> int:
-    """What must be in costs, as the problem says it."""
+    """Return the tokens of fixed parts and required messages, from the problem's ``needed``."""
     with pytest.raises(WindowDoesNotFit) as caught:
         found.build(Ask(name, -1, msgspec.structs.replace(wanted or WindowQuery(), grounding="none")))
     return int(caught.value.members["needed"])
@@ -368,6 +368,6 @@ def needed(found: Talk, name: str, wanted: WindowQuery | None = None) -> int:
 def cases(
     draw: st.DrawFn, *, kinds: Mapping[str, Any] | None = None, fits: bool = True, **given: st.SearchStrategy[Any]
 ) -> tuple[Talk, Ask]:
-    """A conversation and a question to it."""
+    """Draw a conversation and a window's parameters for it."""
     found = draw(talks(**(kinds or {})))
     return found, draw(asks(found, fits=fits, **given))

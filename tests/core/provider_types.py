@@ -1,4 +1,4 @@
-"""Providers' messages, drawn from the types of their own SDKs: every kind of item, block and part that they declare."""
+"""Strategies for providers' messages, from the types of their SDKs: every kind of item, block and part."""
 
 import io
 import os
@@ -15,7 +15,7 @@ from openai.types.responses import response_input_item_param
 from pydantic import BaseModel
 
 NAMED = frozenset({"id", "call_id", "tool_use_id", "name", "approval_request_id"})
-"""Members that no API takes empty, though the types allow it."""
+"""Members that no API accepts empty, although the types allow it."""
 
 for bytes_or_path in (os.PathLike, io.IOBase, typing.IO):
     st.register_type_strategy(bytes_or_path, st.text(max_size=8))
@@ -25,7 +25,7 @@ st.register_type_strategy(
 
 
 def _members(union: Any) -> list[Any]:
-    """The declarations in a union that are TypedDicts: what requests are written as."""
+    """Return the TypedDicts of a union, which are the types of requests."""
     return [each for each in typing.get_args(union) if isinstance(each, type) and hasattr(each, "__total__")]
 
 
@@ -41,7 +41,7 @@ USER_BLOCKS = [
 
 
 def as_json(value: Any, key: str = "") -> Any:
-    """What was drawn as JSON, where the types say Iterable a list; no id or name is empty."""
+    """Return a drawn value as JSON: iterables become lists, and no id or name is empty."""
     match value:
         case dict():
             return {str(name): as_json(each, str(name)) for name, each in value.items()}
@@ -57,14 +57,14 @@ def as_json(value: Any, key: str = "") -> Any:
 
 @st.composite
 def items(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Items of the Responses API, each of any kind."""
+    """Draw items of the Responses API, each of any kind."""
     kinds = draw(st.lists(st.sampled_from(ITEMS), min_size=1, max_size=5))
     return [as_json(draw(st.from_type(kind))) for kind in kinds]
 
 
 @st.composite
 def anthropic_messages(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Anthropic's messages, blocks of any kind in each."""
+    """Draw Anthropic's messages, with blocks of any kind."""
     messages = []
     for role in draw(st.lists(st.sampled_from(["user", "assistant"]), min_size=1, max_size=4)):
         kinds = draw(st.lists(st.sampled_from(USER_BLOCKS if role == "user" else BLOCKS), max_size=5))
@@ -75,13 +75,13 @@ def anthropic_messages(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @st.composite
 def of_model(draw: st.DrawFn, kind: type[BaseModel]) -> BaseModel:
-    """A pydantic model with some of its fields."""
+    """Draw a pydantic model with up to three of its fields."""
     names = draw(st.lists(st.sampled_from(sorted(kind.model_fields)), max_size=3, unique=True))
     return kind(**{name: draw(of_annotation(kind.model_fields[name].annotation)) for name in names})
 
 
 def of_annotation(annotation: Any) -> st.SearchStrategy[Any]:
-    """What a field may hold, other than nothing."""
+    """Return a strategy for a field's values, without None."""
     inner = [each for each in typing.get_args(annotation) if each is not type(None)]
     if typing.get_origin(annotation) is list:
         return st.lists(of_annotation(inner[0]), max_size=2)
@@ -99,7 +99,7 @@ PARTS = sorted(set(gemini.Part.model_fields) - {"thought", "thought_signature", 
 
 @st.composite
 def contents(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Gemini's contents as the SDK writes them, in camel case or in snake case."""
+    """Draw Gemini's contents as the SDK writes them, in camel case or in snake case."""
     camel = draw(st.booleans())
     messages = []
     for role in draw(st.lists(st.sampled_from(["user", "model"]), min_size=1, max_size=4)):

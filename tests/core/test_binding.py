@@ -1,4 +1,4 @@
-"""Reasoning that is bound to its prefix: what is sent of it stands behind the very request that it was made from."""
+"""Reasoning that is bound to its prefix: a thought is only sent after the messages of the request that produced it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ TURN = st.tuples(st.integers(1, 120), st.integers(0, 1), st.lists(st.lists(SIZES
 
 
 def messages_of(turns: list[tuple[int, int, list[list[int]]]]) -> Iterator[Message]:
-    """Questions, loops of calls with results of so many words, and replies; each of the model's messages has a thought."""
+    """Yield questions, tool groups with results of the given sizes, and replies; each assistant message has a thought."""
     seq = 0
     for question, documents, steps in turns:
         text = words(question)
@@ -39,7 +39,7 @@ def thought(seq: int) -> dict[str, Any]:
 
 
 def parts_of(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Messages and thoughts in the order in which Claude is sent them, thoughts first."""
+    """Return messages and thoughts in the order in which Claude gets them; a message's thoughts come before its text."""
     parts = []
     for message in request["messages"]:
         parts += message.get("thinking_blocks", [])
@@ -66,7 +66,7 @@ def last_thought(parts: list[dict[str, Any]]) -> str | None:
 def test_what_is_sent_of_bound_reasoning_stands(
     turns: list[tuple[int, int, list[list[int]]]], budget: int, reasoning: Any, stable: Any, limit: int | None
 ) -> None:
-    """Before each thought is what its request held, and the thought before it is the one that was sent before it then."""
+    """A sent thought follows the same messages as in the request that produced it, and the same last thought or none."""
     found = talk(*messages_of(turns))
     options = WindowQuery(format="anthropic", reasoning=reasoning, stable=stable, tool_result_max_tokens=limit)
     ask = Ask("claude-opus-5-5", budget, options)
@@ -76,7 +76,7 @@ def test_what_is_sent_of_bound_reasoning_stands(
         try:
             sent = parts_of(msgspec.json.decode(past.request(past.window(ask), ask)))
         except WindowDoesNotFit:
-            return  # the agent gets no further
+            return  # the agent cannot go on
         for place, part in enumerate(sent):
             if signature := part.get("signature"):
                 before, then = sent[:place], made[signature]
@@ -86,6 +86,6 @@ def test_what_is_sent_of_bound_reasoning_stands(
 
 
 def lengths_of(found: Talk) -> Iterator[int]:
-    """How long the conversation was each time the model was asked: its next message is the model's."""
+    """Yield the conversation's length before each assistant message, in messages."""
     roles = [message["role"] for message in found.messages]
     yield from (length for length, role in enumerate(roles) if role == "assistant")

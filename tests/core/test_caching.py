@@ -1,4 +1,4 @@
-"""Prompt caches: the rules of each model, where hints stand, and what they are expected to do."""
+"""Prompt caches: each model's rules, the places of hints, and the expected reads and writes."""
 
 import json
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ FORMS = [("claude-sonnet-5", "anthropic"), ("gpt-6.1-sol", "openai"), ("gpt-6.1-
     ],
 )
 def test_each_model_has_its_providers_rules(name: str, kind: str, minimum: int, read: float, write: float) -> None:
-    """Minimum and kind are as the providers' documents say, prices as genai-prices lists them."""
+    """A model's cache has the kind and minimum of its provider's documents, and the prices of genai-prices."""
     rules = caching_of(find_model(name))
     assert rules is not None
     assert (rules.kind, rules.minimum_tokens) == (kind, minimum)
@@ -67,14 +67,14 @@ def test_each_model_has_its_providers_rules(name: str, kind: str, minimum: int, 
     "name", ["gpt-4", "gpt-3.5-turbo", "gpt-4o-2024-05-13", "claude-2", "claude-3-sonnet", "gpt-5-pro"]
 )
 def test_a_model_without_a_documented_cache_has_none(name: str) -> None:
-    """It gets no hints, and no stable cut from ``stable=auto``."""
+    """A model without a documented cache has no rules for hints, and ``stable=auto`` gives it no stable cut."""
     model = find_model(name)
     assert caching_of(model) is None
     assert settled(WindowQuery(stable="auto"), model, 8000).stable is False
 
 
 def test_a_step_is_chosen_by_the_models_rules() -> None:
-    """Half a budget is cheapest, unless what it leaves would be below the least that the provider caches."""
+    """``stable=auto`` has a step of half the budget, or less if the other half is below the provider's minimum."""
     claude, gemini = find_model("claude-sonnet-5"), find_model("gemini-3.8-flash")
     assert settled(WindowQuery(stable="auto"), claude, 8000).stable_step == 0.5
     assert settled(WindowQuery(stable="auto"), gemini, 5000).stable_step < 0.5
@@ -85,7 +85,7 @@ def test_a_step_is_chosen_by_the_models_rules() -> None:
 
 
 def request_of(*texts: str, tools: int = 1, system: Any = "Be brief.") -> dict[str, Any]:
-    """A request of Claude's, user and assistant in turn."""
+    """Return a request to Claude, with alternating user and assistant messages."""
     roles = ("user", "assistant")
     messages = [{"role": roles[i % 2], "content": [{"type": "text", "text": text}]} for i, text in enumerate(texts)]
     return {
@@ -96,7 +96,7 @@ def request_of(*texts: str, tools: int = 1, system: Any = "Be brief.") -> dict[s
 
 
 def marks(request: dict[str, Any]) -> list[bool]:
-    """Which blocks are marked, in the order in which they are cached."""
+    """Return whether each block is marked, in the order in which blocks are cached."""
     blocks = [
         *request["tools"],
         *request["system"],
@@ -106,7 +106,7 @@ def marks(request: dict[str, Any]) -> list[bool]:
 
 
 def test_marks_stand_at_the_places_that_stay() -> None:
-    """Definitions, system text, the message before the question, and the question."""
+    """Marks end the definitions, the system text and, if stable, the message before the question and the question."""
     request = request_of("q1", "a1", "q2", tools=2)
     hinted_request = hinted("anthropic", "anthropic", request, CLAUDE, EVERYWHERE, "")
     assert marks(hinted_request) == [False, True, True, False, True, True]
@@ -124,7 +124,7 @@ def test_marks_stand_at_the_places_that_stay() -> None:
 
 
 def test_a_clients_own_marks_stay_and_count() -> None:
-    """Never more than four, and never another lifetime before a mark that lives an hour."""
+    """A client's marks stay and count towards the four, and no mark is added before one with a lifetime of an hour."""
     request = request_of("q1", "a1", "q2", "a2", "q3", tools=1, system=[{"type": "text", "text": "Be brief."}])
     for message in request["messages"][:3]:
         message["content"][0]["cache_control"] = MARK
@@ -138,7 +138,7 @@ def test_a_clients_own_marks_stay_and_count() -> None:
 
 
 def test_thoughts_are_not_marked() -> None:
-    """The block before them is."""
+    """A mark is set on the block before a thinking block, not on the thinking block."""
     request = request_of("q1", "a1", "q2")
     request["messages"][1]["content"].append({"type": "thinking", "thinking": "hm", "signature": "x"})
     sent = hinted("anthropic", "anthropic", request, CLAUDE, Places(before_question=True, newest=False), "")
@@ -146,7 +146,7 @@ def test_thoughts_are_not_marked() -> None:
 
 
 def test_marks_inside_results_count_and_what_takes_none_is_passed_over() -> None:
-    """A result's own marks are among the four; empty text and deferred tools are not marked; plain strings are."""
+    """Marks in a tool result count towards the four; empty text and deferred tools get no mark; plain strings do."""
     request = request_of("q1", "a1", "q2")
     inner = [{"type": "text", "text": text, "cache_control": MARK} for text in "abc"]
     request["messages"][0]["content"] = [{"type": "tool_result", "tool_use_id": "c", "content": inner}]
@@ -165,13 +165,13 @@ def test_marks_inside_results_count_and_what_takes_none_is_passed_over() -> None
      ("gemini-3.8-flash", "gemini"), ("mistral-large-4", "openai")],
 )  # fmt: skip
 def test_nothing_is_sent_that_would_not_be_taken(name: str, form: str) -> None:
-    """A model of another provider, or without a cache, gets the request as it was."""
+    """The request stays unchanged if its model has no cache, or takes no hints in the format."""
     model, request = find_model(name), {"messages": [{"role": "user", "content": "Hi"}], "contents": []}
     assert hinted(form, model.provider, request, caching_of(model), EVERYWHERE, "key") == request
 
 
 def test_breakpoints_stand_where_newer_models_take_them() -> None:
-    """At the end of the instructions and before the newest question, on what a user or tool said; with the key beside."""
+    """Breakpoints end the system text and the last user message before the newest question; the request also has the key."""
     model = find_model("gpt-6.1-sol")
     said = [("system", "Be brief."), ("user", "q1"), ("assistant", "a1"), ("user", "q2")]
     messages = [{"role": role, "content": text} for role, text in said]
@@ -187,7 +187,7 @@ def test_breakpoints_stand_where_newer_models_take_them() -> None:
 
 
 def test_a_key_names_nobody_and_is_the_same_each_time() -> None:
-    """It differs by tenant, conversation and life, and none of them is in it."""
+    """A cache key is the same each time, differs by tenant, conversation and life, and does not contain the tenant."""
     key = cache_key("acme", "ann", "life-1")
     assert key == cache_key("acme", "ann", "life-1")
     others = cache_key("acme", "bob", "life-1"), cache_key("other", "ann", "life-1"), cache_key("acme", "ann", "life-2")
@@ -196,11 +196,11 @@ def test_a_key_names_nobody_and_is_the_same_each_time() -> None:
     assert len(key) <= 64
 
 
-# ---- what is expected, against a simulator of the rules
+# ---- expected reads and writes, compared with a simulator of the rules
 
 
 def talk(*, documents: bool, turns: int = 40) -> list[dict[str, Any]]:
-    """Entries of a conversation in which every third question is answered with the help of tools."""
+    """Return the entries of a conversation in which every third answer needs tools."""
     entries: list[dict[str, Any]] = []
     for turn in range(turns):
         question: dict[str, Any] = {"message": {"role": "user", "content": f"Question {turn}? " + "about it " * 20}}
@@ -220,7 +220,7 @@ def talk(*, documents: bool, turns: int = 40) -> list[dict[str, Any]]:
 
 
 def windows(model: str, form: str, *, documents: bool = False, **more: Any) -> Iterator[dict[str, Any]]:
-    """The window of every request of such a conversation: after a question, and after all results of a tool group."""
+    """Yield the window of each request of ``talk``: after a question, and after all results of a tool group."""
     entries = talk(documents=documents)
     settings = {
         "system": "You know the programme. " * 150,
@@ -237,7 +237,7 @@ def windows(model: str, form: str, *, documents: bool = False, **more: Any) -> I
 
 
 def in_our_tokens(blocks: list[Block], tokens: dict[str, int], leading: int) -> list[Block]:
-    """Blocks that cost in all what the window says: the ``leading`` ones are definitions and system text."""
+    """Return the blocks with tokens scaled to the window's figures; the ``leading`` ones are definitions and system text."""
     fixed = tokens["priming"] + tokens["tools"] + tokens["system"]
     scaled = []
     for part, cost in ((blocks[:leading], fixed), (blocks[leading:], tokens["total"] - fixed)):
@@ -258,7 +258,7 @@ def in_our_tokens(blocks: list[Block], tokens: dict[str, int], leading: int) -> 
     ],
 )
 def test_what_is_expected_is_what_the_rules_give(model: str, form: str, *, stable: bool, documents: bool) -> None:
-    """Over a long conversation the simulated provider reads and writes what windows say, give or take a few per cent."""
+    """Over a long conversation, expected reads and writes differ from the simulated ones by at most 4 % of all tokens."""
     found = find_model(model)
     rules = caching_of(found)
     assert rules is not None
@@ -274,13 +274,13 @@ def test_what_is_expected_is_what_the_rules_give(model: str, form: str, *, stabl
     shares = [each / total for each in expected]
     if stable or not documents:
         assert shares == pytest.approx([each / total for each in billed], abs=0.04)
-    else:  # what the question before lost of its documents is not known: the window before may have begun elsewhere
+    else:  # an upper bound: the previous window may have begun elsewhere, as its documents' cut is unknown
         assert shares[0] <= billed[0] / total + 0.04
 
 
 @pytest.mark.parametrize(("model", "form"), FORMS)
 def test_hints_change_nothing_but_hints(model: str, form: str) -> None:
-    """Without them the request is the one that ``cache=none`` gives, it costs the same, and the SDK's types take it."""
+    """Apart from hints, the request and its tokens are those of ``cache=none``, and the SDK's types accept the request."""
     pairs = zip(windows(model, form, stable=True), windows(model, form, stable=True, cache="none"), strict=True)
     for window, plain in list(pairs)[::7]:
         assert window["tokens"] == plain["tokens"]
@@ -299,7 +299,7 @@ def rules_of(kind: Any, minimum: int = 10, **more: Any) -> Caching:
 
 
 def test_the_simulator_reads_no_more_than_an_entry() -> None:
-    """Marks make entries; a block that differs ends what is read; an entry that nobody used in time is gone."""
+    """Marks make cache entries, a different block ends a read, an unused entry expires, and five marks are refused."""
     cache = PromptCache(rules_of("cache_control"))
     system, first, second = Block(b"s", 20, marked=True), Block(b"a", 5, marked=True), Block(b"b", 7, marked=True)
     assert cache.send([system, first], 0) == (0, 25, 0)
@@ -312,7 +312,7 @@ def test_the_simulator_reads_no_more_than_an_entry() -> None:
 
 
 def test_the_simulator_looks_back_over_twenty_blocks() -> None:
-    """An entry further behind a mark is not found."""
+    """A mark finds entries of the last twenty blocks before it, and no older ones."""
     cache = PromptCache(rules_of("cache_control"))
     blocks = [Block(bytes([number]), 10) for number in range(25)]
     cache.send([*blocks[:4], Block(b"m", 10, marked=True)], 0)
@@ -324,7 +324,7 @@ def test_the_simulator_looks_back_over_twenty_blocks() -> None:
 
 
 def test_the_simulator_reads_whole_steps_above_the_minimum() -> None:
-    """An implicit cache reads the longest common beginning in steps, and nothing below its minimum."""
+    """An implicit cache reads the longest common prefix in whole steps, and nothing below its minimum."""
     cache = PromptCache(rules_of("implicit", minimum=128, step_tokens=64))
     blocks = [Block(b"a", 100), Block(b"b", 100)]
     assert cache.send(blocks, 0) == (0, 0, 200)

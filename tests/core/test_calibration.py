@@ -1,4 +1,4 @@
-"""Reports fold into figures and into a margin that would have covered each of them."""
+"""Reports of billed tokens: the errors of predictions, and the margin that covers all reports."""
 
 import msgspec
 import pytest
@@ -18,7 +18,7 @@ def folded(pairs: list[tuple[int, int]], margin: float = 1.0) -> ModelReports:
 
 
 def test_without_reports_nothing_is_known_or_corrected() -> None:
-    """No reports: no error, and the margin stays."""
+    """Without reports there is no error, and the margin stays."""
     assert (NO_REPORTS.reports, NO_REPORTS.mean_error, NO_REPORTS.worst_error) == (0, 0.0, 0)
     assert corrected_margin(NO_REPORTS, 1.5) == 1.5
 
@@ -30,25 +30,25 @@ def test_errors_are_predicted_less_billed() -> None:
 
 
 def test_one_report_above_the_margin_raises_it() -> None:
-    """A request billed at twice its prediction doubles the margin, and a little more."""
+    """A request billed at twice its prediction raises the margin to a little more than twice its value."""
     assert corrected_margin(folded([(2_000, 1_000)], margin=1.5), 1.5) == pytest.approx(3.06)
 
 
 @pytest.mark.parametrize(("reports", "margin"), [(1, 1.4724), (5, 1.362), (9, 1.2516), (10, 1.224), (50, 1.224)])
 def test_reports_below_the_margin_lower_it_little_by_little(reports: int, margin: float) -> None:
-    """Each of the first ten cheap requests takes a tenth of the way down to what was billed."""
+    """Each of the first ten reports below the margin lowers it by a tenth of its distance to the billed ratio."""
     assert corrected_margin(folded([(800, 1_000)] * reports, margin=1.5), 1.5) == pytest.approx(margin)
 
 
 def test_a_late_report_does_not_raise_the_margin_again() -> None:
-    """Predicted before the correction or with it: a report that agrees with the others leaves them as they are."""
+    """A late report that agrees with earlier ones gives their ratio, whether or not its prediction had the correction."""
     known = ModelReports(1, -300, -300, (1.3,))
     assert billed_ratio(1_300, 1_150, [1.15, 1.326], known) == pytest.approx(1.3)
     assert billed_ratio(1_300, 1_326, [1.15, 1.326], known) == pytest.approx(1.3)
 
 
 def test_a_report_that_does_not_agree_is_taken_as_low_as_it_may_be() -> None:
-    """Above all that is known it counts as what it is at least; with one margin it is exact, whatever is known."""
+    """A report above the known ratios counts with its lowest possible ratio; with a single margin its ratio is exact."""
     known = ModelReports(1, -300, -300, (1.3,))
     assert billed_ratio(2_000, 1_000, [1.0, 1.2], known) == pytest.approx(2.0)
     assert billed_ratio(1_000, 1_000, [1.2], known) == pytest.approx(1.2)
@@ -64,7 +64,7 @@ def test_the_correction_covers_the_last_hundred_reports(pairs: list[tuple[int, i
 
 @given(st.lists(PAIRS, max_size=60), st.lists(PAIRS, max_size=60))
 def test_merging_adds_what_both_know(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
-    """Merged reports have the sums, the worst of both, and the highest ratio of both."""
+    """Merging adds reports and errors, and keeps the worst error and the highest ratio of both."""
     merged = merge(folded(a), folded(b))
     assert merged.reports == len(a) + len(b)
     assert merged.error_sum == sum(predicted - billed for billed, predicted in a + b)
@@ -73,14 +73,14 @@ def test_merging_adds_what_both_know(a: list[tuple[int, int]], b: list[tuple[int
 
 
 def test_an_exact_model_drifts_when_ten_reports_are_off() -> None:
-    """Ten reports two per cent off are a drift; nine are not, nor are ten that agree."""
+    """Ten reports that are off by two per cent are a drift; nine are not, and neither are fifty exact ones."""
     assert folded([(1_020, 1_000)] * 10).is_drifting
     assert not folded([(1_020, 1_000)] * 9).is_drifting
     assert not folded([(1_000, 1_000)] * 50).is_drifting
 
 
 def test_is_small_and_survives_storage() -> None:
-    """A full calibration is about a kilobyte of msgpack and comes back as it was."""
+    """A full calibration is less than a kilobyte of msgpack, and decodes to an equal value."""
     calibration = folded([(123, 100)] * 300)
     stored = msgspec.msgpack.encode(calibration)
     assert len(stored) < 1_024
@@ -89,12 +89,12 @@ def test_is_small_and_survives_storage() -> None:
 
 @pytest.mark.parametrize("billed", [0, 1, 300])
 def test_bills_that_are_too_low_to_be_true_do_not_open_the_window(billed: int) -> None:
-    """Reports that leave the cached tokens out never bring the margin below a half, or plain text would go over."""
+    """Reports without cached tokens never lower the margin below 0.5, because plain text would then exceed the budget."""
     assert corrected_margin(folded([(billed, 1_000)] * 100, margin=1.5), 1.5) == 0.5
 
 
 def test_one_ratio_is_at_most_ten() -> None:
-    """A report made while a raised margin was in force cannot multiply it."""
+    """A ratio is at most ten, so a report that was predicted with a raised margin cannot multiply the margin."""
     assert billed_ratio(9_000, 1_000, [5.0], ModelReports(1, 0, 0, (5.0,))) == 10.0
 
 
@@ -112,5 +112,5 @@ def test_one_ratio_is_at_most_ten() -> None:
     ],
 )
 def test_what_can_be_a_report(billed: int, predicted: int, margin: float, *, plausible: bool) -> None:
-    """Of a model of 8,000 tokens: not ten times the prediction without its margin, nor ten of its windows."""
+    """A report is plausible up to ten times the prediction without its margin, and up to ten context windows (of 8,000)."""
     assert is_plausible(billed, predicted, margin, 8_000) is plausible

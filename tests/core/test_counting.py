@@ -1,4 +1,4 @@
-"""What a message and a request cost: the project's own golden table, and what always holds."""
+"""The tokens of messages and requests: a golden table of the project's own requests, and properties."""
 
 import gc
 import json
@@ -58,7 +58,7 @@ def answering(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("row", GOLDEN, ids=[f"{row['name']}, {row['model']}, {i}" for i, row in enumerate(GOLDEN)])
 def test_golden_counts(row: dict[str, Any]) -> None:
-    """Requests of our own cost what the rules say that they cost."""
+    """Each request of the golden table has the expected tokens and exactness."""
     count = count_request(find_model(row["model"]), **row["request"])
     assert (count.tokens, count.exact) == (row["tokens"], row["exact"])
 
@@ -71,7 +71,7 @@ def test_golden_counts(row: dict[str, Any]) -> None:
     choice=st.sampled_from([None, "none", "auto", "required", {"function": {"name": "look"}}]),
 )
 def test_a_request_costs_the_sum_of_its_terms(messages: list[Any], model: Any, tools: Any, choice: Any) -> None:
-    """The total is priming, tools and every message, each as the function for it alone says."""
+    """The total is the sum of priming, tools and messages, and each message costs what ``message_tokens`` returns."""
     count = count_request(model, messages=messages, tools=tools, tool_choice=choice)
     measures = [measure(message) for message in messages]
 
@@ -84,13 +84,13 @@ def test_a_request_costs_the_sum_of_its_terms(messages: list[Any], model: Any, t
 @settings(max_examples=40, deadline=None)
 @given(message=MESSAGES)
 def test_a_measure_survives_storage(message: dict[str, Any]) -> None:
-    """A measure is stored as msgpack and comes back as it was."""
+    """A measure that is stored as msgpack decodes to an equal measure."""
     measured = measure(message)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(measured), type=Measure) == measured
 
 
 def test_a_plain_message_is_stored_in_a_few_bytes() -> None:
-    """A plain text message is its role and two counts."""
+    """A plain text message's measure has no extra and takes at most six bytes."""
     measured = measure({"role": "user", "content": "is there a talk about gradle?"})
     assert measured.extra is None
     assert len(msgspec.msgpack.encode(measured)) <= 6
@@ -98,7 +98,7 @@ def test_a_plain_message_is_stored_in_a_few_bytes() -> None:
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role != "tool"])
 def test_reference_tokens_are_those_of_gpt_4o_and_gpt_4(role: str) -> None:
-    """What is told of a message is what it costs gpt-4o and gpt-4."""
+    """A message's reference tokens are its tokens for gpt-4o and for gpt-4."""
     measured = measure({"role": role, "content": "Привет, мир", "name": "x"})
     assert reference_tokens(measured) == (message_tokens(measured, GPT_4O), message_tokens(measured, GPT_4))
 
@@ -106,7 +106,7 @@ def test_reference_tokens_are_those_of_gpt_4o_and_gpt_4(role: str) -> None:
 @settings(max_examples=40, deadline=None)
 @given(margin=st.floats(1.0, 3.0), text=TEXTS)
 def test_a_margin_is_rounded_up_in_every_term(margin: float, text: str) -> None:
-    """With a margin each term is at least that much more, and the terms still sum to the total."""
+    """With a margin, each term is multiplied by it and rounded up, and the terms still sum to the total."""
     wider = msgspec.structs.replace(GPT_4O, margin=margin)
     messages = [{"role": "system", "content": text}, {"role": "user", "content": text}]
     exact, count = (count_request(model, messages=messages, tools=TOOLS) for model in (GPT_4O, wider))
@@ -121,14 +121,14 @@ def test_a_margin_is_rounded_up_in_every_term(margin: float, text: str) -> None:
 
 
 def test_a_group_costs_its_wrapping_on_the_assistant_message() -> None:
-    """A result costs its text; what wraps the call and the result is on the message that called."""
+    """A result costs its text; the tokens around the call and the result count on the assistant message."""
     result = measure(answering("sunny"))
     assert message_tokens(result, GPT_4O) == result.o200k
     assert message_tokens(measure(calling('{"at":"x"}')), GPT_4O) == 13 + 2 + measure(answering('{"at":"x"}')).o200k
 
 
 def test_arguments_cost_what_they_say_and_not_how_they_are_spaced() -> None:
-    """Spaces between JSON tokens are free; text that is no JSON costs what it is."""
+    """Spaces between JSON tokens are free; arguments that are not JSON cost their text."""
     spaced, compact = measure(calling('{ "at" :  [1, 2] }')), measure(calling('{"at":[1,2]}'))
     assert spaced == compact
     broken = message_tokens(measure(calling('{"at": ')), GPT_4O)
@@ -136,20 +136,20 @@ def test_arguments_cost_what_they_say_and_not_how_they_are_spaced() -> None:
 
 
 def test_results_of_parallel_calls_are_listed_in_ascii() -> None:
-    """Text in other scripts costs many times more as one of several results, and no less to a family not recorded."""
+    """Korean text as one of several results costs over three times more for GPT-4o, and no less for GPT-5."""
     korean = measure(answering("서울은 맑음"))
     assert message_tokens(korean, GPT_4O, parallel=True) > 3 * message_tokens(korean, GPT_4O)
     assert message_tokens(korean, GPT_5, parallel=True) >= message_tokens(korean, GPT_5)
 
 
 def test_text_beside_calls_is_a_message_of_its_own() -> None:
-    """Text costs itself, its role and the message around it."""
+    """Text beside calls costs its own tokens and four for a message around it."""
     silent, speaking = (message_tokens(measure(calling("{}", content=text)), GPT_4O) for text in (None, "hm"))
     assert speaking == silent + 1 + 4
 
 
 def test_a_result_knows_that_it_is_one_of_several() -> None:
-    """Counting a request prices results by how many calls the message before them made."""
+    """In a request, results of several calls cost more than the result of a single call."""
     alone = count_request(GPT_4O, messages=[calling("{}"), answering("été")])
     several = count_request(GPT_4O, messages=[calling("{}", "{}"), answering("été"), answering("été")])
     assert alone.messages[1] < min(several.messages[1:])
@@ -158,7 +158,7 @@ def test_a_result_knows_that_it_is_one_of_several() -> None:
 @settings(max_examples=100, deadline=None)
 @given(results=st.lists(ARGUMENTS, min_size=2, max_size=5), model=st.sampled_from([GPT_4O, GPT_4, GPT_5]))
 def test_results_of_several_calls_cost_one_list(results: list[str], model: Any) -> None:
-    """Each result's share of the list is its own message's, and the shares add up to the list."""
+    """The results of several calls together cost the tokens of one JSON list of them."""
     messages = [calling(*["{}"] * len(results)), *map(answering, results)]
     listed = "[" + ", ".join(map(as_item, results)) + "]"
     assert sum(count_request(model, messages=messages).messages[1:]) == count_text(listed, model.encoding)
@@ -173,7 +173,7 @@ def as_item(text: str) -> str:
 
 
 def test_a_single_call_says_the_name_once_bare() -> None:
-    """The function is named as the recipient of the call, and bare before its result."""
+    """A single call costs the function's name as the recipient of the call, and bare before its result."""
     named = [{"role": "assistant", "tool_calls": [{"id": "c0", "function": {"name": "calculator", "arguments": "{}"}}]}]
     recipient = count_text("functions.calculator", "o200k_base") - 1
     bare = count_text("calculator", "o200k_base")
@@ -182,7 +182,7 @@ def test_a_single_call_says_the_name_once_bare() -> None:
 
 
 def test_definitions_join_the_first_system_message() -> None:
-    """Beside a system message definitions are cheaper by four, and the message gets a newline."""
+    """With a system message, definitions cost four tokens less, plus a newline that may merge with one in the text."""
     joined = measure({"role": "system", "content": "x"})
     merging = measure({"role": "system", "content": "x\n"})
     alone = tools_tokens(GPT_4O, tools=TOOLS)
@@ -192,17 +192,17 @@ def test_definitions_join_the_first_system_message() -> None:
 
 @pytest.mark.parametrize("tools", [None, []])
 def test_no_tools_cost_nothing(tools: Any) -> None:
-    """Without definitions a choice costs nothing either."""
+    """Without definitions, tools and a choice cost nothing."""
     assert tools_tokens(GPT_4O, tools=tools, tool_choice="none") == 0
 
 
 def test_functions_and_tools_are_the_same_definitions() -> None:
-    """The old way to declare functions costs what the new one does."""
+    """Definitions in ``functions`` cost what they cost in ``tools``."""
     assert tools_tokens(GPT_4O, functions=[FUNCTION]) == tools_tokens(GPT_4O, tools=TOOLS)
 
 
 def test_a_custom_tool_costs_its_grammar() -> None:
-    """What a custom tool accepts is told, and costs."""
+    """A custom tool's grammar costs tokens."""
     plain = {"type": "custom", "custom": {"name": "sql", "description": "Runs SQL."}}
     grammar = {
         "type": "custom",
@@ -226,7 +226,7 @@ def test_a_custom_tool_costs_its_grammar() -> None:
     ],
 )
 def test_a_guess_says_that_it_is_one(part: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 - a column
-    """Audio, files, unknown parts and images of unknown size are estimates, and cost something."""
+    """Audio, files, unknown parts and images of unknown size are estimates; every part costs tokens."""
     message = {"role": "user", "content": [part]}
     assert is_estimate(measure(message), GPT_4O) is expected
     count = count_request(GPT_4O, messages=[message])
@@ -235,7 +235,7 @@ def test_a_guess_says_that_it_is_one(part: dict[str, Any], expected: bool) -> No
 
 
 def test_an_image_may_be_its_url_alone() -> None:
-    """A plain string costs what the object with it costs."""
+    """An image given as a plain URL costs what the object with this URL costs, and is exact."""
     bare, whole = (
         measure({"role": "user", "content": [{"type": "image_url", "image_url": image}]})
         for image in (PNG, {"url": PNG})
@@ -245,7 +245,7 @@ def test_an_image_may_be_its_url_alone() -> None:
 
 
 def test_sizes_come_from_the_client_in_the_order_of_images() -> None:
-    """A client's sizes stand in for what a link does not tell, image by image."""
+    """A client's ``image_sizes`` give the sizes of linked images, in the order of the images."""
     link = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     message = {"role": "user", "content": [link, {"type": "text", "text": "and"}, link]}
     measured = measure(message, image_sizes=[(512, 512), (1024, 1024)])
@@ -255,19 +255,19 @@ def test_sizes_come_from_the_client_in_the_order_of_images() -> None:
 
 @pytest.mark.parametrize("choice", ["auto", {"type": "allowed_tools"}, {"function": 3}, {"name": "look"}])
 def test_a_choice_that_names_nothing_is_free(choice: Any) -> None:
-    """Only a named function, in either style, costs its name."""
+    """Only a choice that names a function costs tokens."""
     free = tools_tokens(GPT_4O, tools=TOOLS, tool_choice=choice) == tools_tokens(GPT_4O, tools=TOOLS)
     assert free is (choice != {"name": "look"})
 
 
 @pytest.mark.parametrize("tool", [{"type": "custom"}, {"type": "function"}, {}])
 def test_a_tool_without_a_body_still_counts(tool: dict[str, Any]) -> None:
-    """A tool that says nothing costs the namespace around it and raises nothing."""
+    """A tool without a body costs the namespace around it, and raises no error."""
     assert tools_tokens(GPT_4O, tools=[tool]) > 9
 
 
 def test_lists_inside_a_response_format_are_told() -> None:
-    """Every variant of a schema in a response format costs; what only constrains it does not."""
+    """Every variant of a schema in a response format costs tokens."""
     variants = [{"type": "string"}, {"type": "object", "properties": {"required": {"type": "string"}}, "required": []}]
     cheap, dear = (
         tools_tokens(
@@ -285,7 +285,7 @@ SECTION = '# Response Formats\n\n## Berth place\n\n{"type":"object"}'
 @pytest.mark.parametrize("text", ["x", "x.", 'x"', "x\n", "\n  x", "\n\n", " x"])
 @pytest.mark.parametrize("model", MODELS[:3])
 def test_a_response_format_joins_the_system_message(model: Any, text: str) -> None:
-    """It stands behind the system text and a blank line, or opens a system message of its own."""
+    """A response format follows the system text and a blank line, or is a system message of its own."""
     first = measure({"role": "system", "content": text})
     joined, alone = (tools_tokens(model, response_format=FORMAT, first_system=m) for m in (first, None))
     marked = 2 + count_text("Berth place", model.encoding) if model.rules.format_names_reply else 0
@@ -297,7 +297,7 @@ def test_a_response_format_joins_the_system_message(model: Any, text: str) -> No
 
 
 def test_a_response_format_marks_assistant_texts() -> None:
-    """Each assistant text in the history is marked with the format's name, and the reply unless tools may be called."""
+    """Each assistant text in the history is marked with the format's name, and so is the reply if there are no tools."""
     messages = [{"role": "assistant", "content": "hm"}, calling("{}"), calling("{}", content="hm")]
     plain, formatted = (count_request(GPT_4O, messages=messages, response_format=f) for f in (None, FORMAT))
     section, marked = count_text(SECTION, "o200k_base"), 2 + count_text("Berth place", "o200k_base")
@@ -307,7 +307,7 @@ def test_a_response_format_marks_assistant_texts() -> None:
 
 
 def test_a_response_format_is_shown_in_ascii_without_what_only_constrains() -> None:
-    """Descriptions stay, in escapes; a property may itself be called like a constraint."""
+    """A response format keeps descriptions, in escapes, and properties named like a constraint, but no constraints."""
     schema = {
         "$schema": "s",
         "description": "é",
@@ -323,7 +323,7 @@ def test_a_response_format_is_shown_in_ascii_without_what_only_constrains() -> N
 
 
 def test_a_prediction_costs_no_more_when_it_is_longer() -> None:
-    """What is expected of the reply is billed with the reply."""
+    """A prediction costs 12 tokens at any length, because its text is billed with the reply."""
     messages = [{"role": "user", "content": "again"}]
     short, long = ({"type": "content", "content": "word " * n} for n in (1, 500))
     counts = [count_request(GPT_4O, messages=messages, prediction=p).tokens for p in (None, short, long)]
@@ -331,7 +331,7 @@ def test_a_prediction_costs_no_more_when_it_is_longer() -> None:
 
 
 def test_a_search_model_bills_the_text_alone() -> None:
-    """Roles and priming are free."""
+    """For a search model, only a message's text is billed; roles and priming are free."""
     count = count_request(find_model("gpt-4o-search-preview"), messages=[{"role": "user", "content": "words"}])
     assert (count.tokens, count.messages) == (1, [1])
 
@@ -348,7 +348,7 @@ def test_an_estimated_model_is_never_exact() -> None:
 
 @pytest.mark.nightly
 def test_pricing_a_stored_message_takes_under_two_microseconds() -> None:
-    """A window prices thousands of stored measures, so one is arithmetic."""
+    """Pricing a stored message takes under two microseconds, because a window prices thousands of them."""
     measured = measure({"role": "user", "content": "is there a talk about gradle?"})
     started = time.thread_time()
     for _ in range(20_000):
@@ -362,20 +362,20 @@ WORST = ("-", '"', "\\", "漢", "\n", "[", '{"a":')
 @pytest.mark.nightly
 @pytest.mark.parametrize("unit", WORST, ids=ascii)
 def test_measuring_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
-    """Whatever a message carries, and wherever, measuring a megabyte takes under a second."""
+    """Measuring a megabyte of difficult text takes under a second, in each kind of message."""
     text = unit * (1_000_000 // len(unit.encode()))
     assert max(measuring_seconds(text)) < 1.0
 
 
 @pytest.mark.parametrize("unit", WORST, ids=ascii)
 def test_measuring_grows_with_the_text_alone(unit: str) -> None:
-    """Eight times the text takes some eight times as long, and never the 64 times of what looks back at it all."""
+    """Eight times the text takes less than 24 times as long; a quadratic algorithm would take 64 times as long."""
     little, much = (measuring_seconds(unit * (size // len(unit.encode()))) for size in (40_000, 320_000))
     assert all(later < 24 * sooner + 0.01 for sooner, later in zip(little, much, strict=True))
 
 
 def measuring_seconds(text: str) -> list[float]:
-    """The processor's seconds to measure a text as an answer, as instructions, and as a call's arguments."""
+    """Return the CPU seconds to measure a text as a tool result, as a system message, and as the arguments of calls."""
     taken = []
     for message in (
         answering(text),
@@ -390,7 +390,7 @@ def measuring_seconds(text: str) -> list[float]:
 
 
 def test_definitions_are_counted_once_per_content() -> None:
-    """The same list of tools is not rendered again."""
+    """Counting the same definitions again takes less than half the time, because they are not rendered again."""
     tools = [{"function": {"name": f"f{i}", "description": "word " * 500}} for i in range(200)]
     durations = []
     for _ in range(2):
@@ -401,7 +401,7 @@ def test_definitions_are_counted_once_per_content() -> None:
 
 
 def test_the_cache_of_definitions_holds_no_definitions() -> None:
-    """However long the definitions that somebody sends, a count and a digest are what stays in memory."""
+    """The cache keeps only a count and a digest of definitions, so long definitions do not stay in memory."""
     long = [{"function": {"name": "f", "description": "word " * 100_000}}]
     tools_tokens(GPT_4O, tools=long)
     gc.collect()

@@ -1,4 +1,4 @@
-"""Files are guessed at: a text as text, a PDF by its pages where a provider bills them so."""
+"""Estimates of files: a text file by its text, a PDF by its pages if the provider bills pages."""
 
 import base64
 from typing import Any
@@ -20,13 +20,13 @@ def file_part(kind: str, data: bytes) -> dict[str, Any]:
 
 
 def test_a_text_file_costs_its_text() -> None:
-    """A text's tokens are counted, with room for what the provider says around it."""
+    """A text file costs the tokens of its text, and ten for what the provider adds around it."""
     text = "Wind south-west, four to five. " * 9
     assert guess(file_part("text/plain", text.encode())) == Guess(10 + count_text(text, "o200k_base"))
 
 
 def test_pages_are_counted() -> None:
-    """Each page is an object of its own; the tree that holds them is none."""
+    """A PDF's pages are its objects of type Page; the page tree, of type Pages, does not count."""
     found = guess(file_part("application/pdf", PDF))
     assert (found.pages, found.paged) == (2, found.tokens)
 
@@ -35,7 +35,7 @@ def test_pages_are_counted() -> None:
     ("name", "page"), [("claude-sonnet-4-5", 2_700), ("gemini-2.5-pro", 258), ("gemini-3-flash-preview", 560)]
 )
 def test_a_page_has_its_vendors_price(name: str, page: int) -> None:
-    """Claude and Gemini bill a PDF by the page, Claude with as many words as fit."""
+    """Claude and Gemini bill a PDF by the page; Claude's price of a page includes the most words that fit on it."""
     model = find_model(name)
     asked = message_tokens(measure({"role": "user", "content": [{"type": "text", "text": "What is it?"}]}), model)
     content = [{"type": "text", "text": "What is it?"}, file_part("application/pdf", PDF + b"%" * 9_000)]
@@ -44,7 +44,7 @@ def test_a_page_has_its_vendors_price(name: str, page: int) -> None:
 
 @pytest.mark.parametrize("data", ["data:application/pdf;base64,@@@", "no data url", 7])
 def test_what_cannot_be_read_is_guessed_by_its_size(data: Any) -> None:
-    """Whatever a file's data is, it costs something and has no pages."""
+    """A file whose data cannot be read costs more than 50 tokens and has no pages."""
     found = guess({"type": "file", "file": {"file_data": data}})
     assert found.tokens > 50
     assert found.pages == 0

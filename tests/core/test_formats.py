@@ -1,4 +1,4 @@
-"""What each provider's form makes of system text and turns."""
+"""System text and turns in each provider's format."""
 
 import pytest
 from format_histories import ELSEWHERE, QUESTION, calling, function, rendered, result
@@ -8,7 +8,7 @@ from service.core.formats import FORMATS
 
 class TestOpenAI:
     def test_messages_are_the_kept_ones(self):
-        """Nothing is changed, unknown fields included."""
+        """Messages are sent unchanged, with their unknown fields."""
         message = {"role": "user", "content": "hi", "vendor_field": {"a": 1}}
 
         assert {"messages": [message]} == rendered("openai", message)
@@ -23,7 +23,7 @@ class TestOpenAI:
 
     @pytest.mark.parametrize("form", FORMATS)
     def test_no_tools_no_choice(self, form):
-        """A choice without tools is a 400 everywhere, so neither is sent."""
+        """Without tools no choice is sent, because every provider answers 400 to a choice without tools."""
         assert "tool" not in str(rendered(form, QUESTION, tools=[], tool_choice="auto").keys())
         assert "tool" not in str(rendered(form, QUESTION, tool_choice="auto").get("config", {}))
 
@@ -37,28 +37,28 @@ class TestSystemText:
     )
 
     def test_responses_keeps_later_system_text_in_its_place(self):
-        """The first becomes instructions; a later one stays where it was."""
+        """The first system text becomes instructions; later system text stays in its place."""
         request = rendered("responses", *self.MESSAGES)
 
         assert request["instructions"] == "Be brief."
         assert [item["role"] for item in request["input"]] == ["user", "developer", "assistant"]
 
     def test_anthropic_moves_all_of_it_up(self):
-        """System text is joined in order by blank lines, and the turns close up."""
+        """All system text is joined in order by blank lines, outside of the turns."""
         request = rendered("anthropic", *self.MESSAGES)
 
         assert request["system"] == "Be brief.\n\nNow in German."
         assert [message["role"] for message in request["messages"]] == ["user", "assistant"]
 
     def test_gemini_moves_all_of_it_up(self):
-        """The same for Gemini, as the system instruction."""
+        """All system text is joined in order by blank lines, as the system instruction."""
         request = rendered("gemini", *self.MESSAGES)
 
         assert request["config"]["system_instruction"] == "Be brief.\n\nNow in German."
         assert [content["role"] for content in request["contents"]] == ["user", "model"]
 
     def test_anthropic_keeps_the_mark_of_the_prompt_cache(self):
-        """A part that ends the prompt cache needs blocks instead of a string."""
+        """System text with a mark of the prompt cache is sent as blocks, which keep the mark."""
         mark = {"type": "ephemeral"}
         part = {"type": "text", "text": "Long rules.", "cache_control": mark}
 
@@ -75,7 +75,7 @@ class TestSystemText:
         assert request.get("input", request.get("messages", request.get("contents"))) == []
 
     def test_a_system_message_between_call_and_result_does_not_part_them(self):
-        """It is hoisted, so the result still comes right after its call."""
+        """A system message between a call and its result moves to the system text, so the result still follows its call."""
         request = rendered(
             "anthropic", QUESTION, calling(("a", "look", "{}")), {"role": "system", "content": "Hm."}, result("a", "3")
         )
@@ -94,7 +94,7 @@ class TestTurns:
 
     @pytest.mark.parametrize(("form", "where"), [("anthropic", "messages"), ("gemini", "contents")])
     def test_a_greeting_gets_a_user_turn_before_it(self, form, where):
-        """A history that the assistant begins has a neutral user turn put first."""
+        """A history that begins with the assistant gets a neutral user turn before it."""
         turns = rendered(form, {"role": "assistant", "content": "Hello!"}, QUESTION)[where]
 
         assert turns[0]["role"] == "user"
@@ -103,7 +103,7 @@ class TestTurns:
 
     @pytest.mark.parametrize("blank", ["", " \n"])
     def test_anthropic_never_sends_a_blank_text_block(self, blank):
-        """A blank assistant message is left out, a blank question becomes a sign of one."""
+        """A blank assistant message is left out, and a blank user message becomes "…"."""
         request = rendered(
             "anthropic", QUESTION, {"role": "assistant", "content": blank}, {"role": "user", "content": blank}
         )
@@ -113,7 +113,7 @@ class TestTurns:
         ]
 
     def test_anthropic_last_assistant_text_has_no_space_at_its_end(self):
-        """White space at the end of a last assistant turn is a 400; inside the history it stays."""
+        """The last assistant text loses white space at its end, to which Anthropic answers 400; earlier texts keep it."""
         reply = {"role": "assistant", "content": "Three. \n"}
 
         request = rendered("anthropic", QUESTION, reply, QUESTION, reply)
@@ -122,7 +122,7 @@ class TestTurns:
         assert request["messages"][3]["content"][0]["text"] == "Three."
 
     def test_responses_leaves_out_empty_assistant_messages_alone(self):
-        """An empty question is sent as empty text."""
+        """An empty assistant message is left out, and an empty user message is sent as empty text."""
         request = rendered("responses", {"role": "assistant", "content": None}, {"role": "user", "content": ""})
 
         assert request["input"] == [{"role": "user", "content": ""}]
@@ -137,17 +137,17 @@ class TestTurns:
         ],
     )
     def test_a_refusal_or_transcript_is_the_assistants_text(self, form, message):
-        """Its words stay in the history."""
+        """The text of a refusal or of an audio transcript is sent."""
         assert "I must not." in str(rendered(form, QUESTION, message))
 
     @pytest.mark.parametrize("form", ELSEWHERE)
     def test_a_users_name_comes_before_the_words(self, form):
-        """Who speaks is said in a part of its own."""
+        """A user's name is sent in a part of its own, before the content."""
         request = rendered(form, {"role": "user", "name": "alice", "content": "hi"})
 
         assert str(request).index("'alice: '") < str(request).index("'hi'")
 
     @pytest.mark.parametrize("form", ELSEWHERE)
     def test_an_assistants_name_is_left_out(self, form):
-        """The model would begin its own replies with it."""
+        """An assistant's name is not sent, because the model would begin its own replies with it."""
         assert "bot" not in str(rendered(form, QUESTION, {"role": "assistant", "name": "bot", "content": "hi"}))

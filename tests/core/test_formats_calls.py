@@ -1,4 +1,4 @@
-"""Tool calls and their results in each provider's form."""
+"""Tool calls and their results in each provider's format."""
 
 import pytest
 from format_histories import ELSEWHERE, QUESTION, calling, pointers, rendered, result
@@ -24,7 +24,7 @@ class TestToolCalls:
         ]
 
     def test_anthropic(self):
-        """Uses follow the text in the assistant's turn; all results begin the next turn."""
+        """Tool uses follow the text in the assistant turn, and all results begin the next turn."""
         question = {"role": "user", "content": "Thanks!"}
 
         assert rendered("anthropic", *self.GROUP, question)["messages"] == [
@@ -48,7 +48,7 @@ class TestToolCalls:
         ]
 
     def test_gemini(self):
-        """Responses carry name and id and stand in the order of their calls."""
+        """Function responses have the name and id of their calls, and are in the order of the calls."""
         assert rendered("gemini", *self.GROUP)["contents"] == [
             {"role": "user", "parts": [{"text": "Which talks are on today?"}]},
             {
@@ -69,13 +69,13 @@ class TestToolCalls:
         ]
 
     def test_anthropic_leaves_out_an_empty_result(self):
-        """A result without words is a result without content."""
+        """A blank result is sent without content."""
         request = rendered("anthropic", QUESTION, calling(("a", "look", "{}")), result("a", " "))
 
         assert request["messages"][2]["content"] == [{"type": "tool_result", "tool_use_id": "a"}]
 
     def test_legacy_function_calls_get_an_id(self):
-        """The pair of 2023 is told by its message's seq."""
+        """A legacy function call and its result get an id with the call's seq."""
         call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
         answer = {"role": "function", "name": "look", "content": "3"}
 
@@ -84,7 +84,7 @@ class TestToolCalls:
         assert (called["call_id"], answered["call_id"], answered["output"]) == ("function_2", "function_2", "3")
 
     def test_custom_calls_keep_their_text(self):
-        """Responses has custom calls; the others get the text as an object's input."""
+        """Responses gets a custom call; Anthropic and Gemini get its text as ``input`` in an object."""
         call = {"id": "c", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}
         messages = (QUESTION, {"role": "assistant", "content": None, "tool_calls": [call]}, result("c", "1"))
 
@@ -99,7 +99,7 @@ class TestToolCalls:
         "arguments", ['{"day": ', "[1]", "5", "null", '{"a": NaN}', '{"a":' * 80 + "1" + "}" * 80, "[" * 50_000]
     )
     def test_arguments_that_are_no_object_are_wrapped(self, arguments):
-        """A reply that was cut short does not block the conversation."""
+        """Anthropic and Gemini get invalid arguments in an object, so a truncated reply does not block the conversation."""
         messages = (QUESTION, calling(("a", "look", arguments)), result("a", "what?"))
 
         used = rendered("anthropic", *messages)["messages"][1]["content"][0]
@@ -109,13 +109,13 @@ class TestToolCalls:
         assert arguments == rendered("responses", *messages)["input"][1]["arguments"]
 
     def test_empty_arguments_are_an_empty_object(self):
-        """Some models call a tool without parameters so."""
+        """Empty arguments, which some models send to a tool without parameters, become an empty object."""
         used = rendered("anthropic", QUESTION, calling(("a", "look", "")), result("a", "3"))
 
         assert used["messages"][1]["content"][0]["input"] == {}
 
     def test_anthropic_ids_fit_its_alphabet(self):
-        """An id of another provider is changed, in call and result alike, and told apart by the seq."""
+        """An id with characters that Anthropic refuses is changed in call and result, and gets the call's seq."""
         request = rendered(
             "anthropic", QUESTION, calling(("functions.look:0", "look", "{}")), result("functions.look:0", "3")
         )
@@ -126,7 +126,7 @@ class TestToolCalls:
 
     @pytest.mark.parametrize("form", ELSEWHERE)
     def test_a_repeated_id_is_told_apart(self, form):
-        """A provider that counts from call_0 each turn does not mix up its turns."""
+        """A repeated id gets the call's seq, because some providers count from call_0 in each turn."""
         group = (calling(("call_0", "look", "{}")), result("call_0", "3"))
 
         text = str(rendered(form, QUESTION, *group, QUESTION, *group))
@@ -135,7 +135,7 @@ class TestToolCalls:
         assert text.count("'call_0_5'") == 2
 
     def test_long_ids_are_cut(self):
-        """The Responses API takes 64 characters."""
+        """A long id is cut to the 64 characters of the Responses API, in call and result."""
         call_id = "x" * 200
 
         items = rendered("responses", QUESTION, calling((call_id, "look", "{}")), result(call_id, "3"))["input"]
@@ -144,7 +144,7 @@ class TestToolCalls:
         assert items[1]["call_id"] == items[2]["call_id"]
 
     def test_a_repeated_long_id_stays_unique(self):
-        """Two ids that are equal once they are cut, in one message, get a number."""
+        """Two ids in one message that would be equal after the cut stay different."""
         calls = calling(("x" * 100, "look", "{}"), ("x" * 101, "look", "{}"))
 
         items = rendered("responses", calls, result("x" * 101, "b"), result("x" * 100, "a"))["input"]
@@ -152,7 +152,7 @@ class TestToolCalls:
         assert items[0]["call_id"] == items[3]["call_id"] != items[1]["call_id"] == items[2]["call_id"]
 
     def test_gemini_sends_the_signature_of_a_thought_back(self):
-        """It comes in the field of Google's OpenAI endpoint."""
+        """A call's thought signature, in the field of Google's OpenAI endpoint, is sent back to Gemini."""
         call = calling(("a", "look", "{}"))
         call["tool_calls"][0]["extra_content"] = {"google": {"thought_signature": "c2lnbmVk"}}
 
@@ -162,12 +162,12 @@ class TestToolCalls:
 
     @pytest.mark.parametrize("form", ELSEWHERE)
     def test_a_call_that_waits_at_the_end_is_sent(self, form):
-        """The caller is about to add its result."""
+        """A call at the end is sent without a result, because the client adds the result next."""
         assert "'look'" in str(rendered(form, QUESTION, calling(("a", "look", "{}"))))
 
     @pytest.mark.parametrize("form", ELSEWHERE)
     def test_a_call_without_result_is_named(self, form):
-        """Every provider answers 400 for it, and none says which message."""
+        """A call without its result is refused with its place, because providers answer 400 without naming the message."""
         calls = calling(("a", "look", "{}"), ("b", "look", "{}"))
 
         assert pointers(form, QUESTION, calls, result("a", "3"), QUESTION) == ["#/messages/2/tool_calls/1"]
@@ -175,5 +175,5 @@ class TestToolCalls:
     @pytest.mark.parametrize("form", ELSEWHERE)
     @pytest.mark.parametrize("orphan", [result("a", "3"), {"role": "function", "name": "look", "content": "3"}])
     def test_a_result_without_call_is_named(self, form, orphan):
-        """An orphan fits no form."""
+        """A result without its call is refused with its place."""
         assert pointers(form, QUESTION, orphan) == ["#/messages/2"]

@@ -1,4 +1,4 @@
-"""Images, files and sounds in each provider's form."""
+"""Images, files and audio in each provider's format."""
 
 from typing import Any
 
@@ -20,14 +20,14 @@ def file(**body: Any) -> dict[str, Any]:
 
 class TestMedia:
     def test_responses_image(self):
-        """Any URL goes as it is, with its detail."""
+        """An image's URL is sent as it is, with its detail."""
         request = rendered("responses", sees(image(PNG, detail="low", width=1)))
 
         assert request["input"][0]["content"][1] == {"type": "input_image", "image_url": PNG, "detail": "low"}
 
     @pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
     def test_an_image_may_be_its_url_alone(self, form):
-        """OpenAI takes a plain string too; it is the same picture."""
+        """An image given as a plain URL, as OpenAI allows, is sent like the object with this URL."""
         bare = {"type": "image_url", "image_url": PNG}
         assert rendered(form, sees(bare)) == rendered(form, sees(image(PNG)))
 
@@ -40,7 +40,7 @@ class TestMedia:
         ],
     )
     def test_anthropic_image(self, url, source):
-        """A data URL is taken apart; a web address is left to be fetched."""
+        """A data URL becomes a base64 source, and a web address a URL source."""
         request = rendered("anthropic", sees(image(url)))
 
         assert {"type": "image", "source": source} == request["messages"][0]["content"][1]
@@ -57,11 +57,11 @@ class TestMedia:
         ],
     )
     def test_gemini_image(self, url, part):
-        """A data URL goes inline; an address goes with the type that its ending tells."""
+        """A data URL is sent inline; another URL is sent with the media type of its extension, if there is one."""
         assert part == rendered("gemini", sees(image(url)))["contents"][0]["parts"][1]
 
     def test_files(self):
-        """A PDF is a document to each."""
+        """A PDF becomes an input file for Responses, a document for Anthropic, and inline data for Gemini."""
         message = sees(file(file_data=PDF, filename="a.pdf"))
 
         item = rendered("responses", message)["input"][0]["content"][1]
@@ -82,11 +82,11 @@ class TestMedia:
         ],
     )
     def test_anthropic_other_files(self, body, expected):
-        """Text is decoded, images are images, and its own file ids are known by their form."""
+        """Anthropic gets text files decoded, images as base64, and its own file ids as they are."""
         assert expected == rendered("anthropic", sees(file(**body)))["messages"][0]["content"][1]["source"]
 
     def test_gemini_file_by_its_own_uri(self):
-        """A file of Google's Files API is named by an address."""
+        """A file id that is a URI of Google's Files API is sent as the file's URI."""
         uri = "https://generativelanguage.googleapis.com/v1beta/files/abc"
 
         request = rendered("gemini", sees(file(file_id=uri)))
@@ -94,7 +94,7 @@ class TestMedia:
         assert {"file_data": {"file_uri": uri}} == request["contents"][0]["parts"][1]
 
     def test_audio(self):
-        """Gemini hears; the others cannot."""
+        """Audio is sent to Gemini, and refused with its place for Anthropic and Responses."""
         message = sees({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}})
 
         part = rendered("gemini", message)["contents"][0]["parts"][1]
@@ -119,11 +119,11 @@ class TestMedia:
         ],
     )
     def test_what_does_not_fit_is_named(self, form, part):
-        """The answer points to the part, below its message's seq."""
+        """A part that does not fit the format is refused with its message's seq and its place in the message."""
         assert pointers(form, sees(part)) == ["#/messages/1/content/1"]
 
     def test_every_place_is_named_at_once(self):
-        """One answer lists all that is wrong."""
+        """One problem lists every part that does not fit."""
         audio = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 
         found = pointers("anthropic", sees(audio, audio), sees(audio), sees(audio))
@@ -134,18 +134,18 @@ class TestMedia:
 
     @pytest.mark.parametrize("form", ELSEWHERE)
     def test_a_spoken_reply_without_words_is_named(self, form):
-        """OpenAI alone has what the id stands for."""
+        """An audio reply without a transcript is refused, because only OpenAI has the audio behind its id."""
         assert pointers(form, {"role": "assistant", "content": None, "audio": {"id": "a"}}) == ["#/messages/1/audio"]
 
     @pytest.mark.parametrize("form", ELSEWHERE)
     @pytest.mark.parametrize("role", ["system", "assistant"])
     def test_images_that_are_not_the_users_are_named(self, form, role):
-        """Only a user shows images."""
+        """An image in a system or assistant message is refused with its place."""
         message = {"role": role, "content": [image(PNG)]}
 
         assert pointers(form, message) == ["#/messages/1/content/0"]
 
     @pytest.mark.parametrize("form", ELSEWHERE)
     def test_an_unknown_role_is_named(self, form):
-        """A role that chat messages do not have fits nowhere."""
+        """An unknown role is refused with its place."""
         assert pointers(form, {"role": "critic", "content": "hm"}) == ["#/messages/1/role"]

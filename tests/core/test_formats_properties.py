@@ -1,4 +1,4 @@
-"""What holds in every form, whatever the history: turns alternate, calls and results meet, no word is lost."""
+"""Properties of every format, for any history: turns alternate, results follow their calls, and no text is lost."""
 
 import re
 from itertools import pairwise
@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from service.core.formats import Outgoing, render_request
 
 WORD = re.compile(r"w\d+w")
-"""The texts of a generated history are numbered, so that each is found again, once and in order."""
+"""Texts of a generated history are numbered, so that tests can check that each is sent once and in order."""
 
 IDS = ("call_0", "functions.look:0", "x" * 100, "tool|é", "a-b_C")
 ARGUMENTS = ("", "{}", '{"day": 1}', "[1]", '{"day"')
 
 
 class Drawn(msgspec.Struct):
-    """A history, with its words in order: system text, what is said, and results, which have an order of their own."""
+    """A generated history, with its numbered texts: system text, text of users and assistants, and tool results."""
 
     messages: list[Outgoing] = []
     system: list[str] = []
@@ -38,7 +38,7 @@ class Drawn(msgspec.Struct):
 
 @st.composite
 def histories(draw: st.DrawFn) -> Drawn:
-    """Histories as providers allow them: each call has its result right after it, in any order."""
+    """Draw a history that providers allow: the results directly follow their calls, in any order."""
     drawn = Drawn()
     for kind in draw(st.lists(st.sampled_from(KINDS), max_size=12)):
         kind(draw, drawn)
@@ -106,14 +106,14 @@ def nothing_is_lost(drawn: Drawn, system: Any, turns: list[dict[str, Any]]) -> N
 class TestAnthropic:
     @given(histories())
     def test_no_word_is_lost(self, drawn):
-        """Each text is there once, and what is said is in order."""
+        """Each text is sent once; system text, and the text of users and assistants, stay in order."""
         request = render("anthropic", drawn)
 
         nothing_is_lost(drawn, request.get("system", ""), request["messages"])
 
     @given(histories())
     def test_turns_alternate_from_the_user(self, drawn):
-        """User, assistant, user, …: nothing else, and none without blocks."""
+        """Turns alternate between user and assistant, beginning with the user, and none is empty."""
         messages = render("anthropic", drawn)["messages"]
 
         assert [m["role"] for m in messages] == [("user", "assistant")[i % 2] for i in range(len(messages))]
@@ -121,7 +121,7 @@ class TestAnthropic:
 
     @given(histories())
     def test_results_begin_the_turn_after_their_calls(self, drawn):
-        """Exactly the calls of one turn are answered by the first blocks of the next, and ids are unique and plain."""
+        """The first blocks of a turn are the results of exactly the calls before it, and ids are unique and allowed."""
         messages = render("anthropic", drawn)["messages"]
         ids = [block["id"] for message in messages for block in message["content"] if block["type"] == "tool_use"]
 
@@ -135,7 +135,7 @@ class TestAnthropic:
 
     @given(histories())
     def test_no_text_block_is_blank(self, drawn):
-        """Nor does the last assistant's end with white space."""
+        """No text block is blank, and the last assistant text does not end with white space."""
         messages = render("anthropic", drawn)["messages"]
         texts = [b["text"] for m in messages for b in m["content"] if b["type"] == "text"]
 
@@ -147,14 +147,14 @@ class TestAnthropic:
 class TestGemini:
     @given(histories())
     def test_no_word_is_lost(self, drawn):
-        """Each text is there once, and what is said is in order."""
+        """Each text is sent once; system text, and the text of users and assistants, stay in order."""
         request = render("gemini", drawn)
 
         nothing_is_lost(drawn, request["config"].get("system_instruction", ""), request["contents"])
 
     @given(histories())
     def test_turns_alternate_from_the_user(self, drawn):
-        """User, model, user, …: nothing else, and none without parts."""
+        """Turns alternate between user and model, beginning with the user, and none is empty."""
         contents = render("gemini", drawn)["contents"]
 
         assert [c["role"] for c in contents] == [("user", "model")[i % 2] for i in range(len(contents))]
@@ -162,7 +162,7 @@ class TestGemini:
 
     @given(histories())
     def test_responses_answer_the_calls_before_them(self, drawn):
-        """As many as calls, with their ids and names, in their order, at the beginning of the next turn."""
+        """Function responses begin the turn after their calls, with the same ids and names in the same order."""
         contents = render("gemini", drawn)["contents"]
 
         for before, after in pairwise([{"parts": []}, *contents, {"parts": []}]):
@@ -175,7 +175,7 @@ class TestGemini:
 class TestResponses:
     @given(histories())
     def test_no_word_is_lost(self, drawn):
-        """Each text is there once, and all but the first system text is in its place."""
+        """Each text is sent once and in order, leading system text as instructions."""
         request = render("responses", drawn)
         in_order = [word for m in drawn.messages for word in words(m.message)]
 
@@ -195,7 +195,7 @@ class TestResponses:
 class TestWindows:
     @given(histories(), st.sampled_from(["responses", "anthropic", "gemini"]))
     def test_kept_messages_are_not_changed(self, drawn, form):
-        """The same kept messages serve every form, so none may touch them."""
+        """Rendering does not change the kept messages, which all formats share."""
         before = msgspec.json.encode(drawn.messages)
 
         render(form, drawn)
@@ -204,7 +204,7 @@ class TestWindows:
 
     @given(histories(), st.sampled_from(["input", "messages", "contents"]), st.integers(0, 20))
     def test_a_growing_history_leaves_the_turns_before_the_last(self, drawn, turns, length):
-        """They stay byte for byte, so that the provider's prompt cache holds; the last may grow."""
+        """As a history grows, all turns but the last stay the same, so that the provider's prompt cache can be used."""
         form = {"input": "responses", "messages": "anthropic", "contents": "gemini"}[turns]
         earlier = render(form, msgspec.structs.replace(drawn, messages=drawn.messages[:length]))[turns][:-1]
 

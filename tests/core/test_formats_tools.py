@@ -1,4 +1,4 @@
-"""Tool definitions and the choice among them in each provider's form."""
+"""Tool definitions and the tool choice in each provider's format."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def allowed(mode: str, *names: str) -> dict[str, Any]:
 
 class TestTools:
     def test_responses(self):
-        """A function lies flat, and strict is said, since it is the default there."""
+        """A function's members are at the top level, and ``strict`` is sent as false, because the API's default is true."""
         request = rendered("responses", QUESTION, tools=[function("talks", SCHEMA, description="Talks of a day")])
 
         assert request["tools"] == [
@@ -30,7 +30,7 @@ class TestTools:
         ]
 
     def test_responses_custom_tools_and_its_own(self):
-        """A grammar is laid flat; a tool of the API itself is sent as it is."""
+        """The members of a custom tool and its grammar are at the top level; a tool of the API itself is sent as it is."""
         grammar = {"definition": "start: /a/", "syntax": "lark"}
         custom = {"type": "custom", "custom": {"name": "sql", "format": {"type": "grammar", "grammar": grammar}}}
 
@@ -40,7 +40,7 @@ class TestTools:
         assert [flat, {"type": "web_search"}] == request["tools"]
 
     def test_anthropic(self):
-        """The schema is the input's; strict and the mark of the prompt cache go along."""
+        """The parameters become ``input_schema``; ``strict`` and the mark of the prompt cache are kept."""
         tool = function("talks", SCHEMA, description="Talks", strict=True) | {"cache_control": {"type": "ephemeral"}}
 
         assert rendered("anthropic", QUESTION, tools=[tool])["tools"] == [
@@ -68,7 +68,7 @@ class TestTools:
         ] == request["config"]["tools"]
 
     def test_a_custom_tool_takes_its_text_as_input(self):
-        """Where there are functions alone, free text is a string property."""
+        """Anthropic, which has only functions, gets a custom tool's text as a string property."""
         tool = rendered("anthropic", QUESTION, tools=[{"type": "custom", "custom": {"name": "sql"}}])["tools"][0]
 
         assert tool["input_schema"]["properties"] == {"input": {"type": "string"}}
@@ -84,11 +84,11 @@ class TestTools:
         ],
     )
     def test_tools_that_do_not_fit_are_named(self, form, tool, pointer):
-        """A tool is told by its place."""
+        """A tool that does not fit the format is refused with its place."""
         assert [pointer] == pointers(form, QUESTION, tools=[tool])
 
     def test_anthropic_has_no_union_at_the_top_of_a_schema(self):
-        """Its server answers 400 for all tools because of one."""
+        """A union at the top of a schema is refused with its place, because Anthropic answers 400 to all tools for it."""
         union = {"type": "object", "anyOf": [{"required": ["a"]}]}
 
         assert pointers("anthropic", QUESTION, tools=[function("a"), function("b", union)]) == [
@@ -110,7 +110,7 @@ class TestTools:
         ],
     )
     def test_responses_choice(self, choice, expected):
-        """Words stay, names lie flat."""
+        """A choice that is a word stays, and the name of a chosen tool is at the top level."""
         request = rendered("responses", QUESTION, tools=[function("a"), function("b")], tool_choice=choice)
 
         assert expected == request["tool_choice"]
@@ -127,7 +127,7 @@ class TestTools:
         ],
     )
     def test_anthropic_choice(self, choice, expected, names):
-        """Several by name have no form, so the others are left out."""
+        """Anthropic has no choice among several named tools, so the other tools are left out."""
         tools = [function("a"), function("b"), function("c")]
 
         request = rendered("anthropic", QUESTION, tools=tools, tool_choice=choice)
@@ -146,12 +146,12 @@ class TestTools:
         ],
     )
     def test_gemini_choice(self, choice, expected):
-        """Names go with ANY, or with VALIDATED where words are an answer, too."""
+        """Named functions are sent with the mode ANY, or VALIDATED if the model may also answer with text."""
         request = rendered("gemini", QUESTION, tools=[function("a"), function("b")], tool_choice=choice)
 
         assert {"function_calling_config": expected} == request["config"]["tool_config"]
 
     @pytest.mark.parametrize("form", ["anthropic", "gemini"])
     def test_a_choice_that_nobody_knows_is_named(self, form):
-        """It is not dropped: the model would choose freely."""
+        """An unknown choice is refused with its place: if it were dropped, the model would choose freely."""
         assert pointers(form, QUESTION, tools=[function("a")], tool_choice={"type": "mcp"}) == ["#/tool_choice"]

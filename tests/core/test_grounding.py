@@ -1,4 +1,4 @@
-"""Documents: rendered by a template, taken whole in their order, cut at a character, spliced without decoding."""
+"""Documents: rendered with a template, trimmed to the budget, and spliced into stored JSON."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ ENCODING: st.SearchStrategy[Encoding] = st.sampled_from(["o200k_base", "cl100k_b
 
 @given(st.sampled_from(TEMPLATES), TEXT, TEXT)
 def test_template(template: str, content: str, documents: str) -> None:
-    """What goes around a content is what the template says, whichever of its two places comes first."""
+    """The texts around a content follow the template, whichever of its two placeholders comes first."""
     before, after = parse_template(template, "").around(documents)
     wanted = template.replace("{content}", "\0").replace("{documents}", documents).replace("\0", content)
     assert before + content + after == wanted
@@ -47,7 +47,7 @@ def test_template(template: str, content: str, documents: str) -> None:
     "template", ["", "{content}", "{documents}", "{content}{documents}{content}", "{content }{documents}"]
 )
 def test_template_without_its_places(template: str) -> None:
-    """A template that does not hold both places once is refused by name."""
+    """A template that does not contain both placeholders once is refused with a pointer to ``grounding_template``."""
     with pytest.raises(BadRequest) as caught:
         parse_template(template, DEFAULT_SEPARATOR)
     assert caught.value.errors[0].pointer == "#/grounding_template"
@@ -69,7 +69,7 @@ SEPARATOR = st.sampled_from([DEFAULT_SEPARATOR, "", "\n"])
 @quick
 @given(st.sampled_from(TEMPLATES), SEPARATOR, TEXT, DOCUMENTS, ENCODING, st.integers(-5, 200))
 def test_trim(template: str, separator: str, content: str, documents: list[str], encoding: Encoding, room: int) -> None:
-    """Trimmed documents fit, count as told, and are a beginning of all of them."""
+    """Trimmed documents fit, cost the stated tokens, and are a prefix of the joined documents."""
     parsed = parse_template(template, separator)
     chosen = trim(parsed, content, documents, encoding, room)
     plain, joined = count_text(content, encoding), separator.join(documents)
@@ -85,12 +85,12 @@ def test_trim(template: str, separator: str, content: str, documents: list[str],
 @quick
 @given(st.sampled_from(TEMPLATES), TEXT, DOCUMENTS, ENCODING, st.integers(0, 200))
 def test_trim_is_maximal(template: str, content: str, documents: list[str], encoding: Encoding, room: int) -> None:
-    """What is cut off would not have fitted, but for a few tokens and the beginning of a document."""
+    """Trimming leaves little room unused: twelve more characters would leave fewer than six tokens."""
     parsed = parse_template(template, "\n")
     joined = "\n".join(documents)
     chosen = trim(parsed, content, documents, encoding, room)
     sent = len(chosen.before + chosen.after) - len("".join(parsed.around(""))) if chosen else 0
-    more = joined[: sent + 12]  # a character is three tokens at most; a separator and a step may be given up
+    more = joined[: sent + 12]  # a character has at most three tokens; a separator and a step may be left out
     if len(more) == sent + 12:
         assert added_tokens(parsed, content, [more], encoding) > room - 6
 
@@ -121,7 +121,7 @@ def test_trim_cuts_between_characters() -> None:
 
 
 def test_nothing_fits_beside_the_template() -> None:
-    """Where the template's own text takes the room, no documents are sent, rather than an empty frame."""
+    """If the template's own text takes the room, neither documents nor the template's text are sent."""
     parsed = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
     assert trim(parsed, "?", ["text"], "o200k_base", 2) is None
 
@@ -144,7 +144,7 @@ def test_take_whole(
 
 
 def test_a_document_that_joins_a_word() -> None:
-    """A document that makes one token of what was one token before costs nothing, and is taken into no room at all."""
+    """A document that forms one token with the content's last token costs nothing, and is taken even without room."""
     parsed = parse_template("{content}{documents}", "")
     assert added_tokens(parsed, "to", ["day"], "o200k_base") == 0
     chosen = take_whole(parsed, "to", ["day", " is"], "o200k_base", 0)
@@ -153,7 +153,7 @@ def test_a_document_that_joins_a_word() -> None:
 
 
 def test_a_separator_that_ends_a_word() -> None:
-    """A document can cost more by itself than with the separator that makes a word of it: it is cut until it fits."""
+    """A document that costs more alone than with the separator after it is cut until it fits."""
     parsed = parse_template("{content} {documents}", "rnment")
     room = added_tokens(parsed, "?", ["government"], "o200k_base")
     assert added_tokens(parsed, "?", ["gove"], "o200k_base") > room
@@ -168,7 +168,7 @@ CONTENT = TEXT | st.lists(TEXT.map(lambda text: {"type": "text", "text": text}),
 @quick
 @given(CONTENT, TEXT, TEXT, st.booleans())
 def test_splice(content: Any, before: str, after: str, named: bool) -> None:  # noqa: FBT001 - drawn
-    """Text spliced around a stored content is the JSON of the message that has it, for texts and part lists."""
+    """Splicing text around a stored content gives the JSON of the message with that content, for strings and part lists."""
     message = {"role": "user", **({"name": "alice"} if named else {}), "content": content, "extra": [1]}
     body, start, end = encode_message(message)
     if isinstance(content, str):
@@ -203,7 +203,7 @@ def question_sent(found: Any, ask: Ask) -> Any:
 
 
 def test_a_part_list_question() -> None:
-    """Documents of a part-list question are parts of their own, around the question's."""
+    """If a question is a list of parts, its documents are sent in a part of their own."""
     parts = [{"type": "text", "text": "which"}, {"type": "text", "text": " one?"}]
     found = talk(grounded(parts, "the red one"), grounding_template="Know: {documents}\n{content}")
     assert question_sent(found, Ask()) == [{"type": "text", "text": "Know: the red one\n"}, *parts]
@@ -218,7 +218,7 @@ def test_drop() -> None:
 
 
 def test_error() -> None:
-    """``error`` refuses to trim, and its figures add up, documents among them."""
+    """``error`` refuses to trim, and the problem's costs, which include the documents, sum to what is needed."""
     found = talk(said("user", "hi"), grounded("?", words(50)), system="Be brief.")
     whole = found.window(Ask(options=WindowQuery(limit=1))).tokens["total"]
     assert found.window(Ask(budget=whole, limits={"overflow": "error"})).grounding[2].kept == 1
@@ -230,20 +230,20 @@ def test_error() -> None:
 
 
 def test_error_with_all_is_about_the_question_alone() -> None:
-    """Older messages whose documents may not be trimmed do not fit, like any other: history ends there."""
+    """With ``all`` and ``error``, an older message whose documents do not fit whole ends the history without an error."""
     found = talk(said("user", "a"), grounded("b", words(90)), grounded("?", words(50)))
     window = found.window(Ask(budget=120, options=WindowQuery(grounding="all"), limits={"overflow": "error"}))
     assert (window.seqs, window.stop_reason) == ([3], "budget")
 
 
 def test_all_sends_pinned_documents_too() -> None:
-    """With ``all``, a pinned message has its documents as other messages have, when the walk comes to it."""
+    """With ``all``, a pinned message is sent with its documents, like other messages."""
     found = talk(grounded("a", "first", is_pinned=True), grounded("b", "second"), said("user", "?"))
     assert list(found.window(Ask(options=WindowQuery(grounding="all"))).grounding) == [1, 2]
 
 
 def test_a_document_twice() -> None:
-    """The same document in two turns is sent with the newer; by id, else by text."""
+    """A document of two turns is sent with the newer one; documents are compared by id or, without an id, by text."""
     found = talk(grounded("a", ("d", "old"), "same"), grounded("b", ("d", "new"), "same", "more"))
     sent = found.window(Ask(options=WindowQuery(grounding="all"))).grounding
     assert list(sent) == [2]
@@ -258,7 +258,7 @@ def test_a_document_twice_in_one_message() -> None:
 
 
 def test_one_budget_for_all_documents() -> None:
-    """``grounding_max_tokens`` is for all documents of a window together."""
+    """``grounding_max_tokens`` limits all documents of a window together."""
     found = talk(grounded("a", words(30)), grounded("b", words(31)), grounded("c", words(32)))
     window = found.window(Ask(options=WindowQuery(grounding="all"), limits={"max_tokens": 80}))
     assert list(window.grounding) == [2, 3]
@@ -267,7 +267,7 @@ def test_one_budget_for_all_documents() -> None:
 
 @pytest.mark.parametrize(("name", "spare"), [("gpt-4o-mini", 0), ("claude-sonnet-4-5", 0.03), ("gemini-2.5-pro", 0.03)])
 def test_an_estimated_model_s_budget(name: str, spare: float) -> None:
-    """Documents fill the budget to within a few tokens, and 3 % where a part may be dearer than the whole."""
+    """Documents fill the budget to within 3 tokens, plus 3 % if a part may be estimated higher than the whole."""
     found = talk(grounded("?", words(500)))
     for budget in range(100, 140):
         window = found.window(Ask(name, budget))
@@ -275,7 +275,7 @@ def test_an_estimated_model_s_budget(name: str, spare: float) -> None:
 
 
 def test_counts_of_another_template() -> None:
-    """When the conversation's template has changed, documents are counted anew and the window still fits exactly."""
+    """After a change of the template, documents are counted again, and the window has the tokens of a new conversation."""
     old = talk(grounded("?", words(30)), grounding_template="{content} {documents}")
     new = talk(grounded("?", words(30)), grounding_template="{content}\n\nAll that is known of it:\n{documents}")
     vars(new)["stored"] = old.stored

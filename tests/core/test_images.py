@@ -1,4 +1,4 @@
-"""Image sizes are read from headers, and sizes cost what tiles and patches cost."""
+"""Image sizes, read from headers, and image tokens, by tiles and patches."""
 
 import base64
 import struct
@@ -42,7 +42,7 @@ def test_reads_the_size_from_the_header(kind: str, options: dict[str, object]) -
 
 
 def test_a_huge_size_is_only_read() -> None:
-    """A header that claims a gigapixel is believed and costs nothing to read."""
+    """The size of an image of 3.6 gigapixels is read from its header alone."""
     size = struct.pack(">4sIIBBBBB", b"IHDR", 60_000, 60_000, 8, 2, 0, 0, 0)
     header = b"\x89PNG\r\n\x1a\n\0\0\0\x0d" + size + struct.pack(">I", zlib.crc32(size)) + b"\0\0\0\1IDAT"
     assert image_size(data_url(header)) == (60_000, 60_000)
@@ -82,7 +82,7 @@ def test_what_has_no_readable_header_has_no_size(url: str) -> None:
     ],
 )
 def test_tiles_after_fitting(width: int, height: int, tiles: int) -> None:
-    """A picture is fitted into 2048 by 2048, its short side into 768, rounded to pixels, and cut in tiles of 512."""
+    """An image is scaled down to 2048 by 2048 and a short side of 768, in whole pixels, and cut into tiles of 512."""
     assert image_tokens((width, height, AUTO), TILES) == 85 + 170 * tiles
 
 
@@ -96,25 +96,25 @@ def test_low_detail_is_the_base_alone() -> None:
     [(1, 1, 1), (32, 32, 1), (33, 32, 2), (1024, 1024, 1024), (1800, 2400, 1452), (4096, 4096, 1521)],
 )
 def test_patches_are_shrunk_to_the_budget(width: int, height: int, patches: int) -> None:
-    """A picture is one token and so many patches of 32 pixels, shrunk until they are within the budget of 1536."""
+    """An image costs one token and one for each patch of 32 pixels, scaled down to at most 1536 patches."""
     assert image_tokens((width, height, AUTO), PATCHES) == 1 + patches
 
 
 def test_patches_cost_a_factor() -> None:
-    """Each family has its price a patch, rounded up."""
+    """An image's patches are multiplied by the family's factor, and rounded up."""
     rules = FAMILIES["gpt-4.1-mini"].images
     assert image_tokens((1024, 1024, AUTO), rules) == 1 + 1659
 
 
 def test_original_detail_has_a_budget_of_its_own() -> None:
-    """The newest family sees more patches when asked for the original."""
+    """With the detail ``original``, GPT-5.4 has a larger budget of patches."""
     rules = FAMILIES["gpt-5.4"].images
     assert image_tokens((2048, 2048, AUTO), rules) < image_tokens((2048, 2048, ORIGINAL), rules) == 1 + 4916
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_unknown_size_costs_the_most_and_is_a_guess(family: str) -> None:
-    """No picture costs more than one of unknown size."""
+    """An image of unknown size is an estimate, and costs at least as much as an image of any known size."""
     rules = FAMILIES[family].images
     sizes = [(w, h) for w in (1, 512, 768, 1023, 2048, 9000) for h in (1, 513, 769, 2047, 9000)]
     assert is_guess((0, 0, AUTO), rules)

@@ -1,4 +1,4 @@
-"""Entries and messages: what is refused and where, what is kept, and that no input is slow or deep enough to hurt."""
+"""Entries and messages: which are refused and where, what is stored, and limits on slow or deep input."""
 
 import contextlib
 import threading
@@ -52,14 +52,14 @@ def batch(**entry: Any) -> bytes:
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"a":'])
 @pytest.mark.parametrize("where", [b"%s", b'{"messages":[{"message":{"role":"user","content":"x","x":%s}}]}'])
 def test_depth_bombs(opening: bytes, where: bytes) -> None:
-    """100,000 levels are refused before anything recurses, closed or not, at the top or in a field of ours."""
+    """100,000 levels are refused without recursion, closed or not, at the top or in a field of a message."""
     for closing in (b"", b"]" if opening == b"[" else b"}"):
         bomb = where % (opening * 100_000 + b"1" + closing * 100_000)
         assert "deeper" in refused(bomb).detail
 
 
 def test_depth_on_a_small_stack() -> None:
-    """What is let through decodes on a thread with a small stack."""
+    """A body of MAX_DEPTH + 13 levels, which is accepted, decodes on a thread with a stack of 128 KiB."""
     body = b"[" * (MAX_DEPTH + 13) + b"]" * (MAX_DEPTH + 13)
     found: list[Any] = []
     before = threading.stack_size(128 * 1024)
@@ -74,7 +74,7 @@ def test_depth_on_a_small_stack() -> None:
 
 @given(st.integers(0, 3 * MAX_DEPTH), st.text(st.sampled_from('[]{}"\\a'), max_size=40), st.integers(0, 60))
 def test_depth_is_counted_outside_strings(depth: int, text: str, siblings: int) -> None:
-    """Brackets in texts do not count, siblings do not add up, and the limit holds give or take half a block."""
+    """Depth counts neither brackets in strings nor siblings, and the limit is accurate to 64 levels."""
     value: Any = [text]
     for _ in range(depth):
         value = [value, text]
@@ -99,7 +99,7 @@ def test_depth_is_counted_outside_strings(depth: int, text: str, siblings: int) 
     ids=["escaped quotes", "quotes", "backslashes", "both", "pairs", "brackets"],
 )
 def test_adversarial_bytes_take_linear_time(body: bytes) -> None:
-    """4 MB of quotes, backslashes or brackets are refused in a fraction of a second."""
+    """4 MB of quotes, backslashes or brackets are refused in less than two seconds of CPU time."""
     started = time.process_time()
     with pytest.raises(BadRequest):
         decode_json(b"[[[[" * 30 + body, ANYTHING)
@@ -132,7 +132,7 @@ def test_adversarial_bytes_take_linear_time(body: bytes) -> None:
     ],
 )
 def test_what_cannot_be_read(body: bytes) -> None:
-    """Broken bytes, broken JSON and the wrong shape are a 400 whose detail is one bounded line."""
+    """Invalid bytes, invalid JSON and wrong types are a 400 with a detail of one short line."""
     problem = refused(body)
     assert problem.status == 400
     assert "\n" not in problem.detail
@@ -159,7 +159,7 @@ def test_what_cannot_be_read(body: bytes) -> None:
     ],
 )
 def test_what_an_envelope_may_not_hold(entry: dict[str, Any], pointer: str) -> None:
-    """Ids out of the alphabet and fields of the wrong type are refused by name."""
+    """Invalid ids and fields of the wrong type are refused with a pointer to the field."""
     assert [error.pointer for error in refused(batch(**entry)).errors] == [pointer]
 
 
@@ -168,13 +168,13 @@ def test_what_an_envelope_may_not_hold(entry: dict[str, Any], pointer: str) -> N
     [{"colour": 1}, {"grounding": {"documents": [], "k": 1}}, {"grounding": {"documents": [{"text": "", "k": 1}]}}],
 )
 def test_unknown_fields_of_our_own(entry: dict[str, Any]) -> None:
-    """Our own envelopes hold nothing that they do not know."""
+    """An unknown field in an entry, its grounding or a document is refused."""
     assert "unknown field" in refused(batch(**entry)).detail
 
 
 @given(st.text(st.sampled_from("aZ09._-/ \n{é"), max_size=6) | st.text("a", min_size=126, max_size=130))
 def test_ids(text: str) -> None:
-    """The alphabet of ids in paths is that of ids in bodies."""
+    """Ids in bodies are accepted exactly if they match the pattern of ids in paths."""
     try:
         decode_json(batch(id=text), BATCH)
     except BadRequest:
@@ -222,7 +222,7 @@ def pointer_of(message: dict[str, Any]) -> str:
     ],
 )
 def test_what_is_not_a_message(message: dict[str, Any], pointer: str) -> None:
-    """What no provider would take is refused by its place."""
+    """A message that no provider would accept is refused with a pointer to its wrong part."""
     assert pointer_of(message) == pointer
 
 
@@ -242,7 +242,7 @@ def test_what_is_not_a_message(message: dict[str, Any], pointer: str) -> None:
     ],
 )
 def test_what_is_a_message(message: dict[str, Any]) -> None:
-    """Every kind of message that the chat completions reference knows is taken, and its bytes are its JSON."""
+    """Every kind of message in the chat completions reference is accepted, and encoded as its JSON."""
     validate_message(message, "")
     assert encode_message(message)[0] == msgspec.json.encode(message)
 
@@ -260,7 +260,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text("xyz", min_size=1, max_size=4), JSON, max_size=4), st.text(max_size=10))
 def test_unknown_fields_of_a_message_are_kept(more: dict[str, Any], text: str) -> None:
-    """Fields that nobody knows yet are stored as they came, and the content's place is where it is."""
+    """Unknown fields of a message are stored as they came, and the place of the content in the bytes is correct."""
     text = text.encode(errors="replace").decode()
     message = {**dict(list(more.items())[:2]), "role": "user", "content": text, **more}
     validate_message(message, "")
@@ -271,25 +271,25 @@ def test_unknown_fields_of_a_message_are_kept(more: dict[str, Any], text: str) -
 
 
 def test_no_content() -> None:
-    """A message without content has no place for one."""
+    """The content's place is (0, 0) in a message without content."""
     assert encode_message({"role": "assistant"})[1:] == (0, 0)
 
 
 def test_large_integers_are_kept() -> None:
-    """An integer of any size that is read at all is stored to its last digit."""
+    """An integer of 400 digits is stored with all its digits."""
     body = b'{"role":"user","content":"x","n":' + b"9" * 400 + b"}"
     assert encode_message(decode_json(body, OBJECT))[0] == body
 
 
 def test_an_integer_of_too_many_digits() -> None:
-    """An integer of more digits than can be read in a moment is a 400."""
+    """An integer of 100,000 digits is a 400, because it would take long to read."""
     with pytest.raises(BadRequest):
         decode_json(b'{"n":' + b"9" * 100_000 + b"}", OBJECT)
 
 
 @given(st.dictionaries(st.text("abcd", max_size=3), JSON, max_size=5))
 def test_digest_does_not_depend_on_order(value: dict[str, Any]) -> None:
-    """The digest of a value is that of the same value with its keys turned around."""
+    """The digest of a value does not depend on the order of its keys."""
 
     def turned(each: Any) -> Any:
         if isinstance(each, dict):
@@ -301,12 +301,12 @@ def test_digest_does_not_depend_on_order(value: dict[str, Any]) -> None:
 
 @given(JSON, JSON)
 def test_digest_tells_values_apart(a: Any, b: Any) -> None:
-    """Two values have one digest exactly when they are written alike."""
+    """Two values have the same digest exactly if their JSON with sorted keys is the same."""
     alike = msgspec.json.encode(a, order="deterministic") == msgspec.json.encode(b, order="deterministic")
     assert (digest(a, 16) == digest(b, 16)) == alike
 
 
-# ---- tool groups at the door
+# ---- validation of tool groups
 
 
 def flags(*messages: dict[str, Any], **group: Any) -> list[bool]:
@@ -336,19 +336,19 @@ def test_valid_groups_pass(drawn: tuple[Entry, ...]) -> None:
     ],
 )
 def test_orphans(messages: tuple[dict[str, Any], ...], place: int) -> None:
-    """A result without its call, answered already, or overtaken, is a 422 that names the message."""
+    """A result whose call is missing, already answered, or before another message is a 422 that points to the result."""
     with pytest.raises(OrphanToolResult) as caught:
         flags(*messages)
     assert (caught.value.status, caught.value.errors[0].pointer) == (422, f"#/{place}/tool_call_id")
 
 
 def test_a_group_that_was_open_before() -> None:
-    """Results go on answering a group that an earlier append opened."""
+    """Results may answer the calls of an earlier append."""
     assert flags(result("b"), result("a"), pending=("a", "b"), parallel=True) == [True, True]
 
 
 def test_calls() -> None:
-    """What a message does to its group: opens it, answers, or neither; the old pair is told apart."""
+    """``calls_of`` returns the calls that a message opens, the call that it answers, or that it is a legacy call."""
     legacy = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": ""}}
     found = [
         calls_of(m)
@@ -357,7 +357,7 @@ def test_calls() -> None:
     assert found == [Calls(opens=("a", "b")), Calls(answers="a"), Calls(legacy=True), Calls(), Calls()]
 
 
-# ---- anything at all
+# ---- arbitrary values
 
 
 _WORDS = ["role", "content", "type", "text", "parts", "tool_calls", "image_url", "function", "name", "contents"]
@@ -373,7 +373,7 @@ _VALUES = st.recursive(
 
 @given(_VALUES, _VALUES)
 def test_any_value_is_read_or_refused(content: Any, rest: Any) -> None:
-    """Whatever stands where a message or a part should, the answer is a problem and never a failure."""
+    """Any value in place of a message, its content or a part's type is accepted or refused with a BadRequest."""
     user = {"role": "user", "content": content}
     for message in (content, user, {"role": "user", "content": [{"type": rest}]}, {**user, "extra": rest}):
         with contextlib.suppress(BadRequest):

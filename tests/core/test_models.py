@@ -1,4 +1,4 @@
-"""Names find models: dated, fine-tuned, prefixed, misspelt, unknown, a deployment's own."""
+"""Models by name: dated, fine-tuned, prefixed, misspelt, unknown, and a deployment's own."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -48,7 +48,7 @@ def test_finds_names_as_people_write_them(
     context_window: int,
     max_input_tokens: int,
 ) -> None:
-    """A name finds its encoding, its windows and whether it is exact, and the model is called as asked for."""
+    """A name finds a model's encoding, limits and exactness, and the model's id is the name that was asked for."""
     model = find_model(name)
     assert model.id == name
     assert (model.encoding, model.exact) == (encoding, exact)
@@ -69,7 +69,7 @@ def test_finds_names_as_people_write_them(
     ],
 )
 def test_other_providers_are_estimates_that_err_high(name: str, provider: str) -> None:
-    """Whoever made a model without a public tokeniser, its counts are an estimate that errs high."""
+    """The counts of other providers' models are estimates that err high."""
     model = find_model(name)
     assert (model.provider, model.exact) == (provider, False)
     said = [{"role": "user", "content": "Would you book a table for four on Friday, please?"}]
@@ -98,14 +98,14 @@ def test_other_providers_are_estimates_that_err_high(name: str, provider: str) -
     ],
 )
 def test_a_window_is_what_the_maker_or_who_sells_the_model_states(name: str, context_window: int) -> None:
-    """A bare name finds the window that its maker lists, or a gateway where the maker does not."""
+    """A model has the context window that its maker lists, or a gateway if the maker lists none."""
     model = find_model(name)
     assert (model.context_window, model.context_window_source) == (context_window, "listed")
 
 
 @pytest.mark.parametrize("name", ["gpt-9-whatever", "claude-v1", "gpt-4.1-unheard-of", "mistral-medium-2312"])
 def test_a_window_that_nobody_states_says_so(name: str) -> None:
-    """A window taken from the model's family is called assumed."""
+    """A context window that no listing has is marked as assumed."""
     assert find_model(name).context_window_source == "assumed"
     assert unknown_model(name).context_window_source == "assumed"
 
@@ -114,13 +114,13 @@ def test_a_window_that_nobody_states_says_so(name: str) -> None:
     ("name", "counting"), [("gpt-4o", "exact"), ("gpt-6", "vocabulary"), ("claude-opus-4-5", "estimate")]
 )
 def test_how_counts_come_about(name: str, counting: str) -> None:
-    """Recorded bills agree, or the vendor's vocabulary is known, or neither."""
+    """Counts are exact if recorded bills agree, by vocabulary if the vendor's is known, and estimates otherwise."""
     assert find_model(name).counting == counting
 
 
 @pytest.mark.nightly
 def test_no_model_of_the_last_year_falls_back() -> None:
-    """Every chat model that OpenRouter dates within a year has a listed window; makers' others are printed."""
+    """Every chat model that OpenRouter dates within a year has a listed window; makers' models without one are printed."""
     since = datetime.now(UTC) - timedelta(days=365)
     assumed = {name for name in dated_models(f"{since:%Y%m%d}") if find_model(name).context_window_source == "assumed"}
     old = sorted(m.id for m in listed_models() if find_model(m.id).context_window_source == "assumed")
@@ -129,7 +129,7 @@ def test_no_model_of_the_last_year_falls_back() -> None:
 
 
 def test_prices_come_with_the_model() -> None:
-    """Dollars a million tokens, cached ones cheaper; unknown where nobody says."""
+    """A listed model has prices of input tokens, lower for cached ones; an unlisted model has no price."""
     model = find_model("gpt-4o-mini")
     assert model.input_price is not None
     assert model.cached_input_price is not None
@@ -139,7 +139,7 @@ def test_prices_come_with_the_model() -> None:
 
 @pytest.mark.parametrize("name", ["gtp-4o", "claud", "phi-3", "nobody-made-this", "", "x" * 10_000])
 def test_an_unknown_name_is_a_problem_with_near_names(name: str) -> None:
-    """An unknown name says so and lists names that look like it."""
+    """An unknown name is a problem with a list of similar names and a short detail."""
     with pytest.raises(UnknownModel) as caught:
         find_model(name)
     assert isinstance(caught.value.members["near"], list)
@@ -147,7 +147,7 @@ def test_an_unknown_name_is_a_problem_with_near_names(name: str) -> None:
 
 
 def test_a_misspelt_name_is_told_the_right_one() -> None:
-    """The name that was meant is among the near ones, a deployment's own included."""
+    """A misspelt name's problem lists the right name, which may be a deployment's own."""
     own = load_models_toml('[models."our-model"]\ncontext_window = 1000')
     with pytest.raises(UnknownModel) as caught:
         find_model("our-modle", own)
@@ -158,14 +158,14 @@ def test_a_misspelt_name_is_told_the_right_one() -> None:
 
 
 def test_an_unknown_model_errs_high_and_has_no_window_of_its_own() -> None:
-    """Where the caller states the window, nothing but that limits it."""
+    """An unknown model has a margin of 1.15, and no limit but the context window that the caller states."""
     model = unknown_model("phi-9")
     assert (model.id, model.exact, model.margin, model.ratios) == ("phi-9", False, 1.15, "other")
     assert model.max_input_tokens >= 10_000_000
 
 
 def test_a_deployment_adds_and_overrides_models() -> None:
-    """A deployment's models share a known model's rules or are estimates, and win over known names."""
+    """A deployment's models have a known model's rules or are estimates, and override known names."""
     own = load_models_toml(
         """
         [models."our-gpt"]
@@ -209,13 +209,13 @@ def test_a_deployment_adds_and_overrides_models() -> None:
     ],
 )
 def test_a_wrong_models_file_is_one_clear_error(text: str) -> None:
-    """A models file that cannot be understood says what is wrong."""
+    """An invalid models file raises a ValueError with a message."""
     with pytest.raises(ValueError, match=r"\w"):
         load_models_toml(text)
 
 
 def test_every_listed_model_is_one_that_can_be_found() -> None:
-    """What is listed is found, has windows that make sense, and is no embedding or voice."""
+    """Every listed model is found by its id, has valid limits and margin, and is not for embeddings or speech."""
     models = list_models()
     assert len(models) > 150
     for model in models:

@@ -1,4 +1,4 @@
-"""Providers' own messages become chat messages and come back as they were."""
+"""Providers' own messages become chat messages, and are sent again as they came."""
 
 import json
 from itertools import pairwise
@@ -33,7 +33,7 @@ def read(form: str, messages: list[Any]) -> list[dict[str, Any]]:
 
 
 def sent(form: str, chat: list[dict[str, Any]]) -> Any:
-    """The messages of a request that is made of these chat messages."""
+    """Return the provider's messages in a request of these chat messages."""
     outgoing = [Outgoing(seq, message) for seq, message in enumerate(chat, 1)]
     return render_request(form, outgoing)[MESSAGES[form]]
 
@@ -62,12 +62,12 @@ def comes_back(form: str, messages: list[dict[str, Any]]) -> None:
 
 
 def said_in(contents: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
-    """Every part of Gemini's contents, with who said it."""
+    """Return every part of Gemini's contents, with its role."""
     return [(content.get("role"), part) for content in contents for part in parts_of([content])]
 
 
 def refused_by_gemini(before: dict[str, Any], content: dict[str, Any]) -> bool:
-    """Whether results stand in two contents in a row, or calls behind the model's words: these become one content."""
+    """Return whether both contents have results, or the second has calls after text; such contents are joined."""
     first, second = ({camel(name) for part in parts_of([each]) for name in part} for each in (before, content))
     return "functionResponse" in first & second or ("text" in first and "functionCall" in second)
 
@@ -75,28 +75,28 @@ def refused_by_gemini(before: dict[str, Any], content: dict[str, Any]) -> bool:
 @slow
 @given(items())
 def test_every_kind_of_item_comes_back(messages: list[dict[str, Any]]) -> None:
-    """Each kind of item that OpenAI's types declare is the same in a window as it came."""
+    """Each kind of item that OpenAI's types declare is sent in a window as it came."""
     comes_back("responses", messages)
 
 
 @slow
 @given(anthropic_messages())
 def test_every_kind_of_block_comes_back(messages: list[dict[str, Any]]) -> None:
-    """Each kind of block that Anthropic's types declare is the same in a window as it came."""
+    """Each kind of block that Anthropic's types declare is sent in a window as it came."""
     comes_back("anthropic", messages)
 
 
 @slow
 @given(contents())
 def test_every_kind_of_part_comes_back(messages: list[dict[str, Any]]) -> None:
-    """Each kind of part that Google's types declare is the same in a window as it came."""
+    """Each kind of part that Google's types declare is sent as it came; contents that Gemini refuses are joined."""
     comes_back("gemini", messages)
 
 
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize(("name", "form"), SOURCES)
 def test_recorded_requests_are_read(name: str, form: str) -> None:
-    """Every recorded request becomes a chat request whose messages are the recorded ones again."""
+    """Every recorded request becomes a chat request from which the recorded messages can be restored."""
     rows = json.loads((TRUTH / f"{name}.json").read_text())
     for row in rows:
         request = read_request(form, row["request"])
@@ -108,7 +108,7 @@ def test_recorded_requests_are_read(name: str, form: str) -> None:
 
 
 def _wholes(kept: list[dict[str, Any]]) -> list[Any]:
-    """The provider's messages of chat messages, without the checks of calls that a window makes."""
+    """Return the provider's messages of chat messages, without a window's checks of calls."""
     wholes: list[list[Any]] = []
     for message in kept:
         own = restore(message)
@@ -174,7 +174,7 @@ HISTORIES = {"responses": ITEMS, "anthropic": CLAUDE, "gemini": GEMINI}
 
 
 def test_an_anthropic_turn_becomes_results_and_a_question() -> None:
-    """Results and words of one user turn are a tool message each and a user message, in one turn again on the way out."""
+    """A user turn becomes a tool message for each result and a user message for its text, and is sent as one turn again."""
     chat = read("anthropic", CLAUDE)
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "tool", "user"]
     assert chat_form(chat[3]) == {"role": "tool", "tool_call_id": "t1", "content": "sun"}
@@ -183,7 +183,7 @@ def test_an_anthropic_turn_becomes_results_and_a_question() -> None:
 
 
 def test_words_before_a_result_keep_their_place() -> None:
-    """Results stand first in chat form, and where they stood in the provider's."""
+    """Results come first in chat messages, and are sent at their places in the provider's turn."""
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "sun"}
     words = [{"type": "text", "text": text} for text in ("before", "between", "after")]
     turn = {"role": "user", "content": [words[0], result, words[1], {**result, "tool_use_id": "t2"}, words[2]]}
@@ -194,14 +194,14 @@ def test_words_before_a_result_keep_their_place() -> None:
 
 
 def test_items_of_one_reply_are_one_message() -> None:
-    """Reasoning, words and calls that an assistant said in a row are one assistant message."""
+    """Consecutive items of the assistant, such as reasoning and a call, become one assistant message."""
     chat = read("responses", ITEMS)
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "assistant"]
     assert chat[1]["tool_calls"][0]["function"]["name"] == "weather"
 
 
 def test_gemini_calls_never_follow_the_models_words() -> None:
-    """A call whose question was left out joins the words before it: Gemini refuses it as a turn of its own."""
+    """A call whose question was left out joins the model's text before it, because Gemini refuses a separate turn."""
     question, answer = {"role": "user", "parts": [{"text": "a?"}]}, {"role": "model", "parts": [{"text": "a"}]}
     call = {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "f", "args": {}}}]}
     result = {"role": "user", "parts": [{"functionResponse": {"id": "c", "name": "f", "response": {}}}]}
@@ -220,7 +220,7 @@ def test_calls_without_ids_find_their_results() -> None:
 @pytest.mark.parametrize("form", MESSAGES)
 @pytest.mark.parametrize("other", MESSAGES)
 def test_text_calls_and_results_survive_in_another_form(form: str, other: str) -> None:
-    """A history that came from one provider can be sent to each of the others: text, calls and results are there."""
+    """A history in one provider's format can be sent in each other format, with its text, calls and results."""
     chat = read(form, HISTORIES[form])
     text = json.dumps(sent(other, chat))
     for words in ("Paris", "weather", "sun"):
@@ -231,7 +231,7 @@ def test_text_calls_and_results_survive_in_another_form(form: str, other: str) -
 
 @pytest.mark.parametrize("form", MESSAGES)
 def test_what_only_the_provider_knows_is_counted_in_its_form(form: str) -> None:
-    """Thoughts and signatures cost tokens where they are sent, and nothing where they are not."""
+    """Thoughts and signatures cost tokens in the provider's format, and nothing in the chat format."""
     chat = read(form, HISTORIES[form])
     model = find_model(MODELS[form])
     own = count_request(msgspec.structs.replace(model, format=form), messages=chat).tokens
@@ -242,7 +242,7 @@ def test_what_only_the_provider_knows_is_counted_in_its_form(form: str) -> None:
 
 @pytest.mark.parametrize("form", MESSAGES)
 def test_thoughts_can_be_left_out(form: str) -> None:
-    """Without its thoughts a message keeps all else, and its measure has no thoughts left."""
+    """A message without its thoughts keeps its calls, and its measure has no tokens of thoughts."""
     chat = read(form, HISTORIES[form])
     assert any(measure(message).extra.beside.thoughts_tokens(0) for message in chat)
     for message in chat:
@@ -255,14 +255,14 @@ def test_thoughts_can_be_left_out(form: str) -> None:
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_a_native_member_that_is_not_ours_is_refused(value: Any) -> None:
-    """Nothing but what Sash itself would keep beside a message is taken for it."""
+    """A ``native`` member that Sash did not make is refused."""
     with pytest.raises(InvalidEntry):
         check_native({"role": "user", "content": "Hello", "native": value}, "")
 
 
 @pytest.mark.parametrize("form", MESSAGES)
 def test_a_changed_message_is_refused(form: str) -> None:
-    """A chat message that says other than the provider's message beside it is refused."""
+    """A chat message that does not match its ``native`` member is refused."""
     for message in read(form, HISTORIES[form]):
         with pytest.raises(InvalidEntry):
             check_native({**message, "role": "system"}, "")

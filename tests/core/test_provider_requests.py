@@ -1,4 +1,4 @@
-"""A provider's own request is counted as it is: what it says at its price, what asks for nothing but manner free."""
+"""The tokens of a provider's own request; members that only control the reply are free."""
 
 import contextlib
 import copy
@@ -36,7 +36,7 @@ def said(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_plain_request_counts_as_its_chat_form() -> None:
-    """The same words cost the same, in whichever form they are asked about."""
+    """The same messages cost the same in the provider's format and in the chat format."""
     chat = count_request(
         CLAUDE, messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]
     )
@@ -52,7 +52,7 @@ def test_a_plain_request_counts_as_its_chat_form() -> None:
 
 
 def test_how_to_reply_is_free() -> None:
-    """Sampling, limits and names of what is kept elsewhere cost nothing."""
+    """Parameters of sampling, limits and metadata cost nothing."""
     free = {
         "max_tokens": 9,
         "temperature": 0.2,
@@ -67,14 +67,14 @@ def test_how_to_reply_is_free() -> None:
 
 
 def test_an_unknown_member_costs_its_words() -> None:
-    """What nobody has met yet is counted, and the count is no bill."""
+    """An unknown member costs the tokens of its text, and makes the count inexact."""
     counted = count_provider_request("responses", {"input": QUESTION, "novelty": {"said": ["one two three four"]}}, GPT)
     assert counted.tokens == count_provider_request("responses", {"input": QUESTION}, GPT).tokens + 4
     assert not counted.exact
 
 
 def test_tools_and_choices() -> None:
-    """Definitions and a forced choice are found in each form."""
+    """A forced choice costs 108 tokens for Claude, and Gemini's function declarations are counted."""
     tool = {"name": "get_weather", "description": "Get the weather.", "input_schema": SCHEMA}
     assert claude(tools=[tool], tool_choice={"type": "any"}) - claude(tools=[tool]) == 108
     declared = {"functionDeclarations": [{"name": "get_weather", "description": "d", "parametersJsonSchema": SCHEMA}]}
@@ -86,7 +86,7 @@ def test_tools_and_choices() -> None:
     ("kind", "least"), [("web_search_20250305", 2_200), ("code_execution_20260120", 4_600), ("bash_20250124", 240)]
 )
 def test_hosted_tools_of_claude_have_fixed_prices(kind: str, least: int) -> None:
-    """Definitions that Anthropic writes itself cost what was billed with them."""
+    """Anthropic's hosted tools cost at least what was billed for them."""
     assert claude(tools=[{"type": kind, "name": "x"}]) - claude() >= least
 
 
@@ -97,14 +97,14 @@ def test_thinking_within_a_budget_is_told_to_claude() -> None:
 
 
 def test_a_history_that_begins_with_claude() -> None:
-    """A greeting of the assistant's before the first question costs twelve more."""
+    """For Claude, an assistant message before the first question costs twelve more tokens."""
     greeting = [{"role": "assistant", "content": "Hello!"}, {"role": "user", "content": QUESTION}]
     opened = count_provider_request("anthropic", {"messages": greeting}, CLAUDE).tokens
     assert opened == count_request(CLAUDE, messages=greeting).tokens + 12
 
 
 def test_a_signature_of_claudes_is_free_beside_its_words() -> None:
-    """Thinking is billed by its words; the signature beside them only proves them."""
+    """Thinking costs the tokens of its text; its signature, which only proves the text, is free."""
     block = {"type": "thinking", "thinking": "The jib was Anna's.", "signature": "x" * 900}
     reply = {"role": "assistant", "content": [block, {"type": "text", "text": "Anna."}]}
     sealed = {"role": "assistant", "content": [block | {"signature": ""}, {"type": "text", "text": "Anna."}]}
@@ -121,7 +121,7 @@ CALL = {"functionCall": {"name": "roster", "args": {}}}
     [("EpAg" + "A" * 996, 194), ("AY89" + "A" * 996, 108), ("CiQB" + "A" * 996, 194)],
 )
 def test_a_signature_of_geminis_is_billed_by_its_kind(signature: str, tokens: int) -> None:
-    """The Gemini API bills the thoughts behind a call's signature, Vertex half of them."""
+    """The Gemini API bills the thoughts of a call's signature, and Vertex bills about half of them."""
     asked = said("user", {"text": QUESTION})
     plain, signed = (gemini(asked, said("model", call)) for call in (CALL, CALL | {"thoughtSignature": signature}))
     assert signed - plain == pytest.approx(tokens, abs=1)
@@ -129,7 +129,7 @@ def test_a_signature_of_geminis_is_billed_by_its_kind(signature: str, tokens: in
 
 @pytest.mark.parametrize(("name", "tokens"), [("gemini-2.5-flash", 0), ("gemini-3-flash-preview", -13)])
 def test_a_signature_of_one_piece_is_vertex_s(name: str, tokens: int) -> None:
-    """Vertex bills no thoughts behind it, and on Gemini 3 the words of calls alone."""
+    """Vertex bills no thoughts for a signature of one piece, and on Gemini 3 only the text of calls."""
     plain, signed = (
         count_provider_request("gemini", {"contents": [said("model", call)]}, find_model(name)).tokens
         for call in (CALL, CALL | {"thoughtSignature": "Co0o" + "A" * 996})
@@ -139,7 +139,7 @@ def test_a_signature_of_one_piece_is_vertex_s(name: str, tokens: int) -> None:
 
 @pytest.mark.parametrize(("name", "is_billed"), [("gemini-2.5-flash", False), ("gemini-3.5-flash", True)])
 def test_a_signature_before_the_last_question(name: str, is_billed: bool) -> None:  # noqa: FBT001
-    """Thoughts behind the calls of an earlier turn are free until Gemini 3, and billed from 3.5 on."""
+    """Thoughts of an earlier turn's calls are free for Gemini 2.5, and billed for Gemini 3.5."""
     signed, asked = CALL | {"thoughtSignature": "EpAg" + "A" * 996}, said("user", {"text": QUESTION})
     answered = said("user", {"functionResponse": {"name": "roster", "response": {"output": "Anna"}}})
     before, after = (
@@ -150,14 +150,14 @@ def test_a_signature_before_the_last_question(name: str, is_billed: bool) -> Non
 
 
 def test_a_signature_on_a_text_is_free() -> None:
-    """The thoughts behind an answer are over; its signature costs nothing."""
+    """A signature on a text is free, because the thoughts of a finished answer are not billed again."""
     asked, answer = said("user", {"text": QUESTION}), {"text": "Anna."}
     signed = answer | {"thoughtSignature": "EpAg" + "A" * 996}
     assert gemini(asked, said("model", signed)) == gemini(asked, said("model", answer))
 
 
 def test_citations_bring_instructions() -> None:
-    """A document that may be cited costs Claude's instructions how to."""
+    """Enabling citations of a document costs Claude's instructions for them, 590 tokens."""
     source = {"type": "text", "media_type": "text/plain", "data": QUESTION}
     plain, cited = (
         claude(
@@ -171,7 +171,7 @@ def test_citations_bring_instructions() -> None:
 
 
 def test_what_cannot_be_read_is_still_counted() -> None:
-    """A message of a shape that we do not know costs the words in it."""
+    """A message of an unknown shape costs at least the tokens of its text, and makes the count inexact."""
     odd = {"messages": [{"role": "user", "content": [{"type": "text", "text": {"words": "one two three four"}}]}]}
     counted = count_provider_request("anthropic", odd, CLAUDE)
     assert counted.tokens >= 4 + 4
@@ -180,7 +180,7 @@ def test_what_cannot_be_read_is_still_counted() -> None:
 
 @pytest.mark.parametrize("request_", [{}, {"messages": 5}, {"messages": ["x"]}])
 def test_no_messages_are_refused(request_: dict[str, Any]) -> None:
-    """A body that is no request of the provider's is said to be none."""
+    """A request without valid messages is refused."""
     with pytest.raises(InvalidEntry):
         count_provider_request("anthropic", request_, CLAUDE)
 
@@ -203,7 +203,7 @@ def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize("form", list(_FORMS))
 def test_what_is_wrong_anywhere_is_counted_or_refused(form: str) -> None:
-    """A recorded request with another value at any place is counted, or a problem of the client's: never a failure."""
+    """A recorded request with a wrong value at any place is counted or refused with a Problem."""
     name, key, model = _FORMS[form]
     rows = [row["request"] for row in json.loads((TRUTH / f"{name}.json").read_text("utf-8"))]
     chance, small = random.Random(5), [row for row in rows if len(str(row)) < 6000]

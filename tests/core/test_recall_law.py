@@ -1,4 +1,4 @@
-"""Recall's law, over histories of any kind: whole units, exact totals, the budget, and a prefix that stays."""
+"""Recall, over histories of any kind: whole units, exact totals, the budget, a stable prefix, and ranking."""
 
 import json
 import random
@@ -20,7 +20,7 @@ TOPICS = ("gradle", "the lake", "walnuts", "a blue key", "Biscuit the dog", "Osl
 
 
 def message(chance: random.Random) -> list[dict[str, Any]]:
-    """A turn: a question and its answer, with a tool group now and then, or a word of somebody alone."""
+    """Return a turn: a question and its answer, sometimes with a tool group, or only one of them."""
     about = f"{chance.choice(TOPICS)} {chance.randint(0, 9)} " + "so " * chance.randint(0, 30)
     asked, told = {"role": "user", "content": f"what of {about}?"}, {"role": "assistant", "content": f"it is {about}"}
     match chance.randint(0, 6):
@@ -54,7 +54,7 @@ def window(messages: list[dict[str, Any]], **query: Any) -> dict[str, Any]:
 
 
 def counted(request: dict[str, Any]) -> int:
-    """What the request costs when all of it is sent as it is."""
+    """Return the tokens of a window of all the request's messages."""
     total: int = window(request["messages"])["tokens"]["total"]
     return total
 
@@ -62,7 +62,7 @@ def counted(request: dict[str, Any]) -> int:
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32), st.integers(10, 60), st.sampled_from([150, 300, 600]), st.booleans())
 def test_recall_keeps_the_law(seed: int, turns: int, budget: int, stable: bool) -> None:  # noqa: FBT001
-    """Totals are exact and in the budget, the order is the conversation's, groups are whole, and answers have questions."""
+    """Totals are exact and in the budget, order is kept, and recalled results and answers have their calls and questions."""
     said = [*history(seed, turns), {"role": "user", "content": f"tell me of {TOPICS[seed % len(TOPICS)]}"}]
     made = window(said, max_tokens=budget, recall_max_tokens=budget // 2, stable=stable, explain=True)
     assert made["tokens"]["total"] <= budget
@@ -86,7 +86,7 @@ def test_recall_keeps_the_law(seed: int, turns: int, budget: int, stable: bool) 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from([200, 400]))
 def test_without_tokens_for_it_nothing_changes(seed: int, budget: int) -> None:
-    """recall_max_tokens=0 gives the very window that no parameter of recall gives."""
+    """``recall_max_tokens=0`` gives the same window as no parameter of recall."""
     said = history(seed, 30)
     assert window(said, max_tokens=budget, recall_max_tokens=0, recall_query="lake") == window(said, max_tokens=budget)
 
@@ -94,7 +94,7 @@ def test_without_tokens_for_it_nothing_changes(seed: int, budget: int) -> None:
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**32))
 def test_a_stable_window_with_recall_keeps_its_prefix(seed: int) -> None:
-    """All before the block stands again in the next window unless the cut moved, and that never moves back."""
+    """The next window begins with all messages before the recalled block unless the cut moved; the cut never moves back."""
     said = history(seed, 40)
     before: list[dict[str, Any]] = []
     first = 0
@@ -123,17 +123,17 @@ def test_a_stable_window_with_recall_keeps_its_prefix(seed: int) -> None:
     ],
 )
 def test_words_meet_in_their_forms(one: str, other: str) -> None:
-    """Case, accents, endings and missing spaces do not keep words apart."""
+    """Words match despite differences of case, accents, endings and missing spaces."""
     assert set(words_of(one)) & set(words_of(other))
 
 
 def test_words_that_all_texts_have_are_left_out() -> None:
-    """A question of such words alone asks for nothing."""
+    """A question of only common words has no words to search for."""
     assert words_of("What was it that they had been doing there?") == []
 
 
 def test_a_word_is_four_bytes() -> None:
-    """Packed words ascend, and have how often they stand there in their lowest bits, 15 at most."""
+    """A packed word has four bytes, in ascending order, with its number of occurrences, at most 15, in the lowest bits."""
     packed = pack_words(["lake"] * 20 + ["dog"])
     numbers = [int.from_bytes(packed[at : at + 4], "little") for at in (0, 4)]
     assert numbers == sorted(numbers)
@@ -142,7 +142,7 @@ def test_a_word_is_four_bytes() -> None:
 
 
 def scored(texts: list[str], question: str) -> list[int]:
-    """Places of the texts that bear on the question, the best first."""
+    """Return the indexes of the texts that match the question, the best first."""
     words = [(plain_number(word.encode()),) for word in words_of(question)]
     return [
         place
@@ -151,7 +151,7 @@ def scored(texts: list[str], question: str) -> list[int]:
 
 
 def test_neighbours_of_a_word_count_less_and_less() -> None:
-    """A message with the word comes first, then those beside it; what is four steps away does not count."""
+    """A message with the word comes first, then its neighbours; messages four steps away do not match."""
     texts = ["one", "two", "three", "four", "five about walnuts", "six", "seven", "eight", "nine"]
     found = scored(texts, "walnuts?")
     assert found[0] == 4
@@ -160,19 +160,19 @@ def test_neighbours_of_a_word_count_less_and_less() -> None:
 
 
 def test_rare_words_count_more() -> None:
-    """Where each message has one word, another one's is worth more."""
+    """A rare word of the question counts more than a word of most messages."""
     assert scored(["talk"] * 9 + ["quince"] + ["talk"] * 9, "a talk of quinces")[0] == 9
 
 
 def test_a_long_question_costs_its_rarest_words() -> None:
-    """A pasted page is a question too."""
+    """A question of 5,000 words, such as a pasted page, finds the message that has its words."""
     page = " ".join(f"word{n}" for n in range(5000))
     assert scored(["word77 word78", "nothing"], page)[0] == 0
     assert scored([], page) == scored(["text"], "") == []
 
 
 def test_vectors_and_words_are_fused_by_rank() -> None:
-    """What both find comes first; what has no vector is found by its words."""
+    """A message that both words and vectors find comes first; a message without a vector is found by its words."""
     words = scores_of_words(
         Packed.of([pack_words([word]) for word in ("lake", "pond", "sea", "lake")]), [(plain_number(b"lake"),)]
     )

@@ -1,4 +1,4 @@
-"""Records as columns: what is packed comes back, and columns say what each message says alone."""
+"""Records as columns: packing and unpacking, and columns that agree with each record."""
 
 import struct
 
@@ -17,7 +17,7 @@ from service.store.layout import pack, unpack_many
 @quick
 @given(talks())
 def test_what_is_packed_comes_back(found: Talk) -> None:
-    """Records, ids, times and digests are the same after a way through the store's bytes."""
+    """Records and identities are the same after they are packed into the store's bytes and unpacked."""
     new = prepare(found.entries, found.parts.template, now_ms=7)
     packed = [pack(entry.record, entry.identity) for entry in new]
     assert all(len(record) == RECORD_BYTES for record, _ in packed)
@@ -29,7 +29,7 @@ def test_what_is_packed_comes_back(found: Talk) -> None:
 @quick
 @given(talks(), st.sampled_from(MODELS))
 def test_costs_as_a_column(found: Talk, name: str) -> None:
-    """A column of costs is what each message costs among the others, for every family."""
+    """A column of costs has the cost of each message of a request, for every family."""
     records, model = found.stored[0], find_model(name)
     expected = messages_tokens([record.measure for record in records], model)
     assert message_costs(Records.of(records), model) == expected
@@ -39,7 +39,7 @@ def test_costs_as_a_column(found: Talk, name: str) -> None:
 @quick
 @given(talks(), st.sampled_from((0, 1)))
 def test_totals_do_not_depend_on_neighbours(found: Talk, column: int) -> None:
-    """What a message counts in a conversation's totals is the same in every stretch of it."""
+    """A message's tokens in a conversation's totals do not depend on its neighbours."""
     records = found.stored[0]
     assert reference_costs(Records.of(records), column) == [reference_cost(record, column) for record in records]
 
@@ -47,7 +47,7 @@ def test_totals_do_not_depend_on_neighbours(found: Talk, column: int) -> None:
 @quick
 @given(talks(), st.data())
 def test_a_stretch(found: Talk, data: st.DataObject) -> None:
-    """A slice of the columns is the slice of the records, and two that meet are the whole again."""
+    """A slice of the columns equals the slice of the records, and two adjacent slices join to the whole."""
     records = found.stored[0]
     columns = Records.of(records)
     start = data.draw(st.integers(0, len(records)))
@@ -62,7 +62,7 @@ def test_a_stretch(found: Talk, data: st.DataObject) -> None:
 @quick
 @given(talks())
 def test_what_a_flag_says(found: Talk) -> None:
-    """Pinned and rich messages are found by their flags; sizes are the bodies' bytes."""
+    """Pinned and rich messages are found by their flags; sizes are the bodies' lengths in bytes."""
     records, bodies, _ = found.stored
     columns = Records.of(records)
     assert list(columns.pinned()) == [i for i, record in enumerate(records) if record.pinned]
@@ -71,13 +71,13 @@ def test_what_a_flag_says(found: Talk) -> None:
 
 
 def test_plain_messages_need_no_details() -> None:
-    """A tail of plain messages is complete without its details."""
+    """A plain message is unpacked completely without its details."""
     (new,) = prepare(talk(said("user", "Hello")).entries, talk().parts.template, now_ms=7)
     assert list(unpack_many(pack(new.record, new.identity)[0])) == [new.record]
 
 
 def test_the_bytes_stand_still() -> None:
-    """Scripts read flags and role as the first two bytes, and numbers are little-endian on every machine."""
+    """A packed record begins with flags and role, which the store's scripts read, and its numbers are little-endian."""
     (record,) = talk(said("assistant", "Hello there")).stored[0]
     packed, _ = pack(
         _with_flags(record), prepare(talk(said("user", "x")).entries, talk().parts.template, 7)[0].identity

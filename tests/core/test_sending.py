@@ -1,4 +1,4 @@
-"""What is sent of each message: reasoning, unknown members, and tool results that are cut."""
+"""The sent parts of each message: reasoning, unknown members, and tool results, which may be cut."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -30,7 +30,7 @@ MODEL = find_model("gpt-4o")
 
 
 def strings(value: Any) -> Iterator[str]:
-    """Every string in a JSON value."""
+    """Yield every string in a JSON value, except for names of members."""
     match value:
         case str():
             yield value
@@ -43,7 +43,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def sent(found: Talk, ask: Ask) -> tuple[Window, dict[str, Any]]:
-    """A window and its request."""
+    """Return a window and its request."""
     window = found.window(ask)
     return window, msgspec.json.decode(found.request(window, ask))
 
@@ -53,7 +53,7 @@ def sent(found: Talk, ask: Ask) -> tuple[Window, dict[str, Any]]:
 def test_every_string_that_is_sent_is_counted(
     turns: list[tuple[str, str, dict[str, Any]]], call: dict[str, Any]
 ) -> None:
-    """Whatever members a message has, in whatever depth, the tokens of all strings in a request are within its total."""
+    """The total covers all strings of a request, in any member at any depth, and is a fresh count of the request."""
     messages = [{"role": role, "content": content, **members} for role, content, members in turns]
     called = calling("c")
     called["tool_calls"][0] |= {name: value for name, value in call.items() if name in ("note", "x", "extra_content")}
@@ -80,7 +80,7 @@ THOUGHT = talk(
 
 @pytest.mark.parametrize(("choice", "expected"), [("turn", {4, 6}), ("all", {2, 4, 6}), ("none", set())])
 def test_which_reasoning_is_sent(choice: str, expected: set[int]) -> None:
-    """That of the newest turn, all, or none; the rest is told."""
+    """``reasoning`` sends that of the newest turn, all or none; ``dropped`` has the tokens of the rest."""
     window, request = sent(THOUGHT, Ask(options=WindowQuery(reasoning=choice)))  # type: ignore[arg-type]
     holding = {seq for seq, message in enumerate(request["messages"], 1) if message.keys() - calling("a").keys()}
     assert expected == holding - {seq for seq in holding if "tool_call_id" in request["messages"][seq - 1]}
@@ -89,7 +89,7 @@ def test_which_reasoning_is_sent(choice: str, expected: set[int]) -> None:
 
 
 def test_a_new_question_ends_the_turn() -> None:
-    """When the user speaks again, the reasoning before is left out, and stays in the log."""
+    """After a new question, all earlier reasoning is left out, and ``explain`` has its tokens."""
     found = Talk((*THOUGHT.entries, *talk(said("user", "three")).entries), THOUGHT.settings, None)
     window, request = sent(found, Ask(options=WindowQuery(explain=True)))
     assert window.tokens["reasoning"] == 0
@@ -118,7 +118,7 @@ def test_a_new_question_ends_the_turn() -> None:
     ],
 )
 def test_models_that_bind_a_block_to_what_came_before(model: str, bound: bool) -> None:  # noqa: FBT001
-    """The models that check thinking against its prefix, as their maker's page lists them."""
+    """The models that bind thinking to its prefix are those that their maker's page lists."""
     assert binds_reasoning(model) == bound
 
 
@@ -126,7 +126,7 @@ BLOCK = {"type": "thinking", "thinking": words(5), "signature": "abc"}
 
 
 def test_a_moved_cut_drops_bound_thinking() -> None:
-    """A model that binds thinking to its prefix gets a block while nothing before it was left out, and none after."""
+    """A model that binds thinking to its prefix gets thinking blocks only while no message before them is left out."""
     loop = [m for i in range(6) for m in ({**calling(f"c{i}"), "thinking_blocks": [BLOCK]}, result(f"c{i}", words(30)))]
     found = talk(said("user", "?"), *loop)
     whole = Ask("claude-fable-5-1", 10_000, WindowQuery(format="anthropic"))
@@ -138,7 +138,7 @@ def test_a_moved_cut_drops_bound_thinking() -> None:
 
 
 def test_a_standing_cut_keeps_bound_thinking_made_since() -> None:
-    """With a stable cut, blocks that were made after it moved are sent, the older ones are not."""
+    """With a stable cut, thinking blocks that were made after the cut moved are sent, and older ones are not."""
     loop = [m for i in range(40) for m in ({**calling(f"c{i}"), "thinking_blocks": [BLOCK]}, result(f"c{i}", words(9)))]
     found = talk(said("user", "?"), *loop)
     ask = Ask("claude-fable-5-1", 800, WindowQuery(format="anthropic", stable=True, stable_step=0.5))
@@ -156,7 +156,7 @@ AGENT = talk(said("user", "read it"), calling("a"), result("a", HUGE))
 
 
 def test_a_huge_result_is_cut_to_what_fits() -> None:
-    """A result over the window is sent as its beginning and end, with a line that tells what is missing."""
+    """A result larger than the window is sent as its beginning and end, with a line about the missing tokens."""
     window, request = sent(AGENT, Ask(budget=1000))
     text = request["messages"][2]["content"]
     assert text.startswith("day day")
@@ -168,7 +168,7 @@ def test_a_huge_result_is_cut_to_what_fits() -> None:
 
 @pytest.mark.parametrize("name", ["gpt-4o-mini", "gemini-2.5-pro", "claude-sonnet-4-5", "qwen3-max", "llama-4-scout"])
 def test_a_result_cut_to_one_line_fits(name: str) -> None:
-    """A result that is sent as one line keeps to the budget in vocabularies that count each digit of the line."""
+    """A result that is cut to one line fits the budget, also in vocabularies that count each digit of the line."""
     found = talk(said("user", ""), calling("a"), result("a", words(24)))
     totals = {}
     for budget in range(20, 120):
@@ -179,20 +179,20 @@ def test_a_result_cut_to_one_line_fits(name: str) -> None:
 
 
 def test_a_huge_result_of_digits_is_cut_for_a_model_that_counts_each() -> None:
-    """What is left of the result is measured by its own digits, not by those of the whole."""
+    """A cut result of digits is measured by its remaining digits, so the window uses over 90 % of its budget."""
     found = talk(said("user", "read it"), calling("a"), result("a", "20260112 " * 20_000))
     window = found.window(Ask("gemini-3.8-flash", 1000, WindowQuery(format="gemini")))
     assert 900 < window.tokens["total"] <= 1000
 
 
 def test_error_refuses_a_huge_result() -> None:
-    """Who asks for an error gets one."""
+    """``tool_result_overflow=error`` refuses a result that does not fit."""
     with pytest.raises(WindowDoesNotFit):
         AGENT.window(Ask(budget=1000, options=WindowQuery(tool_result_overflow="error")))
 
 
 def test_the_loop_goes_on_behind_a_huge_result() -> None:
-    """When the next call came, the huge result is still there, cut to half of the window."""
+    """After the next call, the huge result is still in the window, and cut."""
     found = Talk((*AGENT.entries, *talk(calling("b"), result("b", "short")).entries), AGENT.settings, None)
     window, request = sent(found, Ask(budget=1000))
     assert window.seqs == [1, 2, 3, 4, 5]
@@ -200,7 +200,7 @@ def test_the_loop_goes_on_behind_a_huge_result() -> None:
 
 
 def test_a_cut_result_stays_what_it_was() -> None:
-    """With a stable cut, a huge result is cut alike as the newest and as an older message: the prefix stays."""
+    """With a stable cut, a huge result is cut the same as newest and as older message, so that the prefix stays."""
     after = Talk((*AGENT.entries, *talk(calling("b"), result("b", "short")).entries), AGENT.settings, None)
     ask = Ask(budget=1000, options=WindowQuery(stable=True))
     first, second = (found.request(found.window(ask), ask) for found in (AGENT, after))
@@ -214,7 +214,7 @@ RESULTS = talk(
 
 
 def test_only_the_newest_results_are_kept() -> None:
-    """Results of older groups than the last two become one line each."""
+    """With ``tool_results_kept=2``, results before the last two tool groups become one line each."""
     window, request = sent(RESULTS, Ask(options=WindowQuery(tool_results_kept=2)))
     cut = [m["content"].startswith("[…") for m in request["messages"] if m["role"] == "tool"]
     assert cut == [True] * 4 + [False] * 2
@@ -232,7 +232,7 @@ def test_only_the_newest_results_are_kept() -> None:
 def test_cut_results_are_counted_exactly(
     sizes: list[int], limit: int, kept: int | None, budget: int, stable: Literal[True, False]
 ) -> None:
-    """Whatever is cut, the window is within its budget and its total is a fresh count of the request."""
+    """With any cut results, the window is within its budget, and its total is a fresh count of the request."""
     found = talk(*(m for i, size in enumerate(sizes) for m in (calling(f"c{i}"), result(f"c{i}", words(size)))))
     options = WindowQuery(tool_result_max_tokens=limit, tool_results_kept=kept, stable=stable, explain=True)
     ask = Ask(budget=budget, options=options)
@@ -245,7 +245,7 @@ def test_cut_results_are_counted_exactly(
 @quick
 @given(st.lists(st.integers(0, 200), min_size=3, max_size=14), st.integers(200, 900), st.sampled_from([None, 0, 2]))
 def test_a_stable_prefix_stays_while_the_cut_stands(sizes: list[int], budget: int, kept: int | None) -> None:
-    """With results cut and cleared, a stable window begins with all of the one before while its first message stays."""
+    """With results cut and cleared, a stable window begins with the previous one while its first two messages stay."""
     found = talk(
         said("user", "go"),
         *(m for i, size in enumerate(sizes) for m in (calling(f"c{i}"), result(f"c{i}", words(size)))),
@@ -262,7 +262,7 @@ def test_a_stable_prefix_stays_while_the_cut_stands(sizes: list[int], budget: in
 
 
 def test_another_form_refuses_an_unknown_member_by_name() -> None:
-    """What a form has no place for is named, message and member; null and empty ones are nothing to lose."""
+    """A member that a format cannot carry is refused with its place; null and empty members are accepted."""
     messages = [said("user", "hi", note="by phone"), said("assistant", "yes", annotations=[], refusal=None, audio=None)]
     outgoing = [Outgoing(seq, message) for seq, message in enumerate(messages, 1)]
     for form in ("anthropic", "gemini", "responses"):
@@ -272,7 +272,7 @@ def test_another_form_refuses_an_unknown_member_by_name() -> None:
 
 
 def test_anthropic_carries_thinking_blocks() -> None:
-    """Thinking blocks stand first in their assistant's turn, as they came."""
+    """Thinking blocks come first in their assistant turn, unchanged."""
     outgoing = [Outgoing(1, said("user", "hi")), Outgoing(2, said("assistant", "yes", thinking_blocks=[BLOCK]))]
     request = render_request("anthropic", outgoing)
     assert request["messages"][1]["content"] == [BLOCK, {"type": "text", "text": "yes"}]
@@ -288,7 +288,7 @@ def test_reasoning_in_few_shots_is_counted() -> None:
 
 
 def test_unknown_members_of_definitions_are_counted() -> None:
-    """What a provider adds to a tool is sent with it, so its strings are counted."""
+    """Unknown members of a tool definition are sent, so their strings are counted."""
     function = {"name": "look", "parameters": {"type": "object", "properties": {}}}
     plain = {"type": "function", "function": function}
     told = {"type": "function", "function": {**function, "examples": words(30)}, "note": words(20)}

@@ -1,4 +1,4 @@
-"""A cut that stays: the first kept message does not move back, and moves at most once a step."""
+"""Stable cuts: the first kept message never moves back, and moves at most once a step."""
 
 import math
 from dataclasses import replace
@@ -37,13 +37,13 @@ def stable(step: float = 0.25, **more: Any) -> WindowQuery:
 
 
 def lived(found: Talk, ask: Ask) -> list[Window]:
-    """The window after each message of a conversation."""
+    """Return the window after each message of a conversation."""
     return [found.upto(length).window(ask) for length in range(1, len(found.messages) + 1)]
 
 
 @st.composite
 def lives(draw: st.DrawFn, **kinds: Any) -> tuple[Talk, Ask]:
-    """A conversation, and a budget in which what must be in fits all along."""
+    """Draw a conversation, and a budget that the required messages fit after every message."""
     found = replace(draw(talks(**kinds)), summary=None)
     name, step = draw(st.sampled_from(MODELS)), draw(st.sampled_from(STEPS))
     most = [needed(found.upto(length), name) for length in range(1, len(found.messages) + 1)]
@@ -59,7 +59,7 @@ def check_never_moves_back(life: tuple[Talk, Ask]) -> None:
 @quick
 @given(lives(max_turns=14))
 def test_never_moves_back(life: tuple[Talk, Ask]) -> None:
-    """The first kept message never moves back as messages come: questions, documents, tool rounds and pins of any size."""
+    """The first kept message never moves back as messages of any kind and size are appended."""
     check_never_moves_back(life)
 
 
@@ -67,12 +67,12 @@ def test_never_moves_back(life: tuple[Talk, Ask]) -> None:
 @deep
 @given(lives(max_turns=30))
 def test_never_moves_back_deeper(life: tuple[Talk, Ask]) -> None:
-    """The first kept message never moves back, in longer lives and in many more of them."""
+    """The first kept message never moves back, in more and longer conversations."""
     check_never_moves_back(life)
 
 
 def optional(found: Talk, window: Window) -> list[int]:
-    """Kept messages that need not be in the window."""
+    """Return the seqs of kept messages that are not required in the window."""
     must = {*found.always, window.seqs[-1], found.question}
     return [seq for seq in window.seqs if seq not in must]
 
@@ -80,7 +80,7 @@ def optional(found: Talk, window: Window) -> list[int]:
 @quick
 @given(lives(max_turns=14))
 def test_nothing_after_the_cut_is_left_out(life: tuple[Talk, Ask]) -> None:
-    """After the first optional message that is kept, all is kept that can be sent: the budget never cuts once more."""
+    """After the first kept optional message, only calls without their results are left out."""
     found, ask = life
     for length, window in enumerate(lived(found, ask), 1):
         past = found.upto(length)
@@ -110,7 +110,7 @@ def test_within_the_budget(life: tuple[Talk, Ask]) -> None:
 @quick
 @given(lives(max_turns=14, pins=False, documents=False))
 def test_earlier_turns_are_sent_again_byte_for_byte(life: tuple[Talk, Ask]) -> None:
-    """While the cut stays, a window begins with all of the one before, but for calls that are left without results."""
+    """While the cut stays and no message leaves the window, the request begins with all of the previous one's messages."""
     found, ask = life
     windows = lived(found, ask)
     for length, (before, after) in enumerate(pairwise(windows), 1):
@@ -137,7 +137,7 @@ SPANS = st.lists(
 @quick
 @given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]))
 def test_cut_moves_at_most_once_a_step(spans: list[Span], room: int, step: float) -> None:
-    """Between the first and the last span, the cut takes one place a step of what is sent, and one a block at most."""
+    """The cut takes at most about one place for each step of sent tokens and two for each block, and never moves back."""
     lines = [spans[: length + 1] for length in range(len(spans))]
     ends = [sum(span.length for span in line) for line in lines]
     found = [cut_of(line, end, room, step) for line, end in zip(lines, ends, strict=True)]
@@ -151,7 +151,7 @@ def test_cut_moves_at_most_once_a_step(spans: list[Span], room: int, step: float
 @quick
 @given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]))
 def test_cut_knows_since_when_it_stands(spans: list[Span], room: int, step: float) -> None:
-    """The span that moved the cut is the first one whose own cut is this one."""
+    """The span that moved the cut is not after the first span that has this cut."""
     lines = [spans[: length + 1] for length in range(len(spans))]
     found = [cut_of(line, sum(span.length for span in line), room, step) for line in lines]
     for newest, (cut, since) in enumerate(found):
@@ -161,7 +161,7 @@ def test_cut_knows_since_when_it_stands(spans: list[Span], room: int, step: floa
 
 
 def cut_of(line: list[Span], end: int, room: int, step: float) -> tuple[int, int | None]:
-    """The cut of all of a line."""
+    """Return the cut of a whole line of spans."""
     found = stable_cut(line, end=end, room=room, step=step, block=BLOCK, whole=True)
     assert not isinstance(found, Before)
     return found
@@ -170,7 +170,7 @@ def cut_of(line: list[Span], end: int, room: int, step: float) -> tuple[int, int
 @quick
 @given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]), st.integers(0, 10_000))
 def test_cut_is_the_same_from_any_tail(spans: list[Span], room: int, step: float, before: int) -> None:
-    """Spans at the end of a line give the cut that all of it gives, or ask for more."""
+    """The last spans of a line give the cut of the whole line, or ask for more."""
     end = before + sum(span.length for span in spans)
     spans = [Span(40, before, 0, question=False), *spans] if before else spans
     whole, _ = cut_of(spans, end, room, step)
@@ -212,7 +212,7 @@ def test_documents_that_come_and_go() -> None:
 
 
 def test_a_question_that_an_agent_outgrows() -> None:
-    """A question stays, first of all, while the run of tools behind it is cut in steps."""
+    """The question stays the first message, while the tool groups after it are left out in steps."""
     rounds = [m for i in range(60) for m in (calling(f"c{i}"), result(f"c{i}", words(20)))]
     windows = lived(talk(said("user", words(50)), *rounds), Ask(budget=600, options=stable()))
     assert {window.seqs[0] for window in windows} == {1}
@@ -222,7 +222,7 @@ def test_a_question_that_an_agent_outgrows() -> None:
 
 
 def test_a_huge_question_of_long_ago() -> None:
-    """A question larger than half the budget leaves no trace in the window once it is gone."""
+    """A large old question does not shrink later windows, and a tail without it gives the same window."""
     found = talk(said("user", words(400)), said("assistant", "ok"), *chat(300).messages)
     ask = Ask(budget=500, options=stable())
     assert found.window(ask).tokens["total"] > 300
@@ -230,7 +230,7 @@ def test_a_huge_question_of_long_ago() -> None:
 
 
 def test_pins_stand_before_the_cut() -> None:
-    """A pinned message is sent first and for good, and the cut behind it moves on."""
+    """A pinned message stays the first message, and the cut after it moves on."""
     found = talk(pinned(said("user", "remember")), *chat(60).messages)
     windows = lived(found, Ask(budget=500, options=stable()))
     assert {window.seqs[0] for window in windows} == {1}
@@ -238,7 +238,7 @@ def test_pins_stand_before_the_cut() -> None:
 
 
 def test_a_pinned_group_that_nobody_finishes() -> None:
-    """A pinned group that is overtaken leaves the window, and its room does not move the cut back."""
+    """A pinned group leaves the window if another message follows before its results, but the cut does not move back."""
     waiting = [calling("a", "b", "c"), result("a"), pinned(result("b")), said("assistant", "well"), said("user", "so?")]
     found = talk(grounded("which?", words(190)), said("assistant", "it"), *([said("user", "")] * 6), *waiting)
     for budget in range(190, 260):
@@ -247,12 +247,12 @@ def test_a_pinned_group_that_nobody_finishes() -> None:
 
 
 def test_steps_are_of_the_model_s_tokens() -> None:
-    """For a model whose tokens are estimated with a margin, the step is a part of its own budget too."""
+    """For an estimated model, the step is a share of the budget in its own tokens: windows stay over 70 % full."""
     windows = lived(chat(150), Ask("claude-sonnet-4-5", 2000, stable()))
     fills = [window.tokens["total"] / 2000 for window in windows if window.dropped["messages"]]
     assert min(fills) > 0.7
 
 
 def test_an_empty_history_has_no_cut() -> None:
-    """A conversation without messages gives its fixed parts, cut or not."""
+    """A stable window of a conversation without messages has no messages."""
     assert talk(system="Be brief.").window(Ask(options=stable())).seqs == []

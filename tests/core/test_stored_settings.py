@@ -1,4 +1,4 @@
-"""Stored settings: measured once, and remembered as far as memory goes."""
+"""Stored settings: measured once, in a cache of limited size."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def stored(size: int, number: int = 0) -> bytes:
 
 @pytest.mark.parametrize("size", [10, 100_000, 1_000_000])
 def test_the_same_text_is_measured_once(size: int) -> None:
-    """Its fixed parts are the same object the next time, whatever its size."""
+    """Decoding the same settings again returns the same object, whatever their size."""
     first = decode_settings(stored(size))
     assert decode_settings(stored(size)) is first
     assert first[0] == read_settings(stored(size))
@@ -19,7 +19,7 @@ def test_the_same_text_is_measured_once(size: int) -> None:
 
 
 def test_large_ones_are_forgotten_sooner() -> None:
-    """A few tenants' long prompts do not fill the memory, and do not drive short ones out."""
+    """More long prompts evict a long prompt from the cache, but not a short one."""
     small, large = stored(10), stored(300_000)
     first, other = decode_settings(small), decode_settings(large)
     for number in range(1, 9):

@@ -1,4 +1,4 @@
-"""Counting and cutting text: toktok and tiktoken give the same numbers, and a cut is always a safe prefix."""
+"""Counting and cutting text: toktok and tiktoken give the same results, and a cut is a prefix within the limit."""
 
 import gzip
 import hashlib
@@ -51,7 +51,7 @@ PIECES = (
 
 
 def nasty_text(source: random.Random, characters: int) -> str:
-    """Text of runs: of one alphabet, of one character, of pieces that tokenisers treat apart."""
+    """Return text made of runs: of one alphabet, of one character, or of pieces that tokenisers treat specially."""
     parts: list[str] = []
     size = 0
     while size < characters:
@@ -71,14 +71,14 @@ def nasty_text(source: random.Random, characters: int) -> str:
 
 
 def _scalar(source: random.Random) -> int:
-    """A character of any plane, surrogates left out."""
+    """Return the code point of a random character of any plane, without surrogates."""
     point = source.randrange(0x110000 - 0x800)
     return point if point < 0xD800 else point + 0x800
 
 
 @pytest.fixture(scope="session")
 def tiktoken_ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """tiktoken with its official rank files out of bpe-openai's wheel: it would download them otherwise."""
+    """Give tiktoken its official rank files from bpe-openai's wheel, because tiktoken would download them otherwise."""
     folder = tmp_path_factory.mktemp("ranks")
     package = importlib.util.find_spec("bpe_openai")  # found, not imported: its import warns
     assert package is not None
@@ -117,7 +117,7 @@ BOTH_ENCODINGS = pytest.mark.parametrize("encoding", ENCODINGS)
 )
 @pytest.mark.usefixtures("tiktoken_ready")
 def test_counts_known_strings(text: str, o200k: int, cl100k: int) -> None:
-    """Known strings have known counts, special tokens counted as the characters they are."""
+    """Known strings have known counts, with special tokens counted as plain characters."""
     for tokeniser in (TOKTOK, TIKTOKEN):
         assert (o200k, cl100k) == tuple(tokeniser.tokens(text, encoding) for encoding in ENCODINGS)
 
@@ -127,13 +127,13 @@ def test_counts_known_strings(text: str, o200k: int, cl100k: int) -> None:
 )
 @pytest.mark.usefixtures("tiktoken_ready")
 def test_characters_newer_than_tiktoken_are_grouped_as_it_groups_them(text: str) -> None:
-    """Letters, marks and digits of Unicode 17 are symbols to tiktoken, so they are to us."""
+    """Letters, marks and digits that are new in Unicode 17 are counted as symbols, as tiktoken does."""
     for encoding in ENCODINGS:
         assert TIKTOKEN.tokens(text, encoding) == count_text(text, encoding)
 
 
 class Parity:
-    """Compares the two tokenisers and adds up what was compared."""
+    """Compares the counts of the two tokenisers, and sums the compared tokens."""
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -159,14 +159,14 @@ def run_parity(examples: int, characters: int) -> int:
 
 @pytest.mark.usefixtures("tiktoken_ready")
 def test_toktok_counts_as_tiktoken_does() -> None:
-    """200,000 tokens of every kind of text, and not one count differs."""
+    """Both tokenisers give the same counts for 200,000 tokens of every kind of text."""
     assert run_parity(examples=60, characters=2_000) >= 200_000
 
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("tiktoken_ready")
 def test_toktok_counts_as_tiktoken_does_at_length() -> None:
-    """Ten million tokens of every kind of text, and not one count differs."""
+    """Both tokenisers give the same counts for ten million tokens of every kind of text."""
     assert run_parity(examples=1_500, characters=5_000) >= 10_000_000
 
 
@@ -178,7 +178,7 @@ def test_toktok_counts_as_tiktoken_does_at_length() -> None:
 def test_cut_is_a_prefix_that_fits_and_cannot_grow(
     tokeniser: Tokeniser, encoding: Encoding, source: random.Random, max_tokens: int
 ) -> None:
-    """A cut is a prefix, is within its tokens when counted again, and one more character would be too much."""
+    """A cut is a prefix that is within the limit when it is counted again; one more character would exceed the limit."""
     text = nasty_text(random.Random(source.getrandbits(64)), 150)
 
     cut = cut_text(text, encoding, max_tokens, tokeniser=tokeniser)
@@ -204,7 +204,7 @@ def test_both_tokenisers_cut_alike(encoding: Encoding, source: random.Random, ma
 
 @BOTH_ENCODINGS
 def test_text_that_fits_is_returned_as_it_is(encoding: Encoding) -> None:
-    """Nothing is cut from text within its tokens."""
+    """Text within the limit is returned unchanged."""
     text = "nothing to cut here"
     assert cut_text(text, encoding, count_text(text, encoding)) is text
 
@@ -212,20 +212,20 @@ def test_text_that_fits_is_returned_as_it_is(encoding: Encoding) -> None:
 @BOTH_ENCODINGS
 @pytest.mark.parametrize("max_tokens", [0, -5])
 def test_no_tokens_leave_no_text(encoding: Encoding, max_tokens: int) -> None:
-    """A cut to nothing is empty."""
+    """A cut to zero or fewer tokens is empty."""
     assert cut_text("something", encoding, max_tokens) == ""
 
 
 @BOTH_ENCODINGS
 def test_a_character_of_several_tokens_is_never_halved(encoding: Encoding) -> None:
-    """A character that needs more tokens than are left goes away whole."""
+    """A character of more tokens than the limit is left out whole."""
     assert cut_text("\U00013000", encoding, count_text("\U00013000", encoding) - 1) == ""
 
 
 @BOTH_ENCODINGS
 @pytest.mark.usefixtures("tiktoken_ready")
 def test_a_million_spaces_do_not_panic(encoding: Encoding) -> None:
-    """tiktoken panics on long whitespace; split by us, both count and cut it alike."""
+    """Long white space, on which tiktoken panics, is split first, so that both tokenisers count and cut it alike."""
     text = "word!\n" + " " * 1_100_000 + "\n \t end"
 
     assert TOKTOK.tokens(text, encoding) == TIKTOKEN.tokens(text, encoding)
@@ -238,20 +238,20 @@ WORST = ("a", " ", "\n", "=", "-", "/", "*", "e\u0301", "漢", "\u200d\U0001f468
 @pytest.mark.nightly
 @pytest.mark.parametrize("unit", WORST, ids=ascii)
 def test_counting_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
-    """Both encodings of a megabyte of the worst text take under a second, whatever the text."""
+    """Counting a megabyte of difficult text in both encodings takes under a second."""
     text = unit * (1_000_000 // len(unit.encode()))
     assert counting_seconds(text) < 1.0
 
 
 @pytest.mark.parametrize("unit", WORST, ids=ascii)
 def test_counting_grows_with_the_text_alone(unit: str) -> None:
-    """Eight times the text takes some eight times as long, and never the 64 times of what looks back at it all."""
+    """Eight times the text takes less than 24 times as long; a quadratic algorithm would take 64 times as long."""
     little, much = (counting_seconds(unit * (size // len(unit.encode()))) for size in (40_000, 320_000))
     assert much < 24 * little + 0.01
 
 
 def counting_seconds(text: str) -> float:
-    """The processor's seconds to count a text for both encodings."""
+    """Return the CPU seconds to count a text in both encodings."""
     started = time.thread_time()
     counts = [count_text(text, encoding) for encoding in ENCODINGS]
     seconds = time.thread_time() - started

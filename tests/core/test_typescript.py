@@ -1,4 +1,4 @@
-"""Schemas become the TypeScript that is billed, in the spelling of each generation of models."""
+"""Schemas are rendered as the TypeScript that is billed, in the dialect of each generation of models."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from service.core.text import count_text
 
 
 def declared(parameters: dict[str, Any], dialect: Any = "2024") -> str:
-    """The parameters of one function, as rendered."""
+    """Return the rendered parameters of one function."""
     text = render_functions([{"name": "f", "parameters": parameters}], dialect)
     start, end = "namespace functions {\n\ntype f = (", ") => any;\n\n} // namespace functions"
     assert text.startswith(start)
@@ -19,12 +19,12 @@ def declared(parameters: dict[str, Any], dialect: Any = "2024") -> str:
 
 
 def member(schema: dict[str, Any], **beside: Any) -> str:
-    """One required property called ``a``, in the newer spelling, as rendered."""
+    """Return an object with one required property ``a``, rendered in the dialect of 2024."""
     return declared({"type": "object", "properties": {"a": schema}, "required": ["a"], **beside}).removeprefix("_: ")
 
 
 def test_functions_stand_in_a_namespace_with_their_descriptions() -> None:
-    """Every line of a description is a comment without its indent, and functions are a blank line apart."""
+    """Each line of a description is a comment without its indentation, and a blank line separates functions."""
     functions = [{"name": "f", "description": "Does.\n\n    args: none"}, {"name": "g", "parameters": {}}]
     assert render_functions(functions, "2024") == (
         "namespace functions {\n\n// Does.\n//\n// args: none\ntype f = () => any;\n\ntype g = () => any;\n\n"
@@ -66,7 +66,7 @@ def test_functions_stand_in_a_namespace_with_their_descriptions() -> None:
     ],
 )
 def test_types_without_comments_stand_on_one_line(schema: dict[str, Any], expected: str) -> None:
-    """Each schema has its type, and an object without comments stays on one line."""
+    """Each schema is rendered as its type, and an object without comments stays on one line."""
     assert member(schema) == f"{{ a: {expected} }}"
 
 
@@ -119,25 +119,25 @@ def test_types_without_comments_stand_on_one_line(schema: dict[str, Any], expect
     ],
 )
 def test_comments_open_the_object(schema: dict[str, Any], expected: str) -> None:
-    """Titles, descriptions, examples, constraints and defaults are comments, and put each property on its line."""
+    """Titles, descriptions, examples, constraints and defaults are comments, and give each property its own line."""
     assert member(schema) == f"{{\n{expected}\n}}"
 
 
 def test_the_last_property_has_no_comma() -> None:
-    """Commas stand between properties, before the comment behind a type."""
+    """Commas are only between properties, before the comment after a type."""
     properties = {"a": {"type": "string", "default": ""}, "b": {"type": "string"}}
     assert declared({"properties": properties, "required": ["b"]}) == '_: {\na?: string, // default: ""\nb: string\n}'
 
 
 def test_the_parameters_own_title_stands_before_their_object() -> None:
-    """A title on the whole puts the object on lines of its own, alone on one when nothing in it has a comment."""
+    """A title of the parameters puts their object on new lines; without comments inside, the object has one line."""
     plain = {"title": "T", "properties": {"a": {"type": "string"}}}
     assert declared(plain) == "_:\n// T\n{ a?: string }\n"
     assert declared({**plain, "properties": {"a": {"title": "A"}}}) == "_:\n// T\n{\n// A\na?: any\n}\n"
 
 
 def test_the_newest_families_are_told_how_tools_work() -> None:
-    """Without a namespace, behind 93 tokens of instructions."""
+    """In the dialect of 2025, definitions have no namespace, and follow 93 tokens of instructions."""
     text = render_functions([{"name": "f"}, {"name": "g", "description": "Does."}], "2025")
     instructions, declarations = text.split("### Tool definitions\n")
     assert declarations == "type f = () => any;\n\n// Does.\ntype g = () => any;\n"
@@ -145,13 +145,13 @@ def test_the_newest_families_are_told_how_tools_work() -> None:
 
 
 def test_a_function_without_parameters_may_take_text() -> None:
-    """A custom tool's input is no object."""
+    """A custom tool, whose input is text, is rendered with FREEFORM."""
     text = render_functions([{"name": "f", "freeform": True}], "2025")
     assert text.endswith("type f = (FREEFORM) => any;\n")
 
 
 def test_references_are_expanded_and_loops_end() -> None:
-    """A reference is what it points at, beside what stands next to it; inside itself it is any."""
+    """A reference is expanded, and keeps the members beside it; a reference inside itself becomes any."""
     definitions = {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}}
     schema = {"$ref": "#/$defs/Node", "description": "The head"}
     assert member(schema, **{"$defs": definitions}) == "{\n// The head\na: { next?: any }\n}"
@@ -181,7 +181,7 @@ def test_a_few_lines_of_lists_cannot_stand_for_gigabytes() -> None:
 
 @pytest.mark.parametrize("dialect", ["2023", "2024"])
 def test_depth_is_bounded(dialect: str) -> None:
-    """A schema nested beyond what anybody writes ends as any, and raises nothing."""
+    """A schema of 200 levels ends as any, and raises no error."""
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(200):
         schema = {"type": "object", "properties": {"a": {"anyOf": [schema]}}}
@@ -194,12 +194,12 @@ def test_depth_is_bounded(dialect: str) -> None:
 )
 @pytest.mark.parametrize("dialect", ["2023", "2024"])
 def test_what_is_no_schema_is_rendered_somehow(parameters: Any, dialect: Any) -> None:
-    """A provider judges schemas; counting them raises nothing."""
+    """An invalid schema is rendered without an error, because validating schemas is left to the provider."""
     assert "type f = (" in render_functions([{"name": "f", "parameters": parameters}], dialect)
 
 
 def test_a_description_of_2023_is_stripped() -> None:
-    """Space around a description is not told; its lines are as they came."""
+    """In the dialect of 2023, a description loses the space around it, and its lines stay as they are."""
     properties = {"a": {"description": "\n A \n"}}
     functions = [{"name": "f", "description": "\n\tDoes.\n\tMore.", "parameters": {"properties": properties}}]
     rendered = "namespace functions {\n\n// Does.\n\tMore.\ntype f = (_: {\n// A\na?: any,\n}) => any;"
@@ -207,7 +207,7 @@ def test_a_description_of_2023_is_stripped() -> None:
 
 
 def test_the_spelling_of_2023() -> None:
-    """Two spaces a level, a comma after every property, descriptions at the top alone."""
+    """The dialect of 2023 has two spaces a level, a comma after every property, and descriptions only at the top level."""
     parameters = {
         "type": "object",
         "properties": {

@@ -1,4 +1,4 @@
-"""Tool groups: what stays together."""
+"""Units: the messages that a window keeps or leaves out together."""
 
 from histories import calling, entries, groups, quick, result, said, talk
 from hypothesis import given
@@ -17,7 +17,7 @@ def units(*messages: dict[str, object]) -> list[Unit]:
 @quick
 @given(entries(documents=False))
 def test_every_record_once(drawn: tuple[Entry, ...]) -> None:
-    """Units are all records in order, none twice, and are what belongs together by the messages themselves."""
+    """Units contain every record once, in order, and are the groups that the messages form."""
     found = talk(*drawn)
     seqs = [list(range(unit.start + 1, unit.end + 1)) for unit in group_units(Records.of(found.stored[0]))]
     assert seqs == groups(found.messages)
@@ -33,23 +33,23 @@ def test_parallel_calls() -> None:
 
 
 def test_overtaken_calls() -> None:
-    """Calls that another message overtook before every result came are not whole."""
+    """Calls without all results before the next message are a unit that is not whole."""
     assert units(calling("a", "b"), result("b"), said("user", "x"))[0] == Unit(0, 2, whole=False)
 
 
 def test_waiting_calls() -> None:
-    """Calls at the very end may still get their results, and are whole."""
+    """Calls at the end are a whole unit, because missing results may still come."""
     assert units(said("user", "?"), calling("a", "b"), result("b"))[1] == Unit(1, 3, whole=True)
 
 
 def test_results_without_their_call() -> None:
-    """Results at the head of a tail, whose call lies before it, are not whole."""
+    """Results at the beginning of a tail, without their call, are a unit that is not whole."""
     records = talk(calling("a", "b"), result("a"), result("b"), said("user", "?")).stored[0]
     assert group_units(Records.of(records[1:]))[0] == Unit(0, 2, whole=False)
 
 
 def test_legacy_pair() -> None:
-    """A function_call and the function's message after it are one unit; either alone is one too."""
+    """A ``function_call`` and the function message after it are one unit; either alone is a unit too."""
     function = said("function", "1", name="look")
     assert units(LEGACY, function, function, LEGACY, said("user", "?")) == [
         Unit(0, 2, whole=True),
@@ -60,5 +60,5 @@ def test_legacy_pair() -> None:
 
 
 def test_nothing() -> None:
-    """No records, no units."""
+    """No records give no units."""
     assert not group_units(Records(b""))

@@ -1,4 +1,4 @@
-"""What Claude and Gemini bill around text: arithmetic on a message's measure, alike for windows, appends and counts."""
+"""The tokens that Claude and Gemini bill around text, computed from a message's measure."""
 
 import base64
 from typing import Any
@@ -47,29 +47,29 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arg
     ],
 )
 def test_a_model_counts_as_its_generation(name: str, family: str) -> None:
-    """Each generation of a vendor has rules of its own; a new name has those of the newest."""
+    """Each generation of a vendor's models has its own rules; a new name has the rules of the newest generation."""
     assert find_model(name).rules == VENDORS[family]
 
 
 def test_a_short_question_costs_claude_seven_more_than_its_text() -> None:
-    """Claude bills 4 a request and 3 a message."""
+    """Claude bills 4 tokens for a request and 3 for a message, in addition to the text."""
     counted = count_request(CLAUDE, messages=[{"role": "user", "content": TEXT}])
     assert (counted.priming, counted.messages) == (4, [3 + estimate_text(TEXT, "claude")])
 
 
 def test_a_system_text_costs_one_more_than_its_words() -> None:
-    """A system text joins the request without a message of its own."""
+    """A system text costs two tokens less than a user message, because it is not a message of its own."""
     system, asked = (count_request(CLAUDE, messages=[{"role": role, "content": TEXT}]) for role in ("system", "user"))
     assert asked.tokens - system.tokens == 2
 
 
 def test_gemini_bills_text_alone() -> None:
-    """Nothing stands around a message of Gemini's."""
+    """Gemini bills no tokens around a message."""
     assert message_tokens(measure({"role": "user", "content": TEXT}), GEMINI) == estimate_text(TEXT, "gemini")
 
 
 def test_a_column_costs_what_its_messages_cost() -> None:
-    """A window's one pass over plain messages gives what each costs by itself, with a learnt correction too."""
+    """The costs of a column of plain messages equal each message's cost, also with a corrected margin."""
     learnt = msgspec.structs.replace(CLAUDE, margin=1.137)
     records = [
         Record(flags=0, measure=measure({"role": role, "content": TEXT * n}), size=9, calls=0, content_digest=b"8" * 8)
@@ -81,7 +81,7 @@ def test_a_column_costs_what_its_messages_cost() -> None:
 
 @pytest.mark.parametrize("name", ["claude-3-haiku-20240307", "claude-sonnet-4-5", "claude-opus-4-8"])
 def test_a_forced_call_costs_claude_more(name: str) -> None:
-    """Claude is told so where it must call a tool; where it may, it is told less."""
+    """A choice that forces a call costs Claude's instructions for it; ``auto`` costs the same as no choice."""
     model = find_model(name)
     free, may, must, this = (
         tools_tokens(model, tools=[WEATHER], tool_choice=choice)
@@ -92,7 +92,7 @@ def test_a_forced_call_costs_claude_more(name: str) -> None:
 
 
 def test_definitions_stand_behind_instructions_of_claudes() -> None:
-    """The first definition brings Claude's own instructions along, the second only itself; Gemini has none."""
+    """The first definition also costs Claude's instructions, and the second only itself; Gemini has no instructions."""
     first, second = (tools_tokens(CLAUDE, tools=[WEATHER] * n) for n in (1, 2))
     assert first > 500
     assert second - first < 120
@@ -100,7 +100,7 @@ def test_definitions_stand_behind_instructions_of_claudes() -> None:
 
 
 def test_a_schema_without_a_property_is_free() -> None:
-    """A function without parameters costs as much whether it says so or not."""
+    """A function with an empty schema costs as much as a function without a schema."""
     said, unsaid = dict(WEATHER["function"]), dict(WEATHER["function"])
     said["parameters"] = {"type": "object", "properties": {}, "additionalProperties": False}
     del unsaid["parameters"]
@@ -109,7 +109,7 @@ def test_a_schema_without_a_property_is_free() -> None:
 
 
 def test_an_object_in_an_object_costs_gemini_more() -> None:
-    """The same properties cost more where they stand in an object of their own, by more than its braces."""
+    """For Gemini, properties in a nested object cost over 20 tokens more than the same properties at the top level."""
     inner = {"type": "object", "properties": {name: {"type": "string"} for name in ("city", "street", "number")}}
     outer = {"type": "object", "properties": {"address": inner}}
     flat, deep = (
@@ -120,7 +120,7 @@ def test_an_object_in_an_object_costs_gemini_more() -> None:
 
 
 def test_a_property_called_description_is_structure() -> None:
-    """Only a description's text is prose: a parameter may have that name."""
+    """A parameter named ``description`` costs as much as one with another name."""
     schema = {"type": "object", "properties": {"description": {"type": "string"}}}
     named = {"type": "object", "properties": {"city": {"type": "string"}}}
     costs = [
@@ -131,7 +131,7 @@ def test_a_property_called_description_is_structure() -> None:
 
 
 def test_a_call_costs_its_words_and_its_wrapping() -> None:
-    """Each call brings the wrapping of its result, with text beside it or without."""
+    """Each call costs its wrapping and its result's, with or without text beside it."""
     one, two = (measure({"role": "assistant", "content": None, "tool_calls": [CALL] * n}) for n in (1, 2))
     beside = measure({"role": "assistant", "content": TEXT, "tool_calls": [CALL]})
     cost = message_tokens(one, CLAUDE)
@@ -141,7 +141,7 @@ def test_a_call_costs_its_words_and_its_wrapping() -> None:
 
 
 def test_a_result_costs_its_text() -> None:
-    """A tool's result has no wrapping of its own, whether one of several or alone."""
+    """A tool result costs only its text, alone or as one of several."""
     result = measure({"role": "tool", "tool_call_id": "c1", "content": TEXT})
     costs = {message_tokens(result, CLAUDE, parallel=parallel) for parallel in (True, False)}
     assert costs == {estimate_text(TEXT, "claude")}
@@ -149,7 +149,7 @@ def test_a_result_costs_its_text() -> None:
 
 @pytest.mark.parametrize("name", ["claude-sonnet-4-5", "claude-opus-4-8", "gemini-2.5-flash"])
 def test_a_text_file_costs_at_least_its_text(name: str) -> None:
-    """A file of plain English is counted in the model's tokens, not in those of OpenAI."""
+    """A text file costs its text in the model's own tokens, and at most a quarter more."""
     model, text = find_model(name), "The wind was fair on the day of the race. " * 100
     url = f"data:text/plain;base64,{base64.b64encode(text.encode()).decode()}"
     parts = {"file": [{"type": "file", "file": {"file_data": url}}], "text": [{"type": "text", "text": text}]}
@@ -158,7 +158,7 @@ def test_a_text_file_costs_at_least_its_text(name: str) -> None:
 
 
 def test_a_response_format_is_free_with_gemini() -> None:
-    """Claude is told the schema of its reply at a price; Gemini is not billed for it."""
+    """The schema of a response format costs tokens for Claude, and none for Gemini."""
     schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": WEATHER["function"]["parameters"]}}
     assert tools_tokens(GEMINI, response_format=schema) == 0
     assert tools_tokens(CLAUDE, response_format=schema) > 110
@@ -179,12 +179,12 @@ def test_a_response_format_is_free_with_gemini() -> None:
     ],
 )
 def test_images_of_known_size(family: str, width: int, height: int, tokens: int) -> None:
-    """Claude bills patches of 28 pixels and 3; Gemini whole pictures and crops, and from 3 on always as much."""
+    """Claude bills patches of 28 pixels and 3 tokens; Gemini bills the image and crops, and from Gemini 3 a fixed number."""
     assert image_tokens((width, height, AUTO), VENDORS[family].images) == tokens
 
 
 @pytest.mark.parametrize("family", ["claude-4.5", "claude-5"])
 def test_a_large_image_stays_within_its_limit(family: str) -> None:
-    """A picture larger than a model looks at is made smaller first."""
+    """An image over the model's limit costs no more than an image of unknown size."""
     rules = VENDORS[family].images
     assert image_tokens((9_000, 6_000, AUTO), rules) <= image_tokens((0, 0, AUTO), rules)

@@ -1,4 +1,4 @@
-"""Vocabularies that are on this machine: of installed packages, and an operator's own files."""
+"""Vocabularies on this machine: from installed packages, and from an operator's own files."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ COUNTS = json.loads((TRUTH / "languages.json").read_text("utf-8"))
 
 @pytest.mark.parametrize("name", ["qwen3.5", "deepseek", "tekken"])
 def test_an_installed_vocabulary_counts_as_its_vendor_does(name: str) -> None:
-    """Text in 70 languages and numbers have the tokens that the vendor's own code gives them."""
+    """Texts in 70 languages, and numbers, have as many tokens as the vendor's own code gives them."""
     for language, text in PARAGRAPHS.items():
         assert INSTALLED[name].count(text) == COUNTS["languages"][language][name]
     for numbers in COUNTS["numbers"]:
@@ -33,7 +33,7 @@ def test_an_installed_vocabulary_counts_as_its_vendor_does(name: str) -> None:
     "text", ["", "<|im_end|>", "<\uff5cUser\uff5c>", "[INST]", "</s>", "\ufffd\u0000", " " * 1_200_000]
 )
 def test_any_text_can_be_counted(name: str, text: str) -> None:
-    """Special tokens are the plain characters that they are, and no text is too odd or too long."""
+    """Special tokens are counted as plain characters, and unusual or long texts can be counted."""
     count = INSTALLED[name].count(text)
     assert count > 1 if 0 < len(text) < 20 and text[0] in "<[" else count >= 0
 
@@ -49,7 +49,7 @@ def test_any_text_can_be_counted(name: str, text: str) -> None:
     ],
 )
 def test_a_model_counts_in_its_vocabulary_at_once(model: str, name: str) -> None:
-    """A request costs the tokens of its text in the vendor's vocabulary, and what stands around them."""
+    """A request costs the tokens of its text in the vendor's vocabulary, and the tokens around them."""
     found = find_model(model)
     assert (found.counting, found.counted_with, found.exact) == ("vocabulary", name, False)
     for text in PARAGRAPHS.values():
@@ -59,7 +59,7 @@ def test_a_model_counts_in_its_vocabulary_at_once(model: str, name: str) -> None
 
 
 def test_calls_and_names_count_in_the_vocabulary_too() -> None:
-    """A message's tokens are those of all that it says."""
+    """Names, calls and results are counted in the vendor's vocabulary too."""
     model, count = find_model("qwen3.5-plus"), INSTALLED["qwen3.5"].count
     arguments = '{"city": "ಬೆಂಗಳೂರು"}'
     called = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": arguments}}
@@ -77,14 +77,14 @@ def test_calls_and_names_count_in_the_vocabulary_too() -> None:
 
 
 def test_a_model_without_a_vocabulary_is_an_estimate() -> None:
-    """No file of Llama's is here, so it is estimated."""
+    """A model of Llama, whose vocabulary is not installed, is estimated."""
     model = find_model("llama-3.3-70b-instruct")
     assert (model.vocabulary, model.counting) == (None, "estimate")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An operator's folder: a tokenizer.json, ranks, ranks in a folder, and what is neither."""
+    """Return an operator's folder: a tokenizer file, a file of ranks, one in a subfolder, and files that are neither."""
     tokenizer: Any = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
@@ -100,7 +100,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_an_operators_files_count_for_models_with_their_name(folder: Path) -> None:
-    """The longest name in a model's name counts for it, from either kind of file, whoever sells the model."""
+    """A model is counted with the file that has the longest name within the model's name, whichever kind of file it is."""
     own = OwnModels({}, find_files(folder))
 
     counted = {
@@ -117,7 +117,7 @@ def test_an_operators_files_count_for_models_with_their_name(folder: Path) -> No
 
 
 def test_a_deployments_own_model_counts_with_a_file_of_its_name(folder: Path) -> None:
-    """A model of the models file is counted by a vocabulary of the same name."""
+    """A model of the models file is counted with the vocabulary whose name its own name contains."""
     models_file = load_models_toml(
         '[models."our-kimi-k2"]\ncontext_window = 9000\n[models.plain]\ncontext_window = 9000'
     )
@@ -127,7 +127,7 @@ def test_a_deployments_own_model_counts_with_a_file_of_its_name(folder: Path) ->
 
 
 def test_a_file_that_is_no_vocabulary_says_so(tmp_path: Path) -> None:
-    """A broken file is found when it is first counted with, and named."""
+    """A broken file raises an error with its name when it is first used."""
     (tmp_path / "broken.json").write_text("{}")
     (tmp_path / "broken2.tiktoken").write_text("not ranks")
     for vocabulary in find_files(tmp_path).values():
@@ -137,7 +137,7 @@ def test_a_file_that_is_no_vocabulary_says_so(tmp_path: Path) -> None:
 
 
 def test_an_installed_vocabulary_is_never_above_its_estimate() -> None:
-    """What is estimated until a text was counted errs high."""
+    """An estimate, which is used until a text was counted, is never below the count."""
     for name in INSTALLED:
         for text in PARAGRAPHS.values():
             assert INSTALLED[name].count(text) <= estimate_text(text, name)

@@ -1,4 +1,4 @@
-"""The two walks: a running sum keeps what going step by step keeps."""
+"""The two walks, by a running sum and step by step, have the same result."""
 
 from histories import MODELS, Talk, quick, talks
 from hypothesis import given

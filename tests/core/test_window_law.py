@@ -1,4 +1,4 @@
-"""What always holds of a window, whatever the history: against an oracle, and property by property."""
+"""Windows of any history: comparison with an oracle, and single properties."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -40,7 +40,7 @@ def check_against_the_oracle(case: Case) -> None:
 @quick
 @given(cases(fits=False))
 def test_oracle(case: Case) -> None:
-    """A window is what the law gives when it is applied in the simplest way, every try counted as a whole request."""
+    """A window equals the oracle's window, or both find that the required messages do not fit."""
     check_against_the_oracle(case)
 
 
@@ -48,7 +48,7 @@ def test_oracle(case: Case) -> None:
 @deep
 @given(cases(kinds={"max_turns": 25}, fits=False))
 def test_oracle_deeper(case: Case) -> None:
-    """The law in the simplest way, over longer histories and many more of them."""
+    """A window equals the oracle's window, for more and longer histories."""
     check_against_the_oracle(case)
 
 
@@ -63,7 +63,7 @@ def test_never_over_budget(case: Case) -> None:
 @quick
 @given(cases())
 def test_total_is_a_fresh_count_of_the_request(case: Case) -> None:
-    """What the records say a window costs is what its rendered request is counted as."""
+    """A window's total, computed from records, equals the count of its rendered request."""
     window = case[0].window(case[1])
     assert count_request(case[1].model, **sent(case, window)).tokens == window.tokens["total"]
 
@@ -80,7 +80,7 @@ def test_total_is_the_sum_of_its_parts(case: Case) -> None:
 @quick
 @given(cases())
 def test_no_orphans(case: Case) -> None:
-    """Every result follows its call, and every call has its result unless it may still come."""
+    """Every result follows its call, and every call has its result unless the result may still come."""
     window = case[0].window(case[1])
     waiting: set[str] = set()
     messages = sent(case, window)["messages"]
@@ -106,7 +106,7 @@ def test_groups_are_whole(case: Case) -> None:
 @quick
 @given(cases())
 def test_what_must_be_in_is_in(case: Case) -> None:
-    """System and developer messages, the newest question, the newest message and what is pinned are in every window."""
+    """System and developer messages, the newest question and message, and complete pinned groups are in every window."""
     talk, _ = case
     kept = set(case[0].window(case[1]).seqs)
     oracle = Oracle(*case)
@@ -121,14 +121,14 @@ def test_what_must_be_in_is_in(case: Case) -> None:
 @quick
 @given(cases())
 def test_order_is_kept(case: Case) -> None:
-    """Messages leave in the order in which they came, each once."""
+    """Messages are sent in the order in which they were appended, each once."""
     assert all(a < b for a, b in pairwise(case[0].window(case[1]).seqs))
 
 
 @quick
 @given(cases())
 def test_spliced_json_is_reencoded_json(case: Case) -> None:
-    """The request that is spliced from stored bytes is, byte for byte, what encoding it anew gives."""
+    """The request that is spliced from stored bytes equals the encoded request, byte for byte."""
     window = case[0].window(case[1])
     oracle = Oracle(*case)
     oracle.grounding = dict(window.grounding)
@@ -139,7 +139,7 @@ def test_spliced_json_is_reencoded_json(case: Case) -> None:
 @quick
 @given(cases(overflow=st.just("stop"), start=st.just("any"), dedupe=st.just("none"), limit=st.none()))
 def test_maximal(case: Case) -> None:
-    """When a window ends for its budget, the next older unit would not have fitted."""
+    """If a window stops because of its budget, the next older unit would not fit."""
     talk, ask = case
     window = case[0].window(case[1])
     if window.stop_reason != "budget":
@@ -163,9 +163,10 @@ MONOTONE = {"grounding": st.sampled_from(["latest", "none"]), "summary": st.samp
 @quick
 @given(cases(overflow=st.just("stop"), **MONOTONE), st.integers(1, 40))
 def test_more_budget_never_keeps_less(case: Case, more: int) -> None:
-    """With a larger budget no character of the question's documents goes, and while they are the same no message."""
+    """A larger budget sends no less of the question's documents, and keeps all messages if the documents stay the same."""
     talk, ask = case
-    ask = replace(ask, options=msgspec.structs.replace(ask.options, tool_result_overflow="error"))  # a cut takes room
+    # With another choice, a cut result would grow with the budget.
+    ask = replace(ask, options=msgspec.structs.replace(ask.options, tool_result_overflow="error"))
     try:
         small = talk.window(ask)
     except WindowDoesNotFit:
@@ -179,9 +180,10 @@ def test_more_budget_never_keeps_less(case: Case, more: int) -> None:
 @quick
 @given(cases(overflow=st.just("skip"), start=st.just("any"), **MONOTONE), st.integers(1, 40))
 def test_more_budget_never_skips_a_newer_message(case: Case, more: int) -> None:
-    """Where messages are skipped, the newest on which two budgets differ is kept by the larger."""
+    """With ``skip``, the newest message on which two budgets differ is kept by the larger budget."""
     talk, ask = case
-    ask = replace(ask, options=msgspec.structs.replace(ask.options, tool_result_overflow="error"))  # a cut takes room
+    # With another choice, a cut result would grow with the budget.
+    ask = replace(ask, options=msgspec.structs.replace(ask.options, tool_result_overflow="error"))
     try:
         small = talk.window(ask)
     except WindowDoesNotFit:
@@ -196,7 +198,7 @@ def test_more_budget_never_skips_a_newer_message(case: Case, more: int) -> None:
 @quick
 @given(cases())
 def test_summary_stands_for_what_it_covers(case: Case) -> None:
-    """With a summary in the window, what it covers is left out, unless it is in every window."""
+    """With a summary in the window, the messages that it covers are left out, except for required ones."""
     window = case[0].window(case[1])
     through = window.summary.through_seq if window.summary else 0
     assert {seq for seq in window.seqs if seq <= through} <= Oracle(*case).must
@@ -205,7 +207,7 @@ def test_summary_stands_for_what_it_covers(case: Case) -> None:
 @quick
 @given(cases(summary=st.sampled_from(["never", "always"])))
 def test_summary_as_asked(case: Case) -> None:
-    """``always`` puts the summary in whenever there is one, ``never`` never."""
+    """``always`` adds the summary if there is one, and ``never`` does not."""
     wanted = case[1].options.summary == "always" and case[0].summary is not None
     assert wanted == (case[0].window(case[1]).summary is not None)
 
@@ -213,7 +215,7 @@ def test_summary_as_asked(case: Case) -> None:
 @quick
 @given(cases(limit=st.integers(1, 6)))
 def test_limit(case: Case) -> None:
-    """No message beyond the last N is in the window, unless it is in every window."""
+    """Only the last ``limit`` messages and required messages are in the window."""
     limit = case[1].options.limit or 0
     window = case[0].window(case[1])
     assert {seq for seq in window.seqs if seq <= len(case[0].messages) - limit} <= Oracle(*case).must
@@ -222,7 +224,7 @@ def test_limit(case: Case) -> None:
 @quick
 @given(cases(dedupe=st.just("messages")))
 def test_dedupe_messages(case: Case) -> None:
-    """What is said twice is in the window once, unless both are in every window."""
+    """With ``dedupe=messages``, two messages with the same text are in the window only if one of them is required."""
     oracle = Oracle(*case)
     kept = [seq for seq in case[0].window(case[1]).seqs if seq not in oracle.must]
     said = [text for seq in kept if (text := oracle._said(next(g for g in oracle.groups if seq in g)))]
@@ -232,7 +234,7 @@ def test_dedupe_messages(case: Case) -> None:
 @quick
 @given(cases(start=st.just("user")))
 def test_start_with_user(case: Case) -> None:
-    """The first message kept, system and developer messages aside, is a user's, unless it is in every window."""
+    """With ``start=user``, the first message that is not system or developer is a user message or required."""
     roles = {seq: case[0].messages[seq - 1]["role"] for seq in case[0].window(case[1]).seqs}
     spoken = [seq for seq, role in roles.items() if role not in ("system", "developer")]
     assert not spoken or roles[spoken[0]] == "user" or spoken[0] in Oracle(*case).must
@@ -241,7 +243,7 @@ def test_start_with_user(case: Case) -> None:
 @quick
 @given(cases(grounding=st.sampled_from(["latest", "none"])))
 def test_documents_only_with_the_newest_question(case: Case) -> None:
-    """Without ``all`` no message but the newest question carries documents, and with ``none`` not even that."""
+    """With ``latest`` only the newest question has documents, and with ``none`` no message has any."""
     allowed = {case[0].question} if case[1].options.grounding == "latest" else set()
     assert set(case[0].window(case[1]).grounding) <= allowed
 
@@ -249,7 +251,7 @@ def test_documents_only_with_the_newest_question(case: Case) -> None:
 @quick
 @given(cases(grounding=st.just("all"), dedupe=st.sampled_from(["grounding", "messages"])))
 def test_each_document_once(case: Case) -> None:
-    """With ``all`` a document is sent once, with the newest of the kept messages that bring it and have room for it."""
+    """With ``all`` and deduplication, each document is sent once."""
     keys = [key for chosen in case[0].window(case[1]).grounding.values() for key in chosen.keys]
     assert len(keys) == len(set(keys))
 
@@ -265,7 +267,7 @@ def test_documents_stay_within_their_own_budget(case: Case) -> None:
 @quick
 @given(cases())
 def test_explained(case: Case) -> None:
-    """Each message is explained once, in order, kept exactly when the window has it, at what it costs."""
+    """``explain`` has one line for each message, in order, with its role, its tokens, and whether it is kept."""
     talk, ask = case
     explained = msgspec.structs.replace(ask.options, explain=True)
     window = talk.window(Ask(ask.name, ask.budget, explained, ask.limits))
@@ -279,7 +281,7 @@ def test_explained(case: Case) -> None:
 @quick
 @given(cases())
 def test_left_out_is_told(case: Case) -> None:
-    """Kept and dropped messages sum to the history, and their tokens too; the note tells the same number."""
+    """``dropped`` has the number and the tokens of all messages that are left out; a note has the same number."""
     talk, ask = case
     window = case[0].window(case[1])
     assert window.dropped["messages"] == len(talk.messages) - len(window.seqs)
@@ -292,7 +294,7 @@ def test_left_out_is_told(case: Case) -> None:
 @quick
 @given(cases(summary=st.just("never"), grounding=st.just("none")), st.integers(1, 200))
 def test_error_figures_add_up(case: Case, short: int) -> None:
-    """When what must be in does not fit, the costs sum to what is needed, and the shortfall is how much is missing."""
+    """If required messages do not fit, the costs sum to ``needed``, which is the budget plus the shortfall."""
     talk, ask = case
     least = needed(talk, ask.name)
     budget = max(0, least - short)

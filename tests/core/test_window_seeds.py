@@ -1,4 +1,4 @@
-"""What the service took over from those who did it before, each behaviour by name."""
+"""Behaviours that the service takes over from earlier projects, which the docstrings name."""
 
 import pytest
 from histories import TOOL, Ask, calling, grounded, needed, result, said, talk, words
@@ -12,7 +12,7 @@ CHAT = [said(role, words(size)) for size in (40, 10, 60, 10) for role in ("user"
 
 
 def test_newest_to_oldest_until_one_does_not_fit() -> None:
-    """openai-messages-token-helper, Jetchat: the walk ends at the first that is too large, though older ones would fit."""
+    """openai-messages-token-helper, Jetchat: the first message that does not fit ends the walk, even if older ones fit."""
     found = talk(
         said("user", "hi"), said("assistant", words(90)), said("user", "ok"), said("user", "?"), system="Be brief."
     )
@@ -21,7 +21,7 @@ def test_newest_to_oldest_until_one_does_not_fit() -> None:
 
 
 def test_going_on_past_what_does_not_fit() -> None:
-    """Jetchat's comment made an option: skip what is too large, and go on with smaller, older messages."""
+    """An idea in a comment of Jetchat: ``skip`` leaves out a message that is too large, and goes on with older ones."""
     found = talk(
         said("user", "hi"), said("assistant", words(90)), said("user", "ok"), said("user", "?"), system="Be brief."
     )
@@ -29,7 +29,7 @@ def test_going_on_past_what_does_not_fit() -> None:
 
 
 def test_a_budget_that_is_met_exactly() -> None:
-    """Within the limit, not below it: a window of exactly the budget fits (Jetchat's ``<`` gave one message away)."""
+    """A window of exactly the budget fits (Jetchat compared with ``<`` and lost a message)."""
     found = talk(*CHAT)
     whole = found.window(Ask())
     assert found.window(Ask(budget=whole.tokens["total"])).seqs == whole.seqs
@@ -37,7 +37,7 @@ def test_a_budget_that_is_met_exactly() -> None:
 
 
 def test_system_and_few_shots_always() -> None:
-    """openai-messages-token-helper: the system prompt and the few-shots are sent whatever must go."""
+    """openai-messages-token-helper: the system prompt and the few-shots are always sent."""
     shots = [said("user", "ping"), said("assistant", "pong")]
     found = talk(*CHAT, said("user", "?"), system="You are a bot.", few_shots=shots)
     window = found.window(Ask(budget=needed(found, "gpt-4o-mini")))
@@ -47,13 +47,13 @@ def test_system_and_few_shots_always() -> None:
 
 
 def test_a_system_message_in_the_history_always() -> None:
-    """Jetchat: the system message is the oldest, and is kept all the same, in its place."""
+    """Jetchat: a system message is kept in its place, although it is the oldest message."""
     found = talk(said("system", "You are a bot."), *CHAT, said("user", "?"))
     assert found.window(Ask(budget=needed(found, "gpt-4o-mini"))).seqs == [1, 10]
 
 
 def test_reapplied_after_tool_results() -> None:
-    """Jetchat: when a function's result has come, the same budget is applied again, and older messages make room."""
+    """Jetchat: after a tool result, the same budget is applied again, and older messages are left out."""
     asked = talk(*CHAT, said("user", "weather?"), system="Be brief.", tools=[TOOL])
     told = talk(*asked.messages, calling("c"), result("c", words(60)), system="Be brief.", tools=[TOOL])
     before, after = (found.window(Ask(budget=220)) for found in (asked, told))
@@ -63,7 +63,7 @@ def test_reapplied_after_tool_results() -> None:
 
 
 def test_documents_only_with_the_current_question() -> None:
-    """Jetchat's second part: the answer keeps what mattered, so documents of earlier questions are not sent again."""
+    """Jetchat's second part: earlier questions' documents are not sent, because answers contain what mattered from them."""
     found = talk(grounded("gradle?", words(500)), said("assistant", "at 12:10"), grounded("where?", words(60)))
     window = found.window(Ask(budget=200))
     assert (window.seqs, list(window.grounding)) == ([1, 2, 3], [3])
@@ -72,13 +72,13 @@ def test_documents_only_with_the_current_question() -> None:
 
 
 def test_documents_through_the_tool_round() -> None:
-    """A question keeps its documents while tools are called for it: the answer is not written yet."""
+    """A question keeps its documents during its tool calls, because its answer is not written yet."""
     found = talk(grounded("which?", "the one"), calling("c"), result("c"))
     assert list(found.window(Ask()).grounding) == [1]
 
 
 def test_documents_too_large_never_cost_the_question() -> None:
-    """Jetchat's bug: it trimmed the documents and added the question again, so that the newest message dropped out."""
+    """Documents that are too large are trimmed, and the question stays; a bug of Jetchat lost the newest message."""
     found = talk(*CHAT, grounded("what sessions are about Android?", *(words(400) + f" {i}" for i in range(9))))
     window = found.window(Ask(budget=500))
     chosen = window.grounding[9]
@@ -100,13 +100,13 @@ def test_documents_within_their_own_budget_in_order() -> None:
 
 
 def test_a_large_document_first_leaves_none() -> None:
-    """docs-assistant: when the first document is too large for the documents' budget, a lesser one is no substitute."""
+    """docs-assistant: if the first document exceeds the documents' budget, less relevant ones are not sent either."""
     found = talk(grounded("how?", words(200), "short"))
     assert found.window(Ask(limits={"max_tokens": 100})).grounding == {}
 
 
 def test_only_the_question_is_left_and_does_not_fit() -> None:
-    """openai-messages-token-helper sent it over the limit in silence; here the problem says what each part costs."""
+    """A question that does not fit is a problem with each part's cost; openai-messages-token-helper sent it silently."""
     found = talk(*CHAT, said("user", words(100)), system="You are a bot.", tools=[TOOL])
     with pytest.raises(WindowDoesNotFit) as caught:
         found.window(Ask(budget=80))
@@ -125,7 +125,7 @@ def test_no_messages() -> None:
 
 
 def test_the_same_text_twice_is_two_messages() -> None:
-    """Equal text under different ids is not a duplicate, unless it is asked for."""
+    """Messages with equal text are all sent, unless ``dedupe=messages`` is given."""
     found = talk(said("user", "yes"), said("assistant", "sure?"), said("user", "yes"))
     assert found.window(Ask()).seqs == [1, 2, 3]
     window = found.window(Ask(options=WindowQuery(dedupe="messages")))
@@ -133,14 +133,14 @@ def test_the_same_text_twice_is_two_messages() -> None:
 
 
 def test_refusals_are_not_the_same() -> None:
-    """Messages without content are not duplicates of each other: what they say is elsewhere."""
+    """Refusals without content are not duplicates of each other, because their text is in another member."""
     refusals = [{"role": "assistant", "content": None, "refusal": text} for text in ("no", "never")]
     found = talk(said("user", "a"), refusals[0], said("user", "b"), refusals[1], said("user", "c"))
     assert found.window(Ask(options=WindowQuery(dedupe="messages"))).seqs == [1, 2, 3, 4, 5]
 
 
 def test_a_tool_call_says_nothing_again() -> None:
-    """Text beside a tool call does not make the same text by itself a duplicate."""
+    """A message is not a duplicate of the same text beside a tool call."""
     found = talk(
         said("user", "a"), said("assistant", "wait"), calling("c", content="wait"), result("c"), said("user", "b")
     )
@@ -148,7 +148,7 @@ def test_a_tool_call_says_nothing_again() -> None:
 
 
 def test_an_old_tool_call_that_nobody_answered() -> None:
-    """A call that was overtaken before its result came is left out: providers answer 400 for it, for ever."""
+    """A call that another message followed before its result is left out, because providers answer 400 to it."""
     found = talk(said("user", "a"), calling("c"), said("user", "never mind"))
     window = found.window(Ask(options=WindowQuery(explain=True)))
     assert (window.seqs, window.stop_reason) == ([1, 3], "complete")
@@ -156,7 +156,7 @@ def test_an_old_tool_call_that_nobody_answered() -> None:
 
 
 def test_few_shots_with_parallel_calls_are_counted_as_billed() -> None:
-    """Results of parallel calls among the few-shots are counted as the list that they are billed as."""
+    """Results of parallel calls in few-shots are counted as one list, as they are billed."""
     shots = [
         said("user", "?"),
         calling("a", "b"),
@@ -169,7 +169,7 @@ def test_few_shots_with_parallel_calls_are_counted_as_billed() -> None:
 
 
 def test_the_note_is_the_message_that_definitions_join() -> None:
-    """Where the note is the first system message, tool definitions are counted as joining it."""
+    """If the note is the first system message, tool definitions are counted as joining it."""
     found = talk(*CHAT, said("user", "?"), tools=[TOOL])
     window = found.window(Ask(budget=150, options=WindowQuery(note=True)))
     alone = found.window(Ask(budget=150))
@@ -178,7 +178,7 @@ def test_the_note_is_the_message_that_definitions_join() -> None:
 
 
 def test_a_note_that_does_not_fit() -> None:
-    """A note never costs what must be in: where it does not fit it is left out, and so is the little that would."""
+    """A note that does not fit beside the required messages is left out."""
     found = talk(said("user", "hi"), said("user", "?"))
     least = needed(found, "gpt-4o-mini")
     window = found.window(Ask(budget=least + 2, options=WindowQuery(note=True)))
@@ -186,7 +186,7 @@ def test_a_note_that_does_not_fit() -> None:
 
 
 def test_skip_looks_back_over_all_that_fits() -> None:
-    """Skipping gives up 10,000 messages behind the first that was too large, not behind the newest."""
+    """``skip`` keeps 12,000 messages that fit: its limit of 10,000 counts from the first message that is too large."""
     small = talk(said("user", "ok"))
     record = small.stored[0][0]
     found = talk(*[said("user", "ok")] * 2, system="s")
@@ -198,7 +198,7 @@ def test_skip_looks_back_over_all_that_fits() -> None:
 
 
 def test_skip_gives_up_in_the_end() -> None:
-    """Behind a message that is too large, skipping looks back so far and no farther: a window must not cost the history."""
+    """``skip`` considers 10,000 messages before the first that is too large, so that it does not read a whole history."""
     small, large = talk(said("user", "ok")), talk(said("user", words(60_000)))
     found = talk()
     vars(found)["stored"] = ([small.stored[0][0]] * 12_000, [], {})
@@ -213,7 +213,7 @@ def test_skip_gives_up_in_the_end() -> None:
 
 
 def test_a_name_of_what_must_be_in() -> None:
-    """Without any user message nothing is called a question, and a system message is called what it is."""
+    """Without a user message, the costs have no question, and have system messages under their own name."""
     found = talk(said("system", "a"), said("assistant", "b"))
     with pytest.raises(WindowDoesNotFit) as caught:
         found.window(Ask(budget=1))

@@ -1,4 +1,4 @@
-"""A window costs the window: from any tail that is long enough it is what the whole history gives."""
+"""Reading a tail is enough for a window: any tail that is long enough gives the window of the whole history."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ CUTS = {"stable": st.booleans(), "stable_step": st.sampled_from([0.05, 0.1, 0.25
 
 
 def outcome(found: Talk, ask: Ask, first_seq: int = 1) -> Any:
-    """What a tail gives: a window, a wish for more, or the figures of a problem."""
+    """Return the result of a tail: a window, NeedOlder, or the members of a problem."""
     try:
         return found.build(ask, first_seq)
     except WindowDoesNotFit as problem:
@@ -38,7 +38,7 @@ def check_every_tail(case: Case) -> None:
 @quick
 @given(cases(**CUTS))
 def test_every_tail(case: Case) -> None:
-    """A tail asks for more or gives exactly the window, or the problem, of the whole history."""
+    """A tail asks for older messages, or gives the same window or problem as the whole history."""
     check_every_tail(case)
 
 
@@ -46,14 +46,14 @@ def test_every_tail(case: Case) -> None:
 @deep
 @given(cases(kinds={"max_turns": 25}, **CUTS))
 def test_every_tail_deeper(case: Case) -> None:
-    """Every tail of longer histories, and of many more of them."""
+    """In more and longer histories, a tail asks for older messages, or gives the result of the whole history."""
     check_every_tail(case)
 
 
 @quick
 @given(cases(kinds={"max_turns": 6}, **CUTS))
 def test_explained_from_a_tail(case: Case) -> None:
-    """What a tail explains is what the whole history explains, of the messages that were read."""
+    """Every explain line from a tail is also a line from the whole history."""
     found, ask = case
     ask = Ask(ask.name, ask.budget, msgspec.structs.replace(ask.options, explain=True), ask.limits)
     whole = outcome(found, ask)
@@ -66,7 +66,7 @@ def test_explained_from_a_tail(case: Case) -> None:
 @quick
 @given(cases(**CUTS))
 def test_asking_again_ends(case: Case) -> None:
-    """Reading older messages as often as they are asked for ends, with the window of the whole history."""
+    """Reading older messages as often as a tail asks for them ends with the result of the whole history."""
     found, ask = case
     first_seq = max(1, len(found.messages))
     given_back = outcome(found, ask, first_seq)
@@ -90,7 +90,7 @@ LONG = talk(*(said(role, words(10)) for _ in range(200) for role in ("user", "as
     ],
 )
 def test_a_short_tail_is_enough(options: WindowQuery) -> None:
-    """A window of 40 messages is decided by the last 64, however it is asked for, unless messages are skipped."""
+    """The last 64 messages are enough for a window of 40 messages with each of the options, unless messages are skipped."""
     ask = Ask(budget=14 * 40, options=options)
     tail = LONG.build(ask, first_seq=len(LONG.messages) - 63)
     assert isinstance(tail, NeedOlder) == (
@@ -99,33 +99,33 @@ def test_a_short_tail_is_enough(options: WindowQuery) -> None:
 
 
 def test_a_stable_cut_reads_its_block() -> None:
-    """A stable window is decided by the four to five budgets before its end."""
+    """The messages of the last five budgets are enough for a stable window."""
     ask = Ask(budget=14 * 40, options=WindowQuery(stable=True))
     assert LONG.build(ask, first_seq=len(LONG.messages) - 5 * 40) == LONG.window(ask)
 
 
 def test_a_limit_is_decided_by_its_tail() -> None:
-    """The last ten messages are decided without any older one."""
+    """The last ten messages are enough for a window with ``limit=10``."""
     assert LONG.build(Ask(options=WindowQuery(limit=10)), first_seq=391) == LONG.window(
         Ask(options=WindowQuery(limit=10))
     )
 
 
 def test_asking_for_more_grows() -> None:
-    """What is asked for doubles at least, so that a million messages are reached in a few reads."""
+    """A tail of 101 messages asks for all 400 at once for a large budget, so that a long history needs few reads."""
     asked = LONG.build(Ask(budget=10**6), first_seq=300)
     assert isinstance(asked, NeedOlder)
     assert asked.first_seq == 1
 
 
 def test_a_tail_that_cuts_the_newest_group() -> None:
-    """A tail of results alone asks for their call."""
+    """A tail that begins with results asks for older messages, because it lacks their call."""
     found = talk(said("user", "?"), calling("a", "b"), result("a"), result("b"))
     assert isinstance(found.build(Ask(), first_seq=3), NeedOlder)
 
 
 def test_a_tail_that_cuts_a_legacy_pair() -> None:
-    """A function's result at the beginning of a tail is not taken for a message of its own."""
+    """A tail that begins with a function's result asks for older messages, because the call may be before it."""
     legacy = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": words(60)}}
     found = talk(said("user", "?"), legacy, said("function", "1", name="look"), said("user", "and?"))
     ask = Ask(budget=20)
@@ -134,7 +134,7 @@ def test_a_tail_that_cuts_a_legacy_pair() -> None:
 
 
 def test_a_tail_that_may_cut_a_legacy_pair_at_the_limit() -> None:
-    """Whether a function's result at the limit stands alone is asked, not guessed."""
+    """A tail that begins with a function's result at the limit asks for older messages, to know whether it has a call."""
     found = talk(
         said("user", "?"), said("assistant", "x"), said("function", words(60), name="look"), said("user", "and?")
     )
@@ -144,13 +144,13 @@ def test_a_tail_that_may_cut_a_legacy_pair_at_the_limit() -> None:
 
 
 def test_a_tail_that_cuts_a_pinned_group() -> None:
-    """A pinned result in the tail asks for its call before the tail."""
+    """A tail that begins with a pinned result asks for older messages, because it lacks the call."""
     found = talk(said("user", "?"), calling("a"), pinned(result("a")), said("user", "and?"))
     assert isinstance(found.build(Ask(), first_seq=3), NeedOlder)
 
 
 def test_a_pinned_group_before_the_tail() -> None:
-    """A pinned group that lies before the tail is whole in the window, and costs what it costs from the whole."""
+    """A pinned group before the tail is whole in the window, at the same cost as from the whole history."""
     found = talk(
         said("user", "?"), pinned(calling("a", "b")), result("a", "하나"), result("b"), *([said("user", "x")] * 9)
     )
@@ -162,7 +162,7 @@ def test_a_pinned_group_before_the_tail() -> None:
 
 
 def test_a_pinned_group_that_nobody_finished() -> None:
-    """A pinned call that was overtaken before its result came is in no window, from no tail."""
+    """A pinned group that lacks a result and is followed by other messages is left out, also from a tail."""
     found = talk(pinned(calling("a", "b")), result("a"), *([said("user", "x")] * 9))
     ask = Ask(options=WindowQuery(limit=2))
     assert found.window(ask).seqs == [10, 11]
@@ -170,7 +170,7 @@ def test_a_pinned_group_that_nobody_finished() -> None:
 
 
 def test_a_question_before_the_tail() -> None:
-    """In a long run of tools the question stays, with its documents, though the tail begins after it."""
+    """In a long tool loop, the question and its documents are sent although the tail begins after the question."""
     rounds = [m for i in range(40) for m in (calling(f"c{i}"), result(f"c{i}", words(20)))]
     found = talk(grounded("which?", "the one"), *rounds)
     ask = Ask(budget=300)
@@ -182,7 +182,7 @@ def test_a_question_before_the_tail() -> None:
 
 @pytest.mark.parametrize("budget", range(400, 800, 20))
 def test_a_pinned_question_is_cut_alike_from_every_tail(budget: int) -> None:
-    """A stable cut takes a pinned newest question for a pinned message, within the tail and before it."""
+    """A stable cut is the same from a tail and from the whole history if the newest question is pinned."""
     rounds = [m for i in range(40) for m in (calling(f"c{i}"), result(f"c{i}", words(20)))]
     found = talk(*([said("user", words(30))] * 9), grounded("which?", words(90), is_pinned=True), *rounds)
     ask = Ask(budget=budget, options=WindowQuery(stable=True, stable_step=0.05))
@@ -192,14 +192,14 @@ def test_a_pinned_question_is_cut_alike_from_every_tail(budget: int) -> None:
 
 
 def test_a_pinned_question_is_called_pinned() -> None:
-    """The figures of a problem are the same from every tail, a pinned question's among them."""
+    """A problem has the same costs from a tail as from the whole history; a pinned question's are of pinned messages."""
     found = talk(pinned(said("user", "which?")), *([said("assistant", "x")] * 5))
     assert outcome(found, Ask(budget=1), 3) == outcome(found, Ask(budget=1))
     assert set(outcome(found, Ask(budget=1), 3)["costs"]) == {"priming", "pinned messages", "newest"}
 
 
 def test_two_bounds_at_the_beginning_of_a_tail() -> None:
-    """Where a summary and a limit both end history just before the tail, which of them is asked, not guessed."""
+    """If a summary and a limit both end just before the tail, the tail asks for older messages to find the reason."""
     found = talk(*([said("user", "x")] * 5), said("assistant", "y"), summary=("They met.", 5))
     ask = Ask(options=WindowQuery(limit=2, summary="always"))
     assert found.window(ask).stop_reason == "limit"
@@ -207,7 +207,7 @@ def test_two_bounds_at_the_beginning_of_a_tail() -> None:
 
 
 def test_two_bounds_within_a_group_that_a_tail_cuts() -> None:
-    """A group that begins before the limit and ends within the summary is beyond the limit, from every tail."""
+    """A group that begins before the limit and ends within the summary stops at the limit, also from a tail."""
     found = talk(calling("a"), result("a"), said("user", "x"), said("assistant", "y"), summary=("They met.", 2))
     ask = Ask(options=WindowQuery(limit=3, summary="always"))
     assert found.window(ask).stop_reason == "limit"
@@ -215,7 +215,7 @@ def test_two_bounds_within_a_group_that_a_tail_cuts() -> None:
 
 
 def test_everything_before_the_tail_is_always_in() -> None:
-    """A limit leaves nothing out where all that is older is in every window, and the tail knows it."""
+    """If all messages before the limit are required, the window is complete, also from a tail."""
     found = talk(said("system", "a"), pinned(said("user", "b")), *([said("user", "x")] * 5))
     ask = Ask(options=WindowQuery(limit=5))
     tail = found.build(ask, first_seq=3)
@@ -224,7 +224,7 @@ def test_everything_before_the_tail_is_always_in() -> None:
 
 
 def test_documents_of_what_is_pinned_before_the_tail() -> None:
-    """With ``all``, a pinned message within the bounds has its documents, wherever the tail begins."""
+    """With ``all``, a pinned message has its documents, and a tail that begins after it asks for older messages."""
     found = talk(grounded("a", "first", is_pinned=True), said("assistant", "b"), said("user", "?"))
     ask = Ask(options=WindowQuery(grounding="all"))
     assert list(found.window(ask).grounding) == [1]
@@ -232,7 +232,7 @@ def test_documents_of_what_is_pinned_before_the_tail() -> None:
 
 
 def test_a_duplicate_of_what_is_pinned_before_the_tail() -> None:
-    """A message that repeats a pinned one is left out, wherever the tail begins."""
+    """A message that repeats a pinned message is left out, also if the pinned message is before the tail."""
     found = talk(
         pinned(said("user", "remember")), *([said("assistant", "x")] * 9), said("user", "remember"), said("user", "?")
     )

@@ -1,7 +1,7 @@
-"""The window's law in the simplest way: the whole history in memory, every try rendered and counted as a request.
+"""An oracle for windows: the rules in the simplest way, on the whole history, with each try counted as a request.
 
-Nothing of the code under test is used but ``count_request`` and the choice of one message's documents for a given room,
-which have tests of their own.
+Of the code under test, it uses only ``count_request``, the texts of notes and summaries, and the choice of one message's
+documents for a given room. These have tests of their own.
 """
 
 import copy
@@ -20,7 +20,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Expected:
-    """What a window must be."""
+    """The expected window."""
 
     seqs: list[int]
     stop: str
@@ -33,7 +33,7 @@ class Expected:
 
 
 class Oracle:
-    """One conversation asked one question."""
+    """The expected window of one conversation for one set of parameters."""
 
     def __init__(self, talk: Talk, ask: Ask) -> None:
         self.talk, self.ask = talk, ask
@@ -54,12 +54,12 @@ class Oracle:
         )
 
     def sendable(self, group: list[int]) -> bool:
-        """Whether every call of the group has its result, or may still get it."""
+        """Return whether every call of the group has its result, or may still get it."""
         calls = self.messages[group[0] - 1].get("tool_calls") or ()
         return len(group) == 1 + len(calls) or not calls or group == self.groups[-1]
 
     def request(self, seqs: set[int], *, summary: bool, note: int) -> dict[str, Any]:
-        """The request that sends these messages."""
+        """Return the request that sends these messages."""
         fixed = self.talk.settings
         messages: list[Message] = [{"role": "system", "content": fixed.system}] if fixed.system is not None else []
         messages += fixed.few_shots or []
@@ -83,7 +83,7 @@ class Oracle:
         return count_request(self.ask.model, **self.request(seqs, **lines)).tokens
 
     def charge(self, seqs: set[int], **lines: Any) -> int:
-        """The total, where definitions are charged for the dearer message that may lead the request."""
+        """Return the total, with definitions charged for the more expensive of the messages that may lead the request."""
         total = self.total(seqs, **lines)
         request = self.request(seqs, **lines)
         lead = request["messages"][0]["role"] if request["messages"] else ""
@@ -99,7 +99,7 @@ class Oracle:
         )
 
     def expected(self) -> Expected | None:
-        """The window; None when what must be in does not fit."""
+        """Return the window, or None if the required messages do not fit."""
         options = self.ask.options
         summary = options.summary == "always" and self.talk.summary is not None
         if self.charge(self.must, summary=summary, note=0) > self.ask.budget:
@@ -122,14 +122,14 @@ class Oracle:
         return Expected(sorted(seqs), stop, summary, note, duplicates, self.grounding, request, total)
 
     def _fits(self, seqs: set[int], *, summary: bool, note: int) -> bool:
-        """Whether these fit without documents."""
+        """Return whether these messages fit without documents."""
         grounding, self.grounding = self.grounding, {}
         fits = self.charge(seqs, summary=summary, note=note) <= self.ask.budget
         self.grounding = grounding
         return fits
 
     def _add_documents(self, seq: int, kept: set[int], **lines: Any) -> bool:
-        """Give message ``seq`` its documents beside ``kept``, if they fit; False when they may not be trimmed."""
+        """Add the documents of message ``seq`` that fit beside ``kept``; return whether the budget holds."""
         bare = self.charge(kept, **lines)
         seen = {key for sent in self.grounding.values() for key in sent.keys}
         cost = self.documents.cost
@@ -170,7 +170,7 @@ class Oracle:
             if options.dedupe == "messages" and self._said(group) in said:
                 duplicates += 1
                 continue
-            # A message that costs nothing fits even where a note that does not has taken the room.
+            # A message without cost fits, even if a note that does not fit has taken the room.
             if self.charge(kept | set(group), **lines) > max(budget, self.charge(kept, **lines)):
                 if options.overflow == "stop" or budget - self.charge(kept, **lines) < 1:
                     stop = "budget"
@@ -194,7 +194,7 @@ class Oracle:
             kept -= set(optional.pop())
 
     def _said(self, group: list[int]) -> str:
-        """What a plain message says, as text that tells it from others; empty for what is never said again."""
+        """Return a plain message's role and content as JSON; empty if the message can have no duplicate."""
         message = self.messages[group[0] - 1]
         plain = len(group) == 1 and not message.get("tool_calls") and not message.get("function_call")
         if not plain or message["role"] not in ("user", "assistant") or message["content"] is None:
