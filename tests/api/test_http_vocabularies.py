@@ -1,4 +1,4 @@
-"""Windows in vendors' own vocabularies: estimated at first, then counted, and the counts follow the history."""
+"""Windows for models with a vendor's own vocabulary: estimated first, then counted in the background."""
 
 import asyncio
 import tomllib
@@ -18,7 +18,7 @@ BASE = "/conversations/words"
 
 
 def said(count: int, *, start: int = 0) -> list[dict[str, Any]]:
-    """Messages in many languages, users' and assistants' in turn."""
+    """Return ``count`` entries in many languages, alternately from user and assistant."""
     return [
         {"message": {"role": ("user", "assistant")[i % 2], "content": f"{LANGUAGES[i % len(LANGUAGES)]} {i}"}}
         for i in range(start, start + count)
@@ -26,14 +26,14 @@ def said(count: int, *, start: int = 0) -> list[dict[str, Any]]:
 
 
 async def append(client: httpx.AsyncClient, entries: list[dict[str, Any]]) -> None:
-    """Append, a hundred at a time."""
+    """Append entries, at most 100 per request."""
     for first in range(0, len(entries), 100):
         answer = await client.post(f"{BASE}/messages", json={"messages": entries[first : first + 100]})
         assert answer.status_code == 201, answer.text
 
 
 async def window(client: httpx.AsyncClient, base: str = BASE, **parameters: Any) -> dict[str, Any]:
-    """A window, which must be made."""
+    """Return a window; the request must succeed."""
     answer = await client.get(f"{base}/window", params={"model": MODEL, "max_tokens": 500_000, **parameters})
     assert answer.status_code == 200, answer.text
     made: dict[str, Any] = answer.json()
@@ -41,14 +41,14 @@ async def window(client: httpx.AsyncClient, base: str = BASE, **parameters: Any)
 
 
 async def true_tokens(client: httpx.AsyncClient, made: dict[str, Any]) -> int:
-    """What POST /count says of a window's own request."""
+    """Return the token count of the window's request from ``POST /count``."""
     answer = await client.post("/count", json={"model": MODEL, "messages": made["request"]["messages"]})
     assert answer.json()["encoding"] == "qwen3.5"
     return int(answer.json()["tokens"])
 
 
 async def counted(client: httpx.AsyncClient, base: str = BASE) -> dict[str, Any]:
-    """The window when all of its messages have been counted: it costs what its request does."""
+    """Wait until the window's total equals the count of its request, and return the window."""
     for _ in range(200):
         made = await window(client, base)
         if made["tokens"]["total"] == await true_tokens(client, made):
@@ -58,7 +58,7 @@ async def counted(client: httpx.AsyncClient, base: str = BASE) -> dict[str, Any]
 
 
 async def test_a_long_history_is_estimated_first_and_counted_in_the_background(client: httpx.AsyncClient) -> None:
-    """The first window errs high; soon after, it costs what its request costs, and so does every later one."""
+    """The first window overestimates its total; soon after, the totals of windows equal the counts of their requests."""
     INSTALLED["qwen3.5"].count("loaded")
     await append(client, said(1100))
 
@@ -73,7 +73,7 @@ async def test_a_long_history_is_estimated_first_and_counted_in_the_background(c
 
 
 async def test_a_new_message_is_counted_at_once(client: httpx.AsyncClient) -> None:
-    """A turn's own window has no estimate in it once the history is counted."""
+    """The window in the answer to an append contains no estimate: its total equals the count of its request."""
     INSTALLED["qwen3.5"].count("loaded")
     await append(client, said(4))
     for turn in range(4, 8):
@@ -85,7 +85,7 @@ async def test_a_new_message_is_counted_at_once(client: httpx.AsyncClient) -> No
 
 
 async def test_counts_follow_a_rewind(client: httpx.AsyncClient) -> None:
-    """What is said in a forgotten message's place is counted by itself."""
+    """Messages that take the place of rewound ones get their own counts."""
     await append(client, said(20))
     await counted(client)
     assert (await client.post(f"{BASE}/rewind", json={"to_seq": 5})).status_code == 200
@@ -94,7 +94,7 @@ async def test_counts_follow_a_rewind(client: httpx.AsyncClient) -> None:
 
 
 async def test_counts_follow_a_redaction(client: httpx.AsyncClient, server: redis.Redis) -> None:
-    """A redacted message costs nothing of what it said, and its count is gone."""
+    """A redaction deletes the stored counts, and the window then costs fewer tokens."""
     await append(client, said(6))
     before = await counted(client)
     key = b"sash:{default/words}:columns"
@@ -105,7 +105,7 @@ async def test_counts_follow_a_redaction(client: httpx.AsyncClient, server: redi
 
 
 async def test_a_fork_and_an_import_are_counted_anew(client: httpx.AsyncClient) -> None:
-    """Copies have the same counts, which nobody copied."""
+    """The windows of a fork and of an imported copy get the same total as the original's."""
     await append(client, said(30))
     total = (await counted(client))["tokens"]["total"]
     await client.post(f"{BASE}/fork", json={"id": "fork", "at_seq": 30})
@@ -119,7 +119,7 @@ async def test_a_fork_and_an_import_are_counted_anew(client: httpx.AsyncClient) 
 async def test_counts_expire_with_the_conversation_and_go_with_it(
     client: httpx.AsyncClient, server: redis.Redis
 ) -> None:
-    """Retention and erasure take the counts along; a conversation that begins anew has none of them."""
+    """Counts expire with their conversation and are erased with it; a new conversation with the same id is counted anew."""
     await client.post("/conversations", json={"id": "words", "ttl_seconds": 1000})
     await append(client, said(3))
     await counted(client)
@@ -133,7 +133,7 @@ async def test_counts_expire_with_the_conversation_and_go_with_it(
 
 
 async def test_counts_of_another_history_are_not_believed(client: httpx.AsyncClient, server: redis.Redis) -> None:
-    """Counts that outlived their conversation, or were made before an edit, are made anew."""
+    """Counts left over from an erased conversation are not used for a new conversation with the same id."""
     await append(client, said(3))
     await counted(client)
     key = b"sash:{default/words}:columns"
@@ -146,7 +146,7 @@ async def test_counts_of_another_history_are_not_believed(client: httpx.AsyncCli
 
 
 async def test_a_stateless_window_is_counted_in_the_vocabulary(client: httpx.AsyncClient) -> None:
-    """A history in the request costs what its request costs."""
+    """The total of a stateless window equals the count of its request."""
     body = {"model": "deepseek-v4-pro", "messages": said(80), "max_tokens": 3000}
     made = (await client.post("/window", json=body)).json()
     answer = await client.post("/count", json={"model": body["model"], "messages": made["request"]["messages"]})
@@ -154,7 +154,7 @@ async def test_a_stateless_window_is_counted_in_the_vocabulary(client: httpx.Asy
 
 
 async def test_other_models_windows_are_as_before(client: httpx.AsyncClient) -> None:
-    """Counts in a vocabulary are that model's alone."""
+    """Counts in one model's vocabulary do not change the windows of another model."""
     await append(client, said(10))
     before = await window(client, model="gpt-4o")
     await counted(client)

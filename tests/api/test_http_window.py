@@ -1,4 +1,4 @@
-"""Windows over HTTP: what the answer says, what each parameter does, and that the figures are the request's own."""
+"""Windows over HTTP: the fields of the answer, each parameter, and token figures that match the request."""
 
 from typing import Any
 
@@ -23,14 +23,14 @@ TURNS = [
 
 
 async def begun(client: httpx.AsyncClient, conversation: str, **settings: Any) -> None:
-    """A conversation with all that a window is made of."""
+    """Create a conversation with all parts of a window: system prompt, tools, few-shot messages, tool group, grounding."""
     settings = {"system": "Be brief.", "tools": TOOLS, "few_shots": [user("1+1?")["message"]], **settings}
     await client.post("/conversations", json={"id": conversation, **settings})
     await append(client, conversation, *TURNS)
 
 
 async def test_everything_fits(client: httpx.AsyncClient, conversation: str) -> None:
-    """A window with room for all holds the fixed parts and every message, in order, as they were sent."""
+    """A window with room for everything holds the fixed parts and all messages, in order and unchanged."""
     await begun(client, conversation)
 
     body = await window(client, conversation, grounding="none")
@@ -46,7 +46,7 @@ async def test_everything_fits(client: httpx.AsyncClient, conversation: str) -> 
 
 
 async def test_the_answer_names_model_and_budget(client: httpx.AsyncClient, conversation: str) -> None:
-    """The answer says for which model and version it is, and how its budget came about."""
+    """The answer names its model and version, and the figures from which its budget is computed."""
     await begun(client, conversation)
 
     answer = await client.get(f"/conversations/{conversation}/window?model=gpt-4o-mini&reserve=1000&max_tokens=900")
@@ -90,9 +90,9 @@ MODELS = ("gpt-4o-mini", "gpt-4", "gpt-3.5-turbo-0301", "gpt-5", "o3", "claude-s
 async def test_total_is_a_fresh_count(
     client: httpx.AsyncClient, conversation: str, model: str, max_tokens: int, grounding: str
 ) -> None:
-    """The total is the sum of its terms, within the budget, and what counting the request anew gives."""
+    """The total is the sum of its terms, is within the budget, and equals the count of the request by ``POST /count``."""
     await begun(client, conversation)
-    max_tokens += 800 if model.startswith("claude") else 0  # what its tool instructions cost before any tool
+    max_tokens += 800 if model.startswith("claude") else 0  # Claude's tool instructions, a fixed cost
     query = {"model": model, "max_tokens": max_tokens, "grounding": grounding, "reserve": 1}
 
     body = await window(client, conversation, **query)
@@ -108,7 +108,7 @@ async def test_total_is_a_fresh_count(
 
 @pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-5", "claude-sonnet-4-0"])
 async def test_results_of_several_calls_cost_one_list(client: httpx.AsyncClient, conversation: str, model: str) -> None:
-    """Appended one by one, pinned and long ago, they cost what counting the request anew gives."""
+    """The total equals a new count when the results of a pinned old call were appended one by one."""
     await append(client, conversation, user("Both?"), calling("a", "b", pinned=True))
     await append(client, conversation, result("b", "It is on."))
     await append(client, conversation, result("a", '{"at": {"hour": 9}}'))
@@ -134,7 +134,7 @@ async def test_results_of_several_calls_cost_one_list(client: httpx.AsyncClient,
     ],
 )
 async def test_append_with_window(client: httpx.AsyncClient, conversation: str, query: dict[str, Any]) -> None:
-    """An append with window parameters answers with the very window that a read right after it gives."""
+    """An append with window parameters answers with the same window as a read right after it."""
     await begun(client, conversation)
     entry = user("And the sun?", grounding={"documents": DOCUMENTS})
 
@@ -148,14 +148,14 @@ async def test_append_with_window(client: httpx.AsyncClient, conversation: str, 
 
 
 async def test_append_with_window_begins_a_conversation(client: httpx.AsyncClient, conversation: str) -> None:
-    """The first turn of a conversation that nobody created is one round trip."""
+    """An append with window parameters creates a missing conversation and answers with its window."""
     body = await append(client, conversation, user("hello"), model="gpt-4o")
 
     assert body["window"]["request"] == {"messages": [{"role": "user", "content": "hello"}]}
 
 
 async def test_limit(client: httpx.AsyncClient, conversation: str) -> None:
-    """``limit`` keeps the last messages, and never cuts a tool group in two."""
+    """``limit`` keeps the last messages and never splits a tool group."""
     await begun(client, conversation)
 
     two = await window(client, conversation, limit=2, grounding="none")
@@ -166,7 +166,7 @@ async def test_limit(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_overflow(client: httpx.AsyncClient, conversation: str) -> None:
-    """``stop`` keeps a contiguous tail; ``skip`` goes on with what is smaller."""
+    """``stop`` keeps a contiguous tail; ``skip`` leaves out a message that does not fit and goes on with older ones."""
     await append(client, conversation, user("tiny"), assistant("huge " * 300), user("and now?"))
 
     stop = await window(client, conversation, max_tokens=100)
@@ -178,7 +178,7 @@ async def test_overflow(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_start(client: httpx.AsyncClient, conversation: str) -> None:
-    """``start=user`` lets history begin with a user message."""
+    """``start=user`` makes the history begin with a user message."""
     await append(client, conversation, user("a"), assistant("b"), user("c"), assistant("d"), user("e"))
 
     assert contents(await window(client, conversation, limit=4)) == ["b", "c", "d", "e"]
@@ -186,7 +186,7 @@ async def test_start(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_note(client: httpx.AsyncClient, conversation: str) -> None:
-    """``note`` says in one system line how many messages are left out; without any there is no line."""
+    """``note`` adds a system message with the number of messages left out, or none if all are in the window."""
     await append(client, conversation, user("a"), assistant("b"), user("c"))
 
     noted = await window(client, conversation, limit=1, note="true")
@@ -198,7 +198,7 @@ async def test_note(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_stable(client: httpx.AsyncClient, conversation: str) -> None:
-    """``stable`` moves the cut at most once a step of what is appended; without it windows slide every turn."""
+    """``stable`` moves the cut at most once per step of appended tokens, less than half as often as without it."""
     sliding, stable, tokens = set(), set(), 0
     for n in range(24):
         body = await append(client, conversation, user(f"question {n} " * 4), assistant(f"answer {n} " * 4))
@@ -212,7 +212,7 @@ async def test_stable(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_explain(client: httpx.AsyncClient, conversation: str) -> None:
-    """``explain`` adds a line a message; those that are kept are the window's, and cost what it says."""
+    """``explain`` adds one line per message; the kept lines match the window's message count and tokens."""
     await begun(client, conversation)
 
     body = await window(client, conversation, max_tokens=260, explain="true", grounding="none")
@@ -226,7 +226,7 @@ async def test_explain(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_dedupe(client: httpx.AsyncClient, conversation: str) -> None:
-    """``dedupe=messages`` keeps an identical message at its newest place."""
+    """``dedupe=messages`` keeps only the newest of identical messages."""
     await append(client, conversation, user("ok"), assistant("a"), user("ok"), assistant("b"), user("end"))
 
     body = await window(client, conversation, dedupe="messages")
@@ -236,7 +236,7 @@ async def test_dedupe(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_system_and_pinned_are_always_in(client: httpx.AsyncClient, conversation: str) -> None:
-    """System and developer messages and pinned ones stay in a tight window, wherever they are."""
+    """System, developer and pinned messages stay in a small window, wherever they are in the history."""
     await append(
         client,
         conversation,
@@ -255,7 +255,7 @@ async def test_system_and_pinned_are_always_in(client: httpx.AsyncClient, conver
 
 @pytest.mark.parametrize("name", ["openai", "responses", "anthropic", "gemini"])
 async def test_formats(client: httpx.AsyncClient, conversation: str, name: str) -> None:
-    """Each format carries the same turns in its provider's own words, under the same figures."""
+    """Each format contains the turns under its provider's field, with the same token figures."""
     await begun(client, conversation)
 
     body = await window(client, conversation, format=name, grounding="none")
@@ -267,7 +267,7 @@ async def test_formats(client: httpx.AsyncClient, conversation: str, name: str) 
 
 
 async def test_nothing_to_send_yet(client: httpx.AsyncClient, conversation: str) -> None:
-    """A conversation without messages has a window of its fixed parts."""
+    """The window of a conversation without messages holds only its fixed parts."""
     await client.post("/conversations", json={"id": conversation, "system": "Be brief."})
 
     body = await window(client, conversation)
@@ -280,7 +280,7 @@ NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
 async def test_a_pinned_legacy_call_may_be_answered_later(client: httpx.AsyncClient, conversation: str) -> None:
-    """A function's result in an append of its own joins its pinned call, and the conversation stays whole."""
+    """A function's result that is appended later stays in the window with its pinned call."""
     call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
     path = f"/conversations/{conversation}"
     await client.post(f"{path}/messages", json={"messages": [user("before"), {"message": call, "pinned": True}]})
@@ -297,7 +297,7 @@ async def test_a_pinned_legacy_call_may_be_answered_later(client: httpx.AsyncCli
 async def test_a_pinned_legacy_pair_is_whole(
     client: httpx.AsyncClient, conversation: str, pinned: str, *, moved: bool
 ) -> None:
-    """A pinned function_call, or its pinned result, keeps the other one, however far back, and after a move too."""
+    """A pinned function_call or function result keeps the other in the window, also after an export and import."""
     call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
     path = f"/conversations/{conversation}"
     entries = [

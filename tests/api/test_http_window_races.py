@@ -1,4 +1,4 @@
-"""Windows while the history is edited: each is of one history, whole, or of the next one."""
+"""Windows while the history is edited: no window mixes messages from before and after an edit."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000
 
 
 async def test_a_tail_that_is_too_short(client: httpx.AsyncClient, conversation: str) -> None:
-    """Long old messages and short new ones mislead the estimate of the tail: the rest is read, and nothing is missing."""
+    """When long old messages make the estimate of the tail too short, more is read and no message that fits is missing."""
     await append(client, conversation, user("old " * 4000), assistant("old " * 4000))
     for _ in range(4):
         await append(client, conversation, *[user("new")] * 100)
@@ -30,7 +30,7 @@ async def test_a_tail_that_is_too_short(client: httpx.AsyncClient, conversation:
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_a_second_read_of_another_history(store: EmbeddedStore, conversation: str) -> None:
-    """A second read tells when the history is not the one of the first: erased, begun anew, or edited."""
+    """A second read raises ``HistoryEdited`` if the conversation was erased, or erased and created anew, since the first."""
     async with opened(store.url) as conversations:
         await conversations.append("default", conversation, said("one", "two"), **APPEND)
         state = await conversations.reader.get("default", conversation)
@@ -55,7 +55,7 @@ async def test_a_second_read_of_another_history(store: EmbeddedStore, conversati
 
 
 async def test_windows_while_history_is_rewound(client: httpx.AsyncClient, conversation: str) -> None:
-    """Readers, while a history is rewound and goes on otherwise: every window is of one of its generations, never a mix."""
+    """While a history is rewound and written anew, every window holds messages of only one of its generations."""
     documents = [{"text": "paper " * 30}]
     path = f"/conversations/{conversation}"
 
@@ -89,7 +89,7 @@ async def test_windows_while_history_is_rewound(client: httpx.AsyncClient, conve
 
 
 async def test_windows_while_history_grows(client: httpx.AsyncClient, conversation: str) -> None:
-    """Readers beside a writer: every message of every window stands at its own seq, however many came meanwhile."""
+    """While a writer appends, every window holds exactly the messages from its first to its last seq."""
     done = asyncio.Event()
 
     async def write() -> None:

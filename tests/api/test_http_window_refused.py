@@ -1,4 +1,4 @@
-"""Windows that cannot be: unknown models, parameters out of range, what does not fit."""
+"""Refused windows: unknown models, invalid parameters, and messages that do not fit."""
 
 import httpx
 import pytest
@@ -18,7 +18,7 @@ from dialogue import append, problem, user, window
 async def test_a_window_that_cannot_be_asked_for_stores_nothing(
     client: httpx.AsyncClient, conversation: str, query: str, slug: str
 ) -> None:
-    """Parameters that are wrong whatever the history are refused before the append, not after it."""
+    """Window parameters that are wrong for every history are refused before the append, which stores nothing."""
     answer = await client.post(f"/conversations/{conversation}/messages?{query}", json={"messages": [user("x")]})
 
     assert problem(answer, answer.status_code, slug)["errors"][0]["pointer"].startswith("#/query")
@@ -26,7 +26,7 @@ async def test_a_window_that_cannot_be_asked_for_stores_nothing(
 
 
 async def test_a_window_that_does_not_fit_says_what_was_stored(client: httpx.AsyncClient, conversation: str) -> None:
-    """A turn whose window does not fit is stored, once however often it is sent; the answer says why it has no window."""
+    """A turn whose window does not fit is stored once, also when sent twice; the answer says why it has no window."""
     entry = user("word " * 50, id="long")
     path = f"/conversations/{conversation}/messages?model=gpt-4o&max_tokens=20"
 
@@ -43,7 +43,7 @@ async def test_a_window_that_does_not_fit_says_what_was_stored(client: httpx.Asy
 
 
 async def test_an_unknown_model_with_its_own_budget(client: httpx.AsyncClient, conversation: str) -> None:
-    """A model that nobody knows is served when ``max_tokens`` says what fits, as an estimate."""
+    """With ``max_tokens``, an unknown model gets a window with estimated tokens."""
     await append(client, conversation, user("hello"))
 
     body = await window(client, conversation, model="our-own-model", max_tokens=500)
@@ -52,7 +52,7 @@ async def test_an_unknown_model_with_its_own_budget(client: httpx.AsyncClient, c
 
 
 async def test_unknown_models_have_near_names(client: httpx.AsyncClient, conversation: str) -> None:
-    """A misspelt model is 422 with names that are near."""
+    """A misspelt model is 422, with similar model names."""
     await append(client, conversation, user("hello"))
 
     body = problem(await client.get(f"/conversations/{conversation}/window?model=gpt4o"), 422, "unknown-model")
@@ -67,7 +67,7 @@ async def test_unknown_models_have_near_names(client: httpx.AsyncClient, convers
      "stable_step=0.6", "start=1", "summary=x", "note=2", "explain=x", "format=xml", "foo=1"],
 )  # fmt: skip
 async def test_bad_parameters(client: httpx.AsyncClient, conversation: str, query: str) -> None:
-    """A parameter out of its range is 400 and named."""
+    """An invalid or unknown parameter is 400, and the error names it."""
     await append(client, conversation, user("x"))
 
     answer = await client.get(f"/conversations/{conversation}/window?model=gpt-4o&{query}")
@@ -79,7 +79,7 @@ async def test_bad_parameters(client: httpx.AsyncClient, conversation: str, quer
     "query", ["model=gpt-4&reserve=8192", "model=gpt-4&reserve=100000", "model=gpt-4o&reserve=128000"]
 )
 async def test_reserve_over_the_context_window(client: httpx.AsyncClient, conversation: str, query: str) -> None:
-    """A reserve that leaves nothing is 422 with both figures."""
+    """A reserve that leaves no budget is 422, with the reserve and the context window."""
     await append(client, conversation, user("x"))
 
     body = problem(await client.get(f"/conversations/{conversation}/window?{query}"), 422, "unprocessable")

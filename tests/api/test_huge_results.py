@@ -1,4 +1,4 @@
-"""Real conversations with a huge tool result and reasoning put in: every turn has its window, and stable cuts hold."""
+"""Real conversations with a huge tool result and reasoning added: every turn has a window, and stable cuts hold."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ THOUGHT = "step " * 200
 
 
 def with_huge_result(source: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """The conversation's turns, each up to a question; a third of the way a tool answers with 200,000 tokens."""
+    """Return the turns, each ending with a user message, with a tool result of 200,000 words after a third of them."""
     turns: list[list[dict[str, Any]]] = [[]]
     for entry in source["entries"]:
         message = entry["message"]
@@ -29,7 +29,7 @@ def with_huge_result(source: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 
 async def lived(client: httpx.AsyncClient, conversation: str, source: dict[str, Any]) -> tuple[int, int]:
-    """Every turn of a conversation: how many windows followed another, and how many began where that one did."""
+    """Append every turn; return the number of windows after the first, and how many began where the one before did."""
     settings = {name: source[name] for name in ("system", "tools") if source.get(name)}
     assert (await client.post("/conversations", json={"id": conversation, **settings})).status_code == 201
     first_seq, turns, alike = None, 0, 0
@@ -47,7 +47,7 @@ async def lived(client: httpx.AsyncClient, conversation: str, source: dict[str, 
 
 
 async def test_some_conversations_go_on(client: httpx.AsyncClient, conversation: str) -> None:
-    """None of their turns is without a window of at most 4,000 tokens."""
+    """In every fortieth conversation, every turn has a window of at most 4,000 tokens."""
     sources = load_conversations()
     if not sources:
         pytest.skip(NO_DATA)
@@ -59,7 +59,7 @@ async def test_some_conversations_go_on(client: httpx.AsyncClient, conversation:
 async def test_nine_windows_of_ten_begin_where_the_one_before_did(
     client: httpx.AsyncClient, conversation: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Over all conversations of the data set: no turn without a window, and the provider's cache stays of use."""
+    """At least 90% of windows begin where the one before did, so that the provider's prompt cache can be used."""
     sources = load_conversations()
     if not sources:
         pytest.skip(NO_DATA)

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a whole request takes effect once, and is answered the same."""
+"""Idempotency-Key: a repeated request takes effect once and gets the same answer."""
 
 import asyncio
 import time
@@ -17,12 +17,12 @@ from service.store.layout import PREFIX, keys_of
 
 @pytest.fixture
 def key(fresh: Callable[[], str]) -> dict[str, str]:
-    """The header with a key that no other test uses."""
+    """Return the header with a key that no other test uses."""
     return {"Idempotency-Key": f"key {fresh()}".replace(" ", "-")}
 
 
 def told(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
-    """What must be the same again: all but what names the exchange."""
+    """Return what a repeated answer must have in common with the first: status, body, and most headers."""
     own = {"x-request-id", "traceparent", "idempotency-replayed", "date"}
     return answer.status_code, answer.content, {n: v for n, v in answer.headers.items() if n not in own}
 
@@ -32,7 +32,7 @@ def turn(text: str = "hello") -> dict[str, Any]:
 
 
 async def test_an_append_once(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
-    """Sent twice, entries without ids are stored once, and both answers are the same to the byte, window included."""
+    """Entries without ids that are sent twice are stored once; both answers are identical, including the window."""
     path = f"/conversations/{conversation}/messages?model=gpt-4o"
 
     first = await client.post(path, json=turn(), headers=key)
@@ -54,7 +54,7 @@ async def test_an_answer_that_shows_what_was_taken_away_is_not_kept(
     server: redis.Redis,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Another request takes the words away before the answer of an append is kept: no key of the store has them."""
+    """An append's answer is not kept if another request redacts, rewinds or changes its text first; the repeat is 409."""
     path = f"/conversations/{conversation}"
     await client.post("/conversations", json={"id": conversation, "system": "marked"})
     settle = Claims.settle
@@ -83,7 +83,7 @@ async def test_an_answer_that_shows_what_was_taken_away_is_not_kept(
 async def test_no_kept_answer_shows_a_summary_that_is_gone(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], kind: str, server: redis.Redis
 ) -> None:
-    """A summary that its client replaces or removes is in no answer that is kept, and the newest answer is."""
+    """Replacing or removing a summary deletes the kept answer that shows it; the newer answer is kept."""
     path = f"/conversations/{conversation}/summary"
     await append(client, conversation, user("hello"))
     first: dict[str, Any] = {"json": {"text": "marked", "through_seq": 1}, "headers": key}
@@ -96,12 +96,12 @@ async def test_no_kept_answer_shows_a_summary_that_is_gone(
 
     assert answer.is_success, answer.text
     problem(await client.put(path, **first), 409, "conflict")
-    assert server.hlen(keys_of(f"default/{conversation}").answers) == (kind == "PUT")  # a 204 has no words to keep
+    assert server.hlen(keys_of(f"default/{conversation}").answers) == (kind == "PUT")  # a 204 has no body to keep
     assert (await client.request(kind, path, headers=again, **body)).headers["idempotency-replayed"] == "true"
 
 
 async def test_every_kind_of_request(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
-    """Every request that changes something takes a key: the second answer is the first, and nothing moves."""
+    """Every kind of request that changes something accepts a key: the second answer equals the first."""
     owner, copy, imported = fresh(), fresh(), fresh()
     created = await client.post("/conversations", json={"owner": owner}, headers={"Idempotency-Key": f"{owner}-c"})
     again = await client.post("/conversations", json={"owner": owner}, headers={"Idempotency-Key": f"{owner}-c"})
@@ -133,7 +133,7 @@ async def test_every_kind_of_request(client: httpx.AsyncClient, fresh: Callable[
 
 
 async def test_another_body(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
-    """A key that comes with another body, path, query or method is 422, and does nothing."""
+    """A key that is reused with another body, path, query or method is 422, and nothing is stored."""
     path = f"/conversations/{conversation}/messages"
     await client.post(path, json=turn(), headers=key)
 
@@ -153,7 +153,7 @@ async def test_another_body(client: httpx.AsyncClient, conversation: str, key: d
 async def test_another_file_of_the_same_length(
     client: httpx.AsyncClient, fresh: Callable[[], str], key: dict[str, str], *, pieces: bool
 ) -> None:
-    """An import is remembered by every byte, though its body is never held: a file that differs by one letter is 422."""
+    """All bytes of an import are compared, though its body is never held: another file of the same length is 422."""
     identity = fresh()
     lines = b'{"id":"%s"}\n' % identity.encode() + b'{"message":{"role":"user","content":"tea"}}\n' * 1000
 
@@ -178,14 +178,14 @@ async def test_another_file_of_the_same_length(
 async def test_a_method_that_the_path_does_not_take(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], path: str
 ) -> None:
-    """A key that was used before does not hide that there is no such method."""
+    """A method that the path does not support is 405, even with a key that was used before."""
     await client.post(f"/conversations/{conversation}/messages", json=turn(), headers=key)
 
     problem(await client.put(path.format(conversation), headers=key), 405, "method-not-allowed")
 
 
 async def test_at_the_same_time(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
-    """Of many at once one runs; the others are told to wait, or get its answer."""
+    """Of concurrent requests with one key, one runs; the others get its answer, or 409 with ``Retry-After``."""
     path = f"/conversations/{conversation}/messages"
 
     answers = await asyncio.gather(*(client.post(path, json=turn(), headers=key) for _ in range(20)))
@@ -200,7 +200,7 @@ async def test_at_the_same_time(client: httpx.AsyncClient, conversation: str, ke
 
 
 async def test_what_failed_runs_again(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
-    """A request that failed did nothing: under the same key it succeeds once it can."""
+    """A failed request does not use up its key: repeated later under the same key, it can succeed."""
     path = f"/conversations/{conversation}/rewind"
     problem(await client.post(path, json={"to_seq": 0}, headers=key), 404, "not-found")
     await append(client, conversation, user("hello"))
@@ -213,7 +213,7 @@ async def test_what_failed_runs_again(client: httpx.AsyncClient, conversation: s
 async def test_an_append_whose_window_does_not_fit(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str]
 ) -> None:
-    """The turn is stored though its window does not fit; sent again under the key it is not stored again."""
+    """A turn whose window does not fit is stored; repeated under the same key, it is not stored again."""
     path = f"/conversations/{conversation}/messages?model=gpt-4o&max_tokens=10"
     answers = [await client.post(path, json=turn("word " * 50), headers=key) for _ in range(2)]
     assert [(answer.status_code, answer.json()["window"]) for answer in answers] == [(201, None)] * 2
@@ -221,11 +221,11 @@ async def test_an_append_whose_window_does_not_fit(
 
 
 async def test_a_run_that_dies(client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any) -> None:
-    """A run that ends without a word holds its key for seconds; then the request is done as if it had been once."""
+    """A run that died before its answer was kept holds its key for a while (409); then a repeat answers as a duplicate."""
     path = f"/conversations/{conversation}"
     first = await client.post(f"{path}/messages", json=turn(), headers=key)
     (claim,) = [name for name in server.scan_iter(f"{PREFIX}{{default/request/*") if server.hexists(name, "answer")]
-    server.hdel(claim, "answer")  # as if the process had ended after the append and before its answer was kept
+    server.hdel(claim, "answer")  # as if the process had died between the append and keeping its answer
     server.hset(claim, "until", int(time.time() * 1000) + 5000)
 
     waiting = await client.post(f"{path}/messages", json=turn(), headers=key)
@@ -241,10 +241,10 @@ async def test_a_run_that_dies(client: httpx.AsyncClient, conversation: str, key
 
 
 @pytest.mark.parametrize("how", ["rewind", "erase", "redact", "change", "create"])
-async def test_a_change_that_dies(  # the request is sent again after another has been at work
+async def test_a_change_that_dies(  # the request is repeated after another append
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, how: str
 ) -> None:
-    """What a run did before it died is not done again to what came after it."""
+    """A change whose run died before its answer was kept is not applied again to later messages."""
     path = f"/conversations/{conversation}"
     await append(client, conversation, user("one"), user("two"))
     method, where, body = {
@@ -272,7 +272,7 @@ async def test_a_change_that_dies(  # the request is sent again after another ha
 async def test_answers_go_with_what_they_speak_of(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, store: Any
 ) -> None:
-    """Nothing of what people wrote is kept elsewhere for the sake of an answer: erased, redacted, rewound, it is gone."""
+    """Claims of keys hold no message text; after a redaction or an erasure, the append's kept answer is gone."""
     path = f"/conversations/{conversation}"
     await client.post(f"{path}/messages?model=gpt-4o", json=turn("the secret is 4711 " * 100), headers=key)
     await append(client, conversation, user("two"))
@@ -293,7 +293,7 @@ async def test_answers_go_with_what_they_speak_of(
 
 
 async def test_kept_for_a_day(client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any) -> None:
-    """An answer is kept for a day, and no longer than its conversation; old ones make room for new ones."""
+    """An answer is kept for a day, but not longer than its conversation; new answers replace old ones."""
     await client.post("/conversations", json={"id": conversation, "ttl_seconds": 600})
     answers = f"{PREFIX}{{default/{conversation}}}:answers"
     await client.post(f"/conversations/{conversation}/messages", json=turn(), headers=key)
@@ -309,7 +309,7 @@ async def test_kept_for_a_day(client: httpx.AsyncClient, conversation: str, key:
 
 
 async def test_tenants_share_no_keys(store: Any) -> None:
-    """A key belongs to its tenant: another tenant's same key is another key."""
+    """Equal keys of two tenants are independent of each other."""
     client = Client(store.url)
     await client.open()
     try:
@@ -328,7 +328,7 @@ async def test_tenants_share_no_keys(store: Any) -> None:
 
 @pytest.mark.parametrize("value", ["", "x" * 256, "a b", "\u00e9"])
 async def test_wrong_keys(client: httpx.AsyncClient, conversation: str, value: str) -> None:
-    """A key is visible ASCII, at most 255 characters."""
+    """A key that is empty, longer than 255 characters, or not visible ASCII is 400."""
     path = f"/conversations/{conversation}/messages"
     answer = await client.post(path, json=turn(), headers={"Idempotency-Key": value.encode()})
     problem(answer, 400, "bad-request")
@@ -337,7 +337,7 @@ async def test_wrong_keys(client: httpx.AsyncClient, conversation: str, value: s
 async def test_reads_and_pure_requests_need_none(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
 ) -> None:
-    """What changes nothing takes no notice of a key."""
+    """Requests that change nothing ignore the key."""
     await append(client, conversation, user("hello"))
     before = len(list(server.scan_iter(f"{PREFIX}{{default/request/*")))
     assert (await client.get(f"/conversations/{conversation}", headers=key)).status_code == 200
@@ -358,7 +358,7 @@ async def test_too_large(client: httpx.AsyncClient, conversation: str, key: dict
 async def test_settings_that_were_taken_back(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: redis.Redis
 ) -> None:
-    """An answer that shows settings is not kept longer than they are: their text is in no key of the store."""
+    """Once settings are removed, no kept answer contains their text, and a repeat of the creation is 409."""
     settings = {"id": conversation, "few_shots": [{"role": "user", "content": "strictly-private"}]}
     assert (await client.post("/conversations", json=settings, headers=key)).status_code == 201
     await client.patch(f"/conversations/{conversation}", json={"few_shots": None})

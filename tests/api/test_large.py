@@ -1,4 +1,4 @@
-"""Large answers share a budget: the slowest reader goes first; small answers hardly wait."""
+"""Large answers share a budget: the slowest reader is cut first, and small answers hardly wait."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from service.store.limits import RateLimits
 
 
 def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_000) -> Any:
-    """What asks for a page of messages; its answer is taken by ``take``."""
+    """Return a function that requests a page of messages from a ring; its argument ``take`` receives the answer."""
     limits = RateLimits(Client("redis://localhost:1"), None)
     metrics = Metrics()
     requests = Requests(metrics, Pseudonyms(), None)
@@ -51,7 +51,7 @@ def answers(body: bytes) -> Any:
 
 
 class Slow:
-    """An application whose answers take a moment to make; ``most`` of them at one time, since it was last set to 0."""
+    """An application that makes each answer in a millisecond; ``most`` is the largest number made at the same time."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -68,7 +68,7 @@ class Slow:
 
 
 async def test_a_large_body_goes_in_pieces_and_whole() -> None:
-    """What arrives is what was answered, in pieces that a client can be waited for between."""
+    """A large body is sent unchanged in pieces of at most 32 KiB, so that it can wait for the client between them."""
     body, came = bytes(range(256)) * 4096, []
 
     async def take(message: Any) -> None:
@@ -82,7 +82,7 @@ async def test_a_large_body_goes_in_pieces_and_whole() -> None:
 
 
 async def test_the_slowest_of_those_who_fill_the_budget_is_cut() -> None:
-    """A reader that takes nothing makes room for one that reads; one that takes something stays."""
+    """When the budget is full, a client that reads nothing is cut, and the other clients' requests end in time."""
     ask, stuck = asker(answers(bytes(1_000_000)), held_bytes=2_500_000), asyncio.Event()
 
     async def takes_nothing(message: Any) -> None:
@@ -103,7 +103,7 @@ async def test_the_slowest_of_those_who_fill_the_budget_is_cut() -> None:
 
 
 async def test_large_answers_are_made_a_few_at_a_time_and_small_ones_together() -> None:
-    """What the latest came to is what the next are charged."""
+    """Each answer is charged the size of the latest ones: large ones are made two at a time, small ones all together."""
     app = Slow(4_000_000)
 
     async def take(message: Any) -> None:
@@ -123,7 +123,7 @@ async def test_large_answers_are_made_a_few_at_a_time_and_small_ones_together() 
 
 
 async def test_those_who_give_up_say_nothing_of_the_next_ones() -> None:
-    """Answers that were made and never sent were large all the same: the next are made as few at a time as before."""
+    """Answers that were made but never sent also count as large: the next ones are made at most two at a time."""
     app, full = Slow(4_000_000), asyncio.Event()
 
     async def take(message: Any) -> None:
@@ -139,14 +139,14 @@ async def test_those_who_give_up_say_nothing_of_the_next_ones() -> None:
         given_up.cancel()
         await asyncio.wait((given_up,))
     full.set()
-    await asyncio.wait((first,))  # sent, or cut for those who waited, where the machine was slow
+    await asyncio.wait((first,))  # sent, or cut to make room for the others on a slow machine
     app.most = 0
     await asyncio.gather(*(ask(take) for _ in range(20)))
     assert app.most <= 2
 
 
 async def test_whoever_is_gone_gives_his_turn_to_the_next() -> None:
-    """Requests that are cancelled in the queue, or while they are made, leave the room as it was."""
+    """Requests that are cancelled in the queue, or while they are made, give their part of the budget back."""
     ask = asker(answers(bytes(4_000_000)), making_bytes=4_000_000)
 
     async def take(message: Any) -> None:

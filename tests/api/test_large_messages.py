@@ -1,4 +1,4 @@
-"""Histories of large messages: what one reply of the store holds is bounded by bytes, and nothing is missing for it."""
+"""Histories of large messages: each reply of the store is limited in bytes, and no message is missing."""
 
 import base64
 from typing import Any
@@ -12,14 +12,14 @@ MOST = 4 * MEGABYTE
 
 
 def picture(number: int, size: int = MEGABYTE, **envelope: Any) -> dict[str, Any]:
-    """A message that costs few tokens and weighs ``size`` bytes."""
+    """Return an entry whose message costs few tokens and has about ``size`` bytes."""
     data = base64.b64encode(number.to_bytes(2, "big") + b"\0" * (size * 3 // 4)).decode()
     part = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}", "detail": "low"}}
     return {"message": {"role": "user", "content": [part]}, **envelope}
 
 
 async def begun(client: httpx.AsyncClient, conversation: str, *entries: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages of a conversation with these entries."""
+    """Append the entries one by one and return their messages."""
     for entry in entries:
         await append(client, conversation, entry)
     return [entry["message"] for entry in entries]
@@ -28,7 +28,7 @@ async def begun(client: httpx.AsyncClient, conversation: str, *entries: dict[str
 @pytest.mark.parametrize("order", ["asc", "desc"])
 @pytest.mark.parametrize("what", ["bodies", "documents", "metadata"])
 async def test_pages_by_bytes(client: httpx.AsyncClient, conversation: str, order: str, what: str) -> None:
-    """A page ends where its bytes do, whatever they are bytes of; the next one begins there, and none is left out."""
+    """A page ends at its limit of bytes, in bodies, documents or metadata; the next page continues without a gap."""
     heavy = {
         "bodies": [picture(n) for n in range(6)],
         "documents": [user("?", grounding={"documents": [{"text": f"{n}" + "." * MEGABYTE}]}) for n in range(6)],
@@ -48,7 +48,7 @@ async def test_pages_by_bytes(client: httpx.AsyncClient, conversation: str, orde
 
 
 async def test_a_copy_is_whole(client: httpx.AsyncClient, conversation: str, fresh: Any) -> None:
-    """Fork and export go on where a page ended."""
+    """A fork and an export of a history that is larger than one page are complete."""
     sent = await begun(client, conversation, *[picture(n) for n in range(5)])
     copy = fresh()
     forked = await client.post(f"/conversations/{conversation}/fork", json={"id": copy})
@@ -60,7 +60,7 @@ async def test_a_copy_is_whole(client: httpx.AsyncClient, conversation: str, fre
 
 
 async def test_a_window_of_large_messages_is_whole(client: httpx.AsyncClient, conversation: str) -> None:
-    """It holds all that fits by its tokens, and so does the next one, which knows how much the first one read."""
+    """The first window holds all large messages, and so does the second, made when the size of the first read is known."""
     sent = await begun(client, conversation, *[picture(n) for n in range(9)], user("What is on them?"))
 
     for _ in range(2):
@@ -70,7 +70,7 @@ async def test_a_window_of_large_messages_is_whole(client: httpx.AsyncClient, co
 
 
 async def test_what_does_not_fit_is_not_read_for_it(client: httpx.AsyncClient, conversation: str) -> None:
-    """Large texts between short ones are skipped, and the short ones around them come from where they stand."""
+    """With ``overflow=skip``, large messages are left out, and the short ones around them are in the window, in order."""
     long = [assistant("word " * 200_000) for _ in range(6)]
     sent = await begun(client, conversation, user("a"), assistant("b"), *long[:3], user("c"), *long[3:], user("d"))
 
@@ -80,7 +80,7 @@ async def test_what_does_not_fit_is_not_read_for_it(client: httpx.AsyncClient, c
 
 
 async def test_large_pinned_messages(client: httpx.AsyncClient, conversation: str) -> None:
-    """Those before the tail that came without bodies are in the window all the same."""
+    """Large pinned messages before the tail are in the window, although the store's first reply lacks their bodies."""
     sent = await begun(client, conversation, *[picture(n, pinned=True) for n in range(7)])
     for _ in range(3):
         await append(client, conversation, *[user("word " * 20)] * 100)
@@ -90,7 +90,7 @@ async def test_large_pinned_messages(client: httpx.AsyncClient, conversation: st
 
 
 async def test_a_large_group_is_rewound(client: httpx.AsyncClient, conversation: str) -> None:
-    """What a rewind asks of a tool group it reads in steps: the calls whose results are gone wait again."""
+    """A rewind reads a large tool group in steps; afterwards only the call whose result was removed accepts one."""
     group = [calling(*"abcdef"), *[result(call, "x" * MEGABYTE) for call in "abcdef"]]
     await append(client, conversation, user("?"))
     for entry in group:

@@ -1,4 +1,4 @@
-"""A conversation is one life: what was learnt of one is never taken for another that began under the same id."""
+"""Reads, writes and retries that belong to an erased conversation never touch a new one with the same id."""
 
 import shutil
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -35,7 +35,7 @@ WRITES: dict[str, tuple[str, str, dict[str, Any] | None]] = {
 
 @asynccontextmanager
 async def applications(url: str, count: int = 2):
-    """Clients of as many services on one store."""
+    """Yield a client for each of ``count`` services on one store."""
     async with AsyncExitStack() as stack:
         apps = [
             await stack.enter_async_context(lifespan(create_app(Settings(redis_url=url, durability="fast"))))
@@ -72,7 +72,7 @@ BEGINNINGS = ("append", "create", "import", "fork")
 
 @pytest.mark.parametrize("how", BEGINNINGS)
 async def test_an_old_tag_is_not_the_new_conversation(client: httpx.AsyncClient, conversation: str, how: str) -> None:
-    """Erased and begun anew at the same version: no read answers 304 to a tag of the old life."""
+    """No read of a new conversation answers 304 to an ETag of an erased one with the same id and version."""
     path = f"/conversations/{conversation}"
     await begin(client, conversation, how, "old words")
     tags = {read: (await client.get(path + read)).headers["etag"] for read in READS}
@@ -86,7 +86,7 @@ async def test_an_old_tag_is_not_the_new_conversation(client: httpx.AsyncClient,
 
 @pytest.mark.parametrize("what", WRITES)
 async def test_no_write_under_an_old_tag(client: httpx.AsyncClient, conversation: str, what: str) -> None:
-    """A write that was meant for the life before is 412, and changes nothing."""
+    """A write with the ETag of an erased conversation is 412 and does not change the new one with the same id."""
     path, (method, where, body) = f"/conversations/{conversation}", WRITES[what]
     await begin(client, conversation, "append", "old words")
     tag = await etag_of(client, conversation)
@@ -101,7 +101,7 @@ async def test_no_write_under_an_old_tag(client: httpx.AsyncClient, conversation
 
 
 async def test_a_cursor_ends_with_its_life(client: httpx.AsyncClient, conversation: str) -> None:
-    """A page of the conversation before is not continued with the one that has its id now."""
+    """A cursor of an erased conversation is refused by a new one with the same id."""
     path = f"/conversations/{conversation}"
     await append(client, conversation, user("one"), user("two"))
     cursor = (await client.get(f"{path}/messages?limit=1")).json()["next_cursor"]
@@ -112,7 +112,7 @@ async def test_a_cursor_ends_with_its_life(client: httpx.AsyncClient, conversati
 
 
 async def test_another_service_serves_an_edited_import_at_once(store: EmbeddedStore, conversation: str) -> None:
-    """One service exports, erases and imports edited words; another, that read before, shows the old ones to nobody."""
+    """After one service replaces a conversation with an edited import, another that read the old text returns the new."""
     path, headers = f"/conversations/{conversation}", {"Content-Type": "application/x-ndjson"}
     async with applications(store.url) as (here, there):
         await append(here, conversation, user("a wrong name"))
@@ -142,7 +142,7 @@ ACTS: dict[str, tuple[str, str, dict[str, Any] | None, str]] = {
 async def test_a_lost_reply_of_the_store_harms_no_later_life(
     store: EmbeddedStore, conversation: str, tmp_path: Path, what: str
 ) -> None:
-    """The store acts and its reply is lost; others erase and begin anew; the service asks again: the new one stays."""
+    """A service that retries after a lost reply of the store does not change a conversation created in between."""
     path, (method, where, body, script) = f"/conversations/{conversation}", ACTS[what]
     async with relayed(store.url, tmp_path) as (relay, url), applications(store.url, 1) as (other,):
         settings = Settings(redis_url=url, store_connections=1, durability="fast")
@@ -168,7 +168,7 @@ async def test_a_lost_reply_of_the_store_harms_no_later_life(
 async def test_a_key_is_bound_to_the_life_that_it_found(
     client: httpx.AsyncClient, conversation: str, server: redis.Redis, what: str
 ) -> None:
-    """Under a key, a request that ended without a word is not done to the conversation that began since."""
+    """A repeat under a key, whose first run left no answer, does not change a conversation created in between."""
     path, (method, where, body, _) = f"/conversations/{conversation}", ACTS[what]
     headers = {"Idempotency-Key": f"lost-{conversation}-{what}"}
     await append(client, conversation, user("old words"))
@@ -186,7 +186,7 @@ async def test_a_key_is_bound_to_the_life_that_it_found(
 
 
 async def test_a_kept_answer_ends_with_its_life(client: httpx.AsyncClient, conversation: str) -> None:
-    """What was answered of the old conversation is not given out beside the new one."""
+    """A kept answer about an erased conversation is not returned once a new one has its id: the repeat is 409."""
     headers = {"Idempotency-Key": f"kept-{conversation}"}
     path = f"/conversations/{conversation}/messages?model=gpt-4o"
     body = {"messages": [user("old words")]}
@@ -199,7 +199,7 @@ async def test_a_kept_answer_ends_with_its_life(client: httpx.AsyncClient, conve
 
 @pytest.mark.parametrize("lost", ["newest writes", "everything"])
 async def test_a_store_that_lost_writes(tmp_path: Path, lost: str) -> None:
-    """Running services on a store that came back without its newest writes, or empty: no tag of a lost state stands."""
+    """After the store restarts without its newest writes, or empty, ETags of lost states give no 304 and allow no write."""
     folder, copy = tmp_path / "data", tmp_path / "copy"
     with EmbeddedStore(folder, fsync="always") as own:
         async with applications(own.url) as (here, there):

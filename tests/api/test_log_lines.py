@@ -1,4 +1,4 @@
-"""The one line that a request leaves: how long it took and where, its tokens, and nothing that anybody wrote."""
+"""The log line of a request: its durations and token counts, and no text that a user wrote."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ Line = dict[str, Any]
 
 
 async def line_of(client: httpx.AsyncClient, method: str, path: str, **request: Any) -> tuple[Line, Any]:
-    """The line of one request, and its answer."""
+    """Send a request and return its log line and the body of its answer."""
     with capture_logs() as logs:
         answer = await client.request(method, path, **request)
     (line,) = [each for each in logs if each["event"] == "request"]
@@ -28,7 +28,7 @@ async def begun(client: httpx.AsyncClient, fresh: Callable[[], str]) -> str:
 
 
 async def test_an_append_says_what_it_counted(client: httpx.AsyncClient, begun: str) -> None:
-    """Messages and tokens that are new, the time to count them, and the store's."""
+    """An append's line has its new messages and tokens, 0 for duplicates, and the durations of counting and the store."""
     body = {"messages": [user("is there a talk about gradle?", id="a"), user("and about uv?", id="b")]}
     line, answer = await line_of(client, "POST", f"/conversations/{begun}/messages", json=body)
     counted = sum(entry["tokens"]["o200k_base"] for entry in answer["messages"])
@@ -41,7 +41,7 @@ async def test_an_append_says_what_it_counted(client: httpx.AsyncClient, begun: 
 
 
 async def test_an_append_that_answers_with_a_window_says_both(client: httpx.AsyncClient, begun: str) -> None:
-    """What was counted, and what is to be sent."""
+    """The line of an append with a window has the tokens of the new messages and of the window."""
     path = f"/conversations/{begun}/messages?model=gpt-4o-mini"
     line, answer = await line_of(client, "POST", path, json={"messages": [user("and about uv?")]})
     assert line["appended_tokens"] == answer["messages"][0]["tokens"]["o200k_base"]
@@ -49,7 +49,7 @@ async def test_an_append_that_answers_with_a_window_says_both(client: httpx.Asyn
 
 
 async def test_a_window_says_how_long_the_store_took(client: httpx.AsyncClient, begun: str) -> None:
-    """Of all the time that the request took; nothing was tokenised."""
+    """A window's line has its tokens and the duration of the store, and no duration of counting."""
     line, answer = await line_of(client, "GET", f"/conversations/{begun}/window?model=gpt-4o-mini")
     assert (line["window_tokens"], line["kept"]) == (answer["tokens"]["total"], 1)
     assert 0 < line["store_milliseconds"] <= line["milliseconds"]
@@ -57,7 +57,7 @@ async def test_a_window_says_how_long_the_store_took(client: httpx.AsyncClient, 
 
 
 async def test_a_count_says_model_and_tokens(client: httpx.AsyncClient) -> None:
-    """Of messages and of a text together."""
+    """A count's line has the model and the tokens of messages and text together."""
     body = {"model": "gpt-4o-mini", "messages": [user("Hello")["message"]], "text": "and a text"}
     line, answer = await line_of(client, "POST", "/count", json=body)
     assert (line["model"], line["tokens"]) == ("gpt-4o-mini", answer["tokens"] + answer["text"])
@@ -65,7 +65,7 @@ async def test_a_count_says_model_and_tokens(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_window_of_a_body_says_what_counting_took(client: httpx.AsyncClient) -> None:
-    """Its messages are counted there and then."""
+    """The line of a stateless window has its tokens and the duration of counting."""
     body = {"model": "gpt-4o-mini", "messages": [user("Hello")]}
     line, answer = await line_of(client, "POST", "/window", json=body)
     assert (line["model"], line["window_tokens"]) == ("gpt-4o-mini", answer["tokens"]["total"])
@@ -73,7 +73,7 @@ async def test_a_window_of_a_body_says_what_counting_took(client: httpx.AsyncCli
 
 
 async def test_no_line_holds_a_word_of_what_was_said(client: httpx.AsyncClient, begun: str) -> None:
-    """Nor the conversation's id: it may be a person's."""
+    """A log line holds neither message text nor the conversation's id, which may identify a person."""
     path = f"/conversations/{begun}/messages?model=gpt-4o-mini"
     line, _ = await line_of(client, "POST", path, json={"messages": [user("plover")]})
     assert not any(word in str(line) for word in ("plover", begun))

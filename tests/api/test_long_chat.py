@@ -1,4 +1,4 @@
-"""A whole chat of 300 turns with tools and documents, its window asked for at every turn, in each provider's form."""
+"""A chat of 300 turns with tools and documents, with a window at every turn, in each provider's format."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ TOOLS = [
 
 
 def turn(number: int, random: Random) -> list[dict[str, Any]]:
-    """A question, with documents every second time; two rounds of tools every third; an answer."""
+    """Return a turn: a question, with documents every second time, two rounds of tools every third time, and an answer."""
     words = " ".join(random.choices(("river", "stone", "owl", "lamp", "seven", "north"), k=random.randrange(3, 40)))
     documents = [{"id": f"d{number}-{i}", "text": f"<doc {number}.{i}> " + words} for i in range(3)]
     grounding = {"grounding": {"documents": documents}} if number % 2 else {}
@@ -77,7 +77,7 @@ FORMS = {
 async def test_a_long_chat_in_every_form(
     client: httpx.AsyncClient, conversation: str, form: str, *, stable: bool
 ) -> None:
-    """No orphan of a call or result, no window over its budget, no document sent again, and no text twice."""
+    """No window has an orphan call or result, is over its budget, or repeats a text or documents of earlier questions."""
     random = Random(form)
     parameters = {"model": "gpt-4o-mini", "max_tokens": BUDGET, "format": form, "stable": stable}
     settings = {"id": conversation, "system": "<system> Be brief.", "tools": TOOLS}
@@ -97,7 +97,7 @@ async def test_a_long_chat_in_every_form(
             assert {number} >= {int(name.split(".")[0]) for name in _named(sent, "doc")}
             assert (
                 max(Counter(_named(sent, "question") + _named(sent, "answer")).values()) <= 2
-            )  # a question, its answer
+            )  # a question and its answer
         assert f"<answer {number}>" in json.dumps(complete["request"])
         assert sorted(_named(json.dumps(question["request"]), "doc")) == [
             f"{number}.{i}" for i in range(3 * (number % 2))
@@ -106,5 +106,5 @@ async def test_a_long_chat_in_every_form(
 
 
 def _named(text: str, kind: str) -> list[str]:
-    """What follows ``<kind`` in the text, each time."""
+    """Return what stands between ``<kind`` and ``>``, for each occurrence in the text."""
     return [rest.split(">", 1)[0].strip() for rest in text.split(f"<{kind}")[1:]]

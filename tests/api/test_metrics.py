@@ -1,4 +1,4 @@
-"""GET /metrics and what else a request leaves: a trace, a log line."""
+"""GET /metrics, and the trace header and the log line of a request."""
 
 import re
 import subprocess
@@ -16,13 +16,13 @@ TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 def value(text: str, series: str) -> float:
-    """A series' value; 0 when it is not there."""
+    """Return a series' value, or 0 if the series is missing."""
     match = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
     return float(match[1]) if match else 0.0
 
 
 async def test_requests_are_counted_by_operation(client: httpx.AsyncClient, conversation: str):
-    """By the operation's id and the status; never by a path, which holds ids."""
+    """Requests are counted by operation id and status, never by path, because paths contain ids."""
     series = 'sash_requests_total{operation="getConversation",status="404"}'
     before = value((await client.get("/metrics")).text, series)
     await client.get(f"/conversations/{conversation}")
@@ -32,7 +32,7 @@ async def test_requests_are_counted_by_operation(client: httpx.AsyncClient, conv
 
 
 async def test_the_format(client: httpx.AsyncClient):
-    """Prometheus' text, or OpenMetrics for who asks for it."""
+    """The format is Prometheus' text, or OpenMetrics if the client asks for it."""
     plain = await client.get("/metrics")
     assert plain.headers["content-type"].startswith("text/plain")
     modern = await client.get("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0"})
@@ -41,7 +41,7 @@ async def test_the_format(client: httpx.AsyncClient):
 
 
 async def test_connections_to_the_store_are_counted_by_state(client: httpx.AsyncClient):
-    """Idle, busy and down add up to what the process may have."""
+    """Idle, busy and down connections add up to the limit of the process."""
     await client.get("/readyz")
     text = (await client.get("/metrics")).text
     states = [value(text, f'sash_store_connections{{state="{state}"}}') for state in ("idle", "busy", "down")]
@@ -50,7 +50,7 @@ async def test_connections_to_the_store_are_counted_by_state(client: httpx.Async
 
 
 async def test_what_a_turn_leaves(client: httpx.AsyncClient, conversation: str):
-    """An append, its messages, its window, the store's time: each is counted once."""
+    """An append with a window counts one append, message, tokenisation, window and store call."""
     series = [
         "sash_appended_messages_total",
         "sash_append_duration_seconds_count",
@@ -67,7 +67,7 @@ async def test_what_a_turn_leaves(client: httpx.AsyncClient, conversation: str):
 
 
 async def test_a_duplicate_is_no_message(client: httpx.AsyncClient, conversation: str):
-    """What was there already is not stored again, and not counted."""
+    """A duplicate is not counted as an appended message."""
     body = {"messages": [{"id": "m-1", "message": {"role": "user", "content": "Hello"}}]}
     await client.post(f"/conversations/{conversation}/messages", json=body)
     before = (await client.get("/metrics")).text
@@ -77,13 +77,13 @@ async def test_a_duplicate_is_no_message(client: httpx.AsyncClient, conversation
 
 
 async def test_nothing_is_in_progress_but_the_question(client: httpx.AsyncClient):
-    """Each request that began has ended, whatever became of it."""
+    """After a refused request, the scrape itself is the only request in progress."""
     await client.get("/conversations/-no-id-")
     assert value((await client.get("/metrics")).text, "sash_requests_in_progress") == 1
 
 
 async def test_a_trace_is_answered(client: httpx.AsyncClient):
-    """In the caller's trace, with a span of ours; a request without a trace gets none."""
+    """The answer continues the request's trace with a new span; an answer to a request without a trace has none."""
     answer = await client.get("/livez", headers={"traceparent": TRACEPARENT})
     version, trace, span, flags = answer.headers["traceparent"].split("-")
     assert (version, trace, flags) == ("00", TRACEPARENT.split("-")[1], "01")
@@ -93,7 +93,7 @@ async def test_a_trace_is_answered(client: httpx.AsyncClient):
 
 @pytest.fixture(scope="module")
 def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """``sash serve`` with two workers, which the module's tests share in any order."""
+    """Yield ``sash serve`` with two workers, which the module's tests share in any order."""
     served = Served(tmp_path_factory.mktemp("two") / "data", SASH_WORKERS="2")
     served.start()
     yield served
@@ -102,12 +102,12 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def scrape(url: str) -> str:
-    """What Prometheus gets, over a connection of its own, so that any worker may answer."""
+    """Return the metrics, read over a new connection so that any worker may answer."""
     return httpx.get(f"{url}/metrics", headers={"Connection": "close"}).text
 
 
 def test_two_workers_count_as_one(two_workers: Served):
-    """Every scrape tells of both; the count is right within a second, and never goes back meanwhile."""
+    """Every scrape covers both workers; the count becomes right soon and never decreases meanwhile."""
     series = 'sash_requests_total{operation="countTokens",status="200"}'
     for _ in range(40):
         httpx.post(
@@ -125,7 +125,7 @@ def test_two_workers_count_as_one(two_workers: Served):
 
 
 def test_a_drain(tmp_path: Path):
-    """Told to stop it ends with status 0, its figures' folder is gone, and what was counted is in the statistics."""
+    """A drained service exits with status 0, and its counts are in the statistics after the next start."""
     served = Served(tmp_path / "data", SASH_WORKERS="2")
     served.start()
     body = {"model": "gpt-4o", "messages": [{"message": {"role": "user", "content": "Hello"}}]}
@@ -138,7 +138,7 @@ def test_a_drain(tmp_path: Path):
 
 
 def logged(served: Served, request_id: str) -> dict[str, Any]:
-    """The line of a request, which is written when the answer has gone out."""
+    """Return the log line of a request; wait for it, since it is written after the answer is sent."""
     give_up = time.monotonic() + 5
     while time.monotonic() < give_up:
         for text in (served.data_dir.parent / "serve.log").read_text().splitlines():
@@ -150,7 +150,7 @@ def logged(served: Served, request_id: str) -> dict[str, Any]:
 
 
 def test_the_log_line(two_workers: Served):
-    """One JSON object a request, with its operation, tokens and trace; no id of a person, no text, no path."""
+    """A request's log line is a JSON object with its operation, tokens and trace; the log has no user's id and no text."""
     body = {"messages": [{"message": {"role": "user", "content": "my secret wish"}}]}
     headers = {"traceparent": TRACEPARENT, "X-Request-ID": "r-1"}
     httpx.post(f"{two_workers.url}/conversations/anna/messages?model=gpt-4o", json=body, headers=headers)
@@ -169,7 +169,7 @@ def test_the_log_line(two_workers: Served):
 
 
 def test_opentelemetry_costs_nothing_where_it_is_not_asked_for():
-    """Nothing of it is imported."""
+    """The tracing module imports nothing of OpenTelemetry."""
     program = "import sys, service.operations.tracing; print([n for n in sys.modules if n.startswith('opentelemetry')])"
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert output.stdout == b"[]\n"

@@ -1,4 +1,4 @@
-"""Providers' own messages over HTTP: appended as they came, sent as they came."""
+"""Messages in providers' own formats over HTTP: appended and sent unchanged."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ SEARCH = {
 
 
 async def test_a_turn_comes_back(client: httpx.AsyncClient, conversation: str) -> None:
-    """Anthropic's messages, appended one by one, make the same request again, thoughts included."""
+    """Anthropic's messages, appended one by one, give the same request again, including thinking blocks."""
     for message in CLAUDE:
         await append(client, conversation, message, format="anthropic")
 
@@ -55,7 +55,7 @@ async def test_a_turn_comes_back(client: httpx.AsyncClient, conversation: str) -
 
 
 async def test_one_message_is_several_entries(client: httpx.AsyncClient, conversation: str) -> None:
-    """What becomes several messages has ids that derive from the entry's, and is stored once."""
+    """An entry that becomes several messages gives them ids derived from its own, and is stored once when sent twice."""
     await append(client, conversation, *CLAUDE[:2], format="anthropic")
     entry = {"id": "m-7", "message": CLAUDE[2], "metadata": {"k": 1}}
 
@@ -69,7 +69,7 @@ async def test_one_message_is_several_entries(client: httpx.AsyncClient, convers
 
 
 async def test_other_content_under_an_id_is_a_conflict(client: httpx.AsyncClient, conversation: str) -> None:
-    """A piece more, a piece less or another word under an id is 409 that points to the client's entry."""
+    """Missing or different blocks under a known id are 409, and the error points to the client's entry."""
     await append(client, conversation, *CLAUDE[:2], format="anthropic")
     await append(client, conversation, {"id": "m-7", "message": CLAUDE[2]}, format="anthropic")
     blocks: Any = CLAUDE[2]["content"]
@@ -84,7 +84,7 @@ async def test_other_content_under_an_id_is_a_conflict(client: httpx.AsyncClient
 
 @pytest.mark.parametrize("wrapped", ["bare", "each", "together"])
 async def test_items_of_a_reply_join(client: httpx.AsyncClient, conversation: str, wrapped: str) -> None:
-    """Items of one reply, bare, each in an entry or all in one, are one message with two calls."""
+    """Items of one reply become one message with two calls, sent bare, each in an entry or all in one entry."""
     entries: list[Any] = [{"role": "user", "content": "Weather?"}]
     match wrapped:
         case "bare":
@@ -107,7 +107,7 @@ async def test_items_of_a_reply_join(client: httpx.AsyncClient, conversation: st
 async def test_results_of_parallel_calls_come_one_by_one(
     client: httpx.AsyncClient, conversation: str, form: str
 ) -> None:
-    """Each result in a request of its own, the last call's first; Gemini is sent them as one content, as it wants."""
+    """Results may be appended in separate requests, the last call's first; Gemini gets them as one content, as required."""
     question: Any = {"role": "user", "content": "Weather?"}
     calls, results = REPLY, OUTPUTS[::-1]
     if form == "gemini":
@@ -127,7 +127,7 @@ async def test_results_of_parallel_calls_come_one_by_one(
 
 
 async def test_a_reply_comes_item_by_item(client: httpx.AsyncClient, conversation: str) -> None:
-    """A reply in progress is sent again with one item more; its calls are answered when it is whole."""
+    """A reply in progress is replaced by one with one item more; its calls accept results once it is complete."""
     question = {"role": "user", "content": "Weather?"}
     await append(client, conversation, question, format="responses")
     for count, status in ((1, "in_progress"), (2, "in_progress"), (3, "completed")):
@@ -141,7 +141,7 @@ async def test_a_reply_comes_item_by_item(client: httpx.AsyncClient, conversatio
 
 
 async def test_calls_of_a_reply_that_come_apart_are_not_joined(client: httpx.AsyncClient, conversation: str) -> None:
-    """A second message with calls overtakes the first, whose result is refused with advice."""
+    """If the calls of a reply arrive in two requests, the first call's result is refused, with advice on ``in_progress``."""
     await append(client, conversation, {"role": "user", "content": "Weather?"}, *REPLY[:2], format="responses")
     await append(client, conversation, REPLY[2], format="responses")
 
@@ -153,7 +153,7 @@ async def test_calls_of_a_reply_that_come_apart_are_not_joined(client: httpx.Asy
 
 
 async def test_a_wrong_block_is_named(client: httpx.AsyncClient, conversation: str) -> None:
-    """What a provider would refuse is 400, points to the block, and stores nothing."""
+    """A block that its provider would refuse is 400; the error points to the block, and nothing is stored."""
     wrong = {"role": "user", "content": [{"type": "tool_result", "content": "sun"}]}
     answer = await client.post(
         f"/conversations/{conversation}/messages?format=anthropic", json={"messages": [CLAUDE[0], {"message": wrong}]}
@@ -165,7 +165,7 @@ async def test_a_wrong_block_is_named(client: httpx.AsyncClient, conversation: s
 
 
 async def test_an_orphan_is_named(client: httpx.AsyncClient, conversation: str) -> None:
-    """A result without its call is 422 that points to the client's entry, not to a message made of it."""
+    """A result without its call is 422; the error points to the client's entry, not to a message derived from it."""
     answer = await client.post(
         f"/conversations/{conversation}/messages?format=anthropic", json={"messages": [CLAUDE[0], CLAUDE[2]]}
     )
@@ -175,7 +175,7 @@ async def test_an_orphan_is_named(client: httpx.AsyncClient, conversation: str) 
 
 
 async def test_what_cannot_be_carried_is_named(client: httpx.AsyncClient, conversation: str) -> None:
-    """A hosted search is sent to its own provider; a window in another form is 422 that names it."""
+    """A provider's hosted search is in windows of its own format; a window in any other format is 422 and names it."""
     await append(client, conversation, CLAUDE[0], SEARCH, format="anthropic")
 
     own = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
@@ -188,7 +188,7 @@ async def test_what_cannot_be_carried_is_named(client: httpx.AsyncClient, conver
 
 
 async def test_chat_and_native_in_one_conversation(client: httpx.AsyncClient, conversation: str) -> None:
-    """A result in chat form answers a call that came from Claude, and chat windows hold no native member."""
+    """A result in chat format answers a call in Anthropic's format, and chat windows hold no ``native`` member."""
     await append(client, conversation, *CLAUDE[:2], format="anthropic")
     await append(client, conversation, result("t1"), result("t2"), user("And tomorrow?"))
 
@@ -203,7 +203,7 @@ async def test_chat_and_native_in_one_conversation(client: httpx.AsyncClient, co
 
 
 async def test_documents_join_what_came(client: httpx.AsyncClient, conversation: str) -> None:
-    """Documents of a question that came in a provider's form stand in its own blocks."""
+    """The documents of a question in Anthropic's format become a further block of its content."""
     blocks = [{"type": "text", "text": "What"}, {"type": "text", "text": " now?"}]
     entry = {"message": {"role": "user", "content": blocks}, "grounding": {"documents": [{"text": "A talk."}]}}
     await append(client, conversation, entry, format="anthropic")
@@ -216,7 +216,7 @@ async def test_documents_join_what_came(client: httpx.AsyncClient, conversation:
 
 
 async def test_an_export_comes_back(client: httpx.AsyncClient, conversation: str) -> None:
-    """An export with providers' own messages is imported as it was; a forged member is refused."""
+    """An export with messages in a provider's format is imported unchanged; one with a forged ``native`` member is 400."""
     await append(client, conversation, *CLAUDE, SEARCH, format="anthropic")
     lines = (await client.get(f"/conversations/{conversation}/export")).text
     headers = {"content-type": "application/x-ndjson"}
@@ -232,7 +232,7 @@ async def test_an_export_comes_back(client: httpx.AsyncClient, conversation: str
 
 
 async def test_a_redacted_message_keeps_nothing(client: httpx.AsyncClient, conversation: str) -> None:
-    """Redacting a message takes what only its provider knows away, too."""
+    """Redacting messages also removes the content that only their provider's format has."""
     await append(client, conversation, *CLAUDE, format="anthropic")
     for seq in (2, 3, 5):
         assert (await client.delete(f"/conversations/{conversation}/messages/{seq}")).status_code in (200, 204)
@@ -246,7 +246,7 @@ async def test_a_redacted_message_keeps_nothing(client: httpx.AsyncClient, conve
 async def test_bound_thoughts_are_left_out_behind_a_redacted_message(
     client: httpx.AsyncClient, conversation: str
 ) -> None:
-    """A model that checks what stands before a thought would refuse it for good."""
+    """After an earlier message is redacted, windows leave out thoughts if the model checks what precedes them."""
     await append(client, conversation, *CLAUDE, format="anthropic")
     asked = {"model": "claude-opus-5-5", "format": "anthropic", "reasoning": "all"}
     assert (await window(client, conversation, **asked))["tokens"]["reasoning"] > 0
@@ -257,7 +257,7 @@ async def test_bound_thoughts_are_left_out_behind_a_redacted_message(
 
 
 async def test_a_client_that_makes_up_a_native_member(client: httpx.AsyncClient, conversation: str) -> None:
-    """A member called native is Sash's own: a client that sends another meaning is told so."""
+    """A message with a client's own ``native`` member is 400, because Sash uses that name."""
     entry = {"message": {"role": "user", "content": "Hello", "native": {"a": 1}}}
     answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [entry]})
 
@@ -285,7 +285,7 @@ def recorded(name: str) -> list[Any]:
     ("name", "form"), [("more_anthropic", "anthropic"), ("more_gemini", "gemini"), ("kani_responses", "responses")]
 )
 async def test_recorded_conversations(client: httpx.AsyncClient, name: str, form: str) -> None:
-    """Recorded conversations, appended turn by turn, give windows equal to what was really sent: at least 95 %."""
+    """At least 95% of recorded conversations, appended turn by turn, give the request that was really sent."""
     equal, rows, unequal = 0, recorded(name), []
     for index, row in enumerate(rows):
         wanted = row["request"][MESSAGES[form]]
@@ -307,7 +307,7 @@ async def test_recorded_conversations(client: httpx.AsyncClient, name: str, form
 
 
 def turns_of(messages: list[Any]) -> list[list[Any]]:
-    """The messages as a client appends them: what the model said by itself, and what was said to it by itself."""
+    """Return the messages in the groups in which a client appends them: the model's and the others, in turn."""
     turns: list[list[Any]] = []
     for message in messages:
         own = message.get("role") in ("assistant", "model") or message.get("type") in ("reasoning", "function_call")

@@ -1,4 +1,4 @@
-"""The document says what the service does: every route, every shape, every example."""
+"""The OpenAPI document matches the service: every route, schema and example."""
 
 import json
 import os
@@ -37,7 +37,7 @@ EVERY_OPERATION = pytest.mark.parametrize(
 
 
 def nodes(node: Any, place: str = "#") -> Iterator[tuple[str, Any]]:
-    """Every object of the document but what is inside an example."""
+    """Yield every object of the document with its place, except those inside an example."""
     if isinstance(node, dict):
         yield place, node
         for key, each in node.items():
@@ -49,7 +49,7 @@ def nodes(node: Any, place: str = "#") -> Iterator[tuple[str, Any]]:
 
 
 def examples_of() -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """Every example of a body, an answer and a parameter, with its schema."""
+    """Yield every example of a body, answer or parameter, with its place and schema."""
     for place, node in nodes(CONTRACT):
         if "schema" in node:
             if "example" in node:
@@ -59,12 +59,12 @@ def examples_of() -> Iterator[tuple[str, dict[str, Any], Any]]:
 
 
 def test_the_stored_document_is_the_service() -> None:
-    """openapi.json is byte for byte what the routes say."""
+    """openapi.json equals the document generated from the routes, byte for byte."""
     assert STORED.read_bytes() == document(ROUTES)
 
 
 def test_every_route_is_in_the_document() -> None:
-    """Paths, methods and operation ids are those of the handlers."""
+    """The document's paths, methods and operation ids are those of the handlers."""
     served = {
         (openapi_path(path), method.lower(), handler.operation_id)
         for handler in ROUTES
@@ -75,14 +75,14 @@ def test_every_route_is_in_the_document() -> None:
 
 
 def test_operation_ids_are_unique() -> None:
-    """A generator makes a function of each."""
+    """Operation ids are unique, because a code generator makes a function of each."""
     ids = [each["operationId"] for _, _, each in operations()]
     assert len(set(ids)) == len(ids)
 
 
 @EVERY_OPERATION
 def test_every_operation_is_described(path: str, method: str, operation: dict[str, Any]) -> None:
-    """A tag that is declared, a summary and a description: the handler's docstring."""
+    """Every operation has a declared tag, and a summary and a description (the handler's docstring)."""
     assert operation["tags"][0] in {tag["name"] for tag in CONTRACT["tags"]}
     assert operation["summary"], (path, method)
     assert operation["description"], (path, method)
@@ -90,7 +90,7 @@ def test_every_operation_is_described(path: str, method: str, operation: dict[st
 
 @EVERY_OPERATION
 def test_every_error_is_a_problem(path: str, method: str, operation: dict[str, Any]) -> None:
-    """Every 4xx and 5xx is application/problem+json with a schema of its own; 500 and 503 are always possible."""
+    """Every 4xx and 5xx is application/problem+json, and every operation declares 500 and 503."""
     errors = {status: resolved(each) for status, each in operation["responses"].items() if status >= "400"}
     assert {"500", "503"} <= errors.keys(), (path, method)
     for answer in errors.values():
@@ -99,7 +99,7 @@ def test_every_error_is_a_problem(path: str, method: str, operation: dict[str, A
 
 @EVERY_OPERATION
 def test_a_key_is_asked_for_where_the_edge_asks(path: str, method: str, operation: dict[str, Any]) -> None:
-    """Open paths say that they need no key; all else can answer 401."""
+    """Open paths declare that they need no key; all others declare the answer 401."""
     says_open = operation.get("security") == []
     assert says_open == is_open(path), method
     assert says_open != ("401" in operation["responses"])
@@ -118,7 +118,7 @@ def test_no_object_is_anonymous() -> None:
 
 
 def test_every_union_of_objects_has_a_discriminator() -> None:
-    """One of several objects is told by a property, and each value of it has its schema."""
+    """A union of objects names the property that tells them apart, and each of its values maps to one schema."""
     for place, node in nodes(CONTRACT):
         either = node.get("oneOf") or node.get("anyOf") or []
         objects = [each for each in either if resolved(each).get("type") == "object"]
@@ -133,7 +133,7 @@ def test_every_union_of_objects_has_a_discriminator() -> None:
 
 
 def test_references_lead_somewhere_and_components_are_used() -> None:
-    """No reference hangs, and nothing is declared that nobody needs."""
+    """Every reference leads to a declared component, and every component is used."""
     used = {node["$ref"] for _, node in nodes(CONTRACT) if "$ref" in node}
     kinds = ("parameters", "headers", "responses", "links", "schemas")
     declared = {f"#/components/{kind}/{name}" for kind in kinds for name in CONTRACT["components"][kind]}
@@ -141,7 +141,7 @@ def test_references_lead_somewhere_and_components_are_used() -> None:
 
 
 def test_every_problem_type_has_a_schema() -> None:
-    """A problem class that is added is in the document without anybody's doing."""
+    """The document has a schema for every problem class whose status an operation declares."""
     declared = {
         node["properties"]["type"]["const"]
         for name, node in CONTRACT["components"]["schemas"].items()
@@ -158,7 +158,7 @@ def test_schemas_are_json_schema() -> None:
 
 
 def test_patterns_are_those_of_every_language() -> None:
-    """No pattern uses what Python alone knows."""
+    """No pattern uses syntax that only Python has."""
     patterns = [node["pattern"] for _, node in nodes(CONTRACT) if isinstance(node.get("pattern"), str)]
     assert patterns
     assert not [each for each in patterns if r"\Z" in each or r"\A" in each or "(?P" in each]
@@ -166,20 +166,20 @@ def test_patterns_are_those_of_every_language() -> None:
 
 @EVERY_OPERATION
 def test_an_idempotency_key_is_offered_where_it_counts(path: str, method: str, operation: dict[str, Any]) -> None:
-    """What the service remembers under a key says so, and nothing else does."""
+    """An operation declares Idempotency-Key if the service honours it there, and only then."""
     names = {resolved(each)["name"] for each in operation.get("parameters", ())}
     remembered = method.upper() in idempotency._METHODS and path not in idempotency._PURE
     assert ("Idempotency-Key" in names) == remembered
 
 
 def test_every_query_parameter_is_explained() -> None:
-    """Whoever looks at the page need not guess."""
+    """Every query parameter has a description."""
     query = {name: each for name, each in CONTRACT["components"]["parameters"].items() if each["in"] == "query"}
     assert [name for name, each in query.items() if not each.get("description")] == []
 
 
 def test_bodies_refuse_unknown_members() -> None:
-    """Our own envelopes are closed, as the decoders are; a provider's message is open."""
+    """The schemas of request bodies allow no unknown members, like the decoders; a provider's message allows them."""
     for handler in ROUTES:
         body = operation_of(handler).takes
         if isinstance(body, type):
@@ -188,7 +188,7 @@ def test_bodies_refuse_unknown_members() -> None:
 
 
 def test_bodies_and_answers_have_examples() -> None:
-    """Whoever opens the page has something to send."""
+    """Every body and every answer has an example."""
     without = [
         operation["operationId"]
         for _, _, operation in operations()
@@ -200,7 +200,7 @@ def test_bodies_and_answers_have_examples() -> None:
 
 
 def test_examples_validate() -> None:
-    """Every example is what its schema says, and has no member that the schema does not name."""
+    """Every example is valid under its schema and has no member that the schema does not name."""
     errors = [
         f"{place}: {error.message}"
         for place, schema, example in examples_of()
@@ -210,7 +210,7 @@ def test_examples_validate() -> None:
 
 
 def comparable(answer: Any) -> Any:
-    """An answer without what is different each time."""
+    """Return an answer without the fields that differ each time."""
     if isinstance(answer, dict):
         moving = ("created_at", "updated_at", "expires_at", "calibration", "next_cursor")
         return {key: comparable(each) for key, each in answer.items() if key not in moving}
@@ -229,12 +229,12 @@ async def test_the_examples_are_true(client: httpx.AsyncClient) -> None:
 
 
 def record(lines: list[examples.Example]) -> None:
-    """Write the examples, a line each."""
+    """Write the examples, one per line."""
     Path(str(examples.FILE)).write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
 
 async def answered(client: httpx.AsyncClient, example: examples.Example) -> examples.Example:
-    """The example with the answer that the service gives."""
+    """Return the example with the answer that the service gives."""
     method, url = example.request.split(" ")
     lines = {"content": example.body, "headers": {"Content-Type": "application/x-ndjson"}}
     sent = lines if isinstance(example.body, str) else {"json": example.body}
@@ -243,12 +243,12 @@ async def answered(client: httpx.AsyncClient, example: examples.Example) -> exam
 
 
 def changed(new: examples.Example, old: examples.Example) -> bool:
-    """Whether an answer says something else than its example, but for what is different each time."""
+    """Return whether an answer differs from its example in anything but the fields that differ each time."""
     return (new.status, comparable(new.answer)) != (old.status, comparable(old.answer))
 
 
 async def test_the_example_of_an_export_is_true(client: httpx.AsyncClient) -> None:
-    """An export has the members of its example, line by line, and an import takes the example itself."""
+    """The example of an export can be imported, and its export equals the example, line by line."""
     lines = {"Content-Type": "application/x-ndjson"}
     example = examples.example_of("exportConversation", 200).answer
     await client.post("/conversations/import", content=example, headers=lines)
@@ -259,13 +259,13 @@ async def test_the_example_of_an_export_is_true(client: httpx.AsyncClient) -> No
 
 
 async def test_models_have_their_example(client: httpx.AsyncClient) -> None:
-    """The one model of the example is among those that are listed, as it is there."""
+    """The one model of the example is in the list of models, with the same fields."""
     (example,) = examples.example_of("listModels", 200).answer["models"]
     assert example in (await client.get("/models")).json()["models"]
 
 
 async def test_statistics_have_their_example(client: httpx.AsyncClient) -> None:
-    """The example names what the service counts, all of it."""
+    """The statistics have exactly the members of their example."""
 
     def shape(value: Any) -> Any:
         if isinstance(value, dict):
@@ -276,7 +276,7 @@ async def test_statistics_have_their_example(client: httpx.AsyncClient) -> None:
     given, example = shape(await statistics(client)), shape(examples.example_of("getStats", 200).answer)
     for part in ("quarter", "hour", "day", "start"):
         for told in (given, example):
-            told[part].pop("models")  # there need not be one
+            told[part].pop("models")  # may be empty
             told[part].pop("timeline")
 
     assert given == example
@@ -286,7 +286,7 @@ async def test_statistics_have_their_example(client: httpx.AsyncClient) -> None:
     "media_type", CONTRACT["paths"]["/conversations/{conversation_id}"]["patch"]["requestBody"]["content"]
 )
 async def test_patches_of_each_media_type(client: httpx.AsyncClient, conversation: str, media_type: str) -> None:
-    """A merge patch may say that it is one."""
+    """PATCH accepts each media type that the document declares for it."""
     await client.post("/conversations", json={"id": conversation, "metadata": {"a": 1, "b": 2}})
 
     headers = {"Content-Type": media_type}
@@ -304,7 +304,7 @@ def expressions(value: Any) -> Iterator[str]:
 
 
 def test_links_lead_somewhere() -> None:
-    """Each link names an operation and its parameters, and reads members that the answer or its request has."""
+    """Each link names an operation and its parameters, and reads declared members of the answer or the request."""
     known = {each["operationId"]: each for _, _, each in operations()}
     followed = set()
     for _, _, operation in operations():
@@ -320,7 +320,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def check_expression(expression: str, operation: dict[str, Any], answer: dict[str, Any]) -> None:
-    """An expression reads what is declared."""
+    """Check that a link's expression reads a declared member, header or parameter."""
     source, _, pointer = expression.partition("#/")
     if source == "$response.body":
         node = answer["content"]["application/json"]["schema"]
@@ -343,7 +343,7 @@ async def test_the_service_gives_its_document(client: httpx.AsyncClient) -> None
 
 
 async def test_the_page_asks_nobody_else(client: httpx.AsyncClient) -> None:
-    """GET /docs is one file: no address but the service's own, and a policy that holds it to that."""
+    """GET /docs names no address of another server, and its Content-Security-Policy allows none by default."""
     answer = await client.get("/docs")
     assert answer.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in answer.headers["content-security-policy"]

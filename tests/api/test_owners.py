@@ -1,4 +1,4 @@
-"""Owners' lists: repaired and never trusted."""
+"""Owners' lists of conversations: wrong lines are never shown, and the lists are repaired."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from service.store.owners import Owners
 
 @pytest.fixture
 def owner(fresh: Callable[[], str]) -> str:
-    """An owner that no other test has."""
+    """Return an owner that no other test uses."""
     return f"o-{fresh()}"
 
 
@@ -38,7 +38,7 @@ async def listed(client: httpx.AsyncClient, owner: str, **query: Any) -> list[st
 
 
 async def test_newest_activity_first(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str) -> None:
-    """A list shows the owner's conversations alone, the one that was written to last at the head, at once."""
+    """A list shows only the owner's conversations, the last changed first, immediately after each change."""
     first, second, third = fresh(), fresh(), fresh()
     for identity in (first, second, third):
         await create(client, identity, owner, system="x")
@@ -54,7 +54,7 @@ async def test_newest_activity_first(client: httpx.AsyncClient, fresh: Callable[
 
 
 async def test_pages(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, server: Any) -> None:
-    """Pages follow each other without a gap, also where many were active at the same moment."""
+    """Pages follow each other without a gap, also if many conversations were active at the same moment."""
     identities = sorted(fresh() for _ in range(7))
     for identity in identities:
         await create(client, identity, owner)
@@ -72,7 +72,7 @@ async def test_pages(client: httpx.AsyncClient, fresh: Callable[[], str], owner:
 
 
 async def test_pages_by_bytes(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str) -> None:
-    """Where settings are large a page ends with its bytes, and the next one goes on: none is left out."""
+    """If settings are large, a page ends at its limit of bytes, and the next one continues without a gap."""
     identities = [fresh() for _ in range(20)]
     for identity in identities:
         await create(client, identity, owner, metadata={"note": "x" * 600_000})
@@ -88,7 +88,7 @@ async def test_pages_by_bytes(client: httpx.AsyncClient, fresh: Callable[[], str
 
 
 async def test_a_change_of_hands(client: httpx.AsyncClient, conversation: str, owner: str, server: Any) -> None:
-    """A conversation that is given to another owner is on the other's list, and on no other; so with none."""
+    """A conversation that changes its owner moves to the new owner's list; without an owner it is on neither list."""
     other = f"{owner}-2"
     await create(client, conversation, owner)
 
@@ -102,7 +102,7 @@ async def test_a_change_of_hands(client: httpx.AsyncClient, conversation: str, o
 async def test_a_line_that_is_wrong_is_not_shown_and_goes(
     client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, server: Any
 ) -> None:
-    """Lines of absent and of others' conversations are never shown, and are taken off once they are old."""
+    """Lines of absent conversations and of other owners' conversations are not shown, and old ones are removed."""
     others, absent, young = fresh(), fresh(), fresh()
     await create(client, others, f"{owner}x")
     old = time.time_ns() // 1000 - 700 * 1_000_000
@@ -117,7 +117,7 @@ async def test_a_line_that_is_wrong_is_not_shown_and_goes(
 async def test_a_crash_before_the_conversation_is_made(
     client: httpx.AsyncClient, conversation: str, owner: str, server: Any
 ) -> None:
-    """A line comes before its conversation: a reader between the two leaves the line there."""
+    """A reader does not remove a new line whose conversation does not exist yet, since lines are written first."""
     server.zadd(index(owner), {conversation: time.time_ns() // 1000})
     assert await listed(client, owner) == []
     await create(client, conversation, owner)
@@ -125,7 +125,7 @@ async def test_a_crash_before_the_conversation_is_made(
 
 
 async def test_an_append_heals(client: httpx.AsyncClient, conversation: str, owner: str, server: Any) -> None:
-    """A line that a failover lost comes back with the next append."""
+    """The next append restores a line that a failover lost."""
     await create(client, conversation, owner)
     server.delete(index(owner))
     await append(client, conversation, user("hello"))
@@ -135,7 +135,7 @@ async def test_an_append_heals(client: httpx.AsyncClient, conversation: str, own
 async def test_creation_looks_at_the_oldest(
     client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, server: Any
 ) -> None:
-    """A list that nobody reads does not keep for ever what has expired."""
+    """Creating a conversation removes expired lines from its owner's list, so that an unread list does not keep them."""
     server.zadd(index(owner), {f"gone-{n}": 1000 + n for n in range(4)})
     await create(client, fresh(), owner)
     for _ in range(100):
@@ -146,7 +146,7 @@ async def test_creation_looks_at_the_oldest(
 
 
 async def test_erasure_takes_the_line(client: httpx.AsyncClient, conversation: str, owner: str, server: Any) -> None:
-    """An erased conversation leaves no line behind."""
+    """Erasing a conversation removes its line."""
     await create(client, conversation, owner)
     await append(client, conversation, user("hello"))
     await client.delete(f"/conversations/{conversation}")
@@ -154,7 +154,7 @@ async def test_erasure_takes_the_line(client: httpx.AsyncClient, conversation: s
 
 
 async def test_erase_an_owner(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, server: Any) -> None:
-    """All of an owner's conversations go, whatever their number, and nobody else's; once more is nothing more."""
+    """Erasing an owner erases all 120 conversations of that owner and no others, and may be repeated."""
     mine = [fresh() for _ in range(120)]
     theirs, moved = fresh(), fresh()
     await create(client, theirs, f"{owner}x")
@@ -176,7 +176,7 @@ async def test_erase_an_owner(client: httpx.AsyncClient, fresh: Callable[[], str
 async def test_erasing_what_is_lifted_between_batches(
     client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, store: EmbeddedStore, server: Any
 ) -> None:
-    """A turn that lifts a conversation's line to where the erasure has been does not save it."""
+    """A conversation is erased even if an append moves its line to a part of the list that the erasure has passed."""
     mine = [fresh() for _ in range(40)]
     for identity in mine:
         await create(client, identity, owner)
@@ -186,7 +186,7 @@ async def test_erasing_what_is_lifted_between_batches(
         erasing = Owners(replica, Conversations(replica)).erase("default", owner)
         assert await anext(erasing) == 16
         await append(client, mine[0], user("hello"))
-        assert (await listed(client, owner))[0] == mine[0]  # a reader tells the list what it does not know yet
+        assert (await listed(client, owner))[0] == mine[0]  # a reader first writes pending activity to the list
         assert [erased async for erased in erasing][-1] == 40
     finally:
         await replica.close()
@@ -195,7 +195,7 @@ async def test_erasing_what_is_lifted_between_batches(
 
 
 async def test_erasing_while_it_is_written_to(client: httpx.AsyncClient, conversation: str, owner: str) -> None:
-    """An append at the same time does not keep a conversation from being erased."""
+    """Concurrent appends do not keep a conversation on the list of an erased owner."""
     await create(client, conversation, owner)
     await append(client, conversation, user("hello"))
 
@@ -208,7 +208,7 @@ async def test_erasing_while_it_is_written_to(client: httpx.AsyncClient, convers
 
 
 async def test_forks_and_imports_are_listed(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str) -> None:
-    """Copies are on their owner's list as what they were copied from."""
+    """Forks and imports are on their owner's list, like the original."""
     source, copy, imported = fresh(), fresh(), fresh()
     await create(client, source, owner)
     await client.post(f"/conversations/{source}/fork", json={"id": copy})
@@ -219,7 +219,7 @@ async def test_forks_and_imports_are_listed(client: httpx.AsyncClient, fresh: Ca
 
 
 async def test_conditions(client: httpx.AsyncClient, conversation: str, owner: str) -> None:
-    """A page that has not changed is 304; one that has is sent."""
+    """An unchanged page is 304; a changed one is sent."""
     await create(client, conversation, owner)
     path = f"/conversations?owner={owner}"
     tag = (await client.get(path)).headers["etag"]
@@ -233,7 +233,7 @@ async def test_conditions(client: httpx.AsyncClient, conversation: str, owner: s
     "query", ["", "?limit=5", "?owner=", "?owner=a/b", "?owner=a&limit=0", "?owner=a&limit=1001", "?owner=a&x=1"]
 )
 async def test_wrong_queries(client: httpx.AsyncClient, query: str) -> None:
-    """Whose list it is must be said, and said right."""
+    """A list request with a missing or invalid owner, or another invalid parameter, is 400."""
     problem(await client.get(f"/conversations{query}"), 400, "bad-request")
 
 
@@ -244,7 +244,7 @@ async def test_wrong_cursors(client: httpx.AsyncClient, cursor: str) -> None:
 
 
 async def test_wrong_owners(client: httpx.AsyncClient) -> None:
-    """An owner's id is an id."""
+    """Erasing an owner with an invalid id is 400."""
     problem(await client.delete("/owners/a%20b"), 400, "bad-request")
 
 
@@ -252,7 +252,7 @@ async def test_wrong_owners(client: httpx.AsyncClient) -> None:
 async def test_a_late_hint_leaves_no_line(
     moment: str, client: httpx.AsyncClient, store: EmbeddedStore, conversation: str, owner: str, server: Any
 ) -> None:
-    """Another replica's word of activity, told before an erasure, in the middle of it or after it, keeps nothing listed."""
+    """Activity that another replica reports before, during or after an erasure leaves no line on the list."""
     replica = Client(store.url)
     await replica.open()
     try:

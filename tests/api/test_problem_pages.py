@@ -1,4 +1,4 @@
-"""Every problem's type is a page that says what it means and what to do."""
+"""Every problem type is the address of a page that says what the problem means and what to do."""
 
 import httpx
 import pytest
@@ -14,7 +14,7 @@ EVERY_TYPE = pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.slug) f
 
 @EVERY_TYPE
 async def test_a_type_leads_to_its_meaning(client: httpx.AsyncClient, kind: type[Problem]) -> None:
-    """Two paragraphs, of which no program and no person needs another page."""
+    """The page of a problem type has its title and status and two texts: what it means and what to do."""
     page = (await client.get(f"/problems/{kind.slug}")).json()
     assert (page["type"], page["title"], page["status"]) == (f"/problems/{kind.slug}", kind.title, kind.status)
     assert page["means"].endswith(".")
@@ -23,13 +23,13 @@ async def test_a_type_leads_to_its_meaning(client: httpx.AsyncClient, kind: type
 
 
 async def test_a_type_of_an_answer_leads_somewhere(client: httpx.AsyncClient) -> None:
-    """The URI reference of an error is a path of the service."""
+    """The ``type`` of an error is a path of the service that leads to the page with the same title."""
     error = (await client.get("/conversations/c-absent")).json()
     assert (await client.get(error["type"])).json()["title"] == error["title"]
 
 
 async def test_browsers_get_a_page(client: httpx.AsyncClient) -> None:
-    """Whoever opens the address in a browser reads HTML, with code as code."""
+    """A browser gets the page as HTML, with code marked as code."""
     answer = await client.get("/problems/unauthorized", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
     assert answer.headers["content-type"].startswith("text/html")
     assert "<h1>An API key is needed</h1>" in answer.text
@@ -38,12 +38,12 @@ async def test_browsers_get_a_page(client: httpx.AsyncClient) -> None:
 
 
 async def test_an_unknown_type_is_not_found(client: httpx.AsyncClient) -> None:
-    """A type that no error has names nothing."""
+    """The page of an unknown problem type is 404."""
     assert (await client.get("/problems/nonsense")).status_code == 404
 
 
 async def test_a_page_needs_no_key(store: EmbeddedStore) -> None:
-    """Who is told that a key is missing can read what that means."""
+    """Problem pages need no key, so that a client without one can read what ``unauthorized`` means."""
     settings = Settings(
         redis_url=store.url,
         store_connections=1,

@@ -1,4 +1,4 @@
-"""Recall: older messages that bear on the question come back into the window, and are found by search."""
+"""Recall: windows include older messages that match the question, and search finds them."""
 
 import json
 from collections.abc import Callable
@@ -40,7 +40,7 @@ async def append(client: httpx.AsyncClient, conversation: str, *entries: dict[st
 
 
 async def remembering(client: httpx.AsyncClient, conversation: str, mode: str = "lexical") -> None:
-    """A conversation whose first turns say what nobody said since."""
+    """Create a conversation with recall whose first turns hold facts that no later turn repeats."""
     created = await client.post("/conversations", json={"id": conversation, "recall": mode})
     assert created.status_code == 201, created.text
     await append(client, conversation, *turns(*FACTS), *CHATTER)
@@ -51,7 +51,7 @@ def question(text: str) -> dict[str, Any]:
 
 
 async def test_a_question_brings_back_what_was_said_long_ago(client: httpx.AsyncClient, conversation: str) -> None:
-    """An old turn that bears on the newest question is in the window, in its place, with its question."""
+    """An old turn that matches the newest question is in the window, question and answer, in its place."""
     await remembering(client, conversation)
     asked = await append(client, conversation, question("which dog does my sister have?"), query=f"?{SMALL}")
     window = asked["window"]
@@ -65,7 +65,7 @@ async def test_a_question_brings_back_what_was_said_long_ago(client: httpx.Async
 
 
 async def test_without_recall_tokens_nothing_changes(client: httpx.AsyncClient, conversation: str) -> None:
-    """A window that asks for no recall is, to the byte, that of a conversation without an index."""
+    """Without ``recall_max_tokens``, a window equals that of a conversation without an index, except for the version."""
     await remembering(client, conversation)
     await indexed(client, conversation)
     plain = f"{conversation}-plain"
@@ -73,19 +73,19 @@ async def test_without_recall_tokens_nothing_changes(client: httpx.AsyncClient, 
     query = "window?model=gpt-4o-mini&reserve=0&max_tokens=300"
     ours = (await client.get(f"/conversations/{conversation}/{query}")).text.replace(conversation, plain)
     theirs = (await client.get(f"/conversations/{plain}/{query}&recall_max_tokens=0")).text
-    # The first has one write more: it was created.
+    # The first conversation was created explicitly, which is one version more.
     assert json.loads(ours) | {"version": 0} == json.loads(theirs) | {"version": 0}
 
 
 async def test_what_is_asked_may_be_said_apart(client: httpx.AsyncClient, conversation: str) -> None:
-    """recall_query stands in for the newest user message."""
+    """``recall_query`` is searched for in place of the newest user message."""
     await remembering(client, conversation)
     answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=walnuts")
     assert {5, 6} <= set(answer.json()["recalled"]["seqs"])
 
 
 async def test_explain_tells_score_and_reason(client: httpx.AsyncClient, conversation: str) -> None:
-    """Each recalled message has its score and why it came back."""
+    """``explain`` gives the score of a recalled message and the reason for its recall."""
     await remembering(client, conversation)
     answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=flowerpot&explain=true")
     lines = {line["seq"]: line for line in answer.json()["explain"]}
@@ -95,7 +95,7 @@ async def test_explain_tells_score_and_reason(client: httpx.AsyncClient, convers
 
 
 async def test_a_window_with_everything_recalls_nothing(client: httpx.AsyncClient, conversation: str) -> None:
-    """Where nothing is left out there is nothing to recall."""
+    """A window that leaves nothing out recalls nothing."""
     await remembering(client, conversation)
     answer = await client.get(f"/conversations/{conversation}/window?model=gpt-4o-mini&recall_max_tokens=500")
     assert answer.json()["recalled"] == {
@@ -108,7 +108,7 @@ async def test_a_window_with_everything_recalls_nothing(client: httpx.AsyncClien
 
 
 async def test_a_stable_window_recalls_in_a_block(client: httpx.AsyncClient, conversation: str) -> None:
-    """With stable=true recalled messages are one message right before the question, by the conversation's template."""
+    """With ``stable=true``, recalled messages are one block right before the question, in the conversation's template."""
     await remembering(client, conversation)
     changed = await client.patch(f"/conversations/{conversation}", json={"recall_template": "<old>{messages}</old>"})
     assert changed.status_code == 200
@@ -124,7 +124,7 @@ async def test_a_stable_window_recalls_in_a_block(client: httpx.AsyncClient, con
 
 
 async def test_what_stands_before_the_block_stays(client: httpx.AsyncClient, conversation: str) -> None:
-    """Between two moves of a stable cut every request begins with the one before, up to its block."""
+    """While a stable cut does not move, each request begins with the one before, up to its block of recalled messages."""
     await remembering(client, conversation)
     before: list[str] = []
     first, alike = 0, 0
@@ -142,7 +142,7 @@ async def test_what_stands_before_the_block_stays(client: httpx.AsyncClient, con
 
 
 async def test_search_gives_the_best_first(client: httpx.AsyncClient, conversation: str) -> None:
-    """Search finds messages by their words, whatever their form, with scores that fall."""
+    """Search finds messages by other forms of their words, and returns the best score first."""
     await remembering(client, conversation)
     answer = await client.get(f"/conversations/{conversation}/search?query=dogs+sisters&limit=3")
     assert answer.status_code == 200, answer.text
@@ -153,7 +153,7 @@ async def test_search_gives_the_best_first(client: httpx.AsyncClient, conversati
 
 
 async def test_search_needs_recall(client: httpx.AsyncClient, conversation: str) -> None:
-    """A conversation without recall answers 422 and says what to set."""
+    """A search in a conversation without recall is 422."""
     await append(client, conversation, *turns(*FACTS))
     answer = await client.get(f"/conversations/{conversation}/search?query=dog")
     assert answer.status_code == 422
@@ -161,7 +161,7 @@ async def test_search_needs_recall(client: httpx.AsyncClient, conversation: str)
 
 
 async def test_a_window_without_recall_is_still_a_window(client: httpx.AsyncClient, conversation: str) -> None:
-    """recall_max_tokens in a conversation without recall gives the plain window, which says that nothing was searched."""
+    """``recall_max_tokens`` in a conversation without recall gives a window that says that nothing was searched."""
     await append(client, conversation, *turns(*FACTS), *CHATTER)
     answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=walnuts")
     assert answer.status_code == 200
@@ -169,7 +169,7 @@ async def test_a_window_without_recall_is_still_a_window(client: httpx.AsyncClie
 
 
 async def test_turning_it_on_indexes_what_is_there(client: httpx.AsyncClient, conversation: str) -> None:
-    """PATCH recall makes the index in the background; GET tells how far it is."""
+    """Turning recall on indexes the existing messages in the background, and GET shows the progress."""
     await append(client, conversation, *turns(*FACTS), *CHATTER)
     await client.patch(f"/conversations/{conversation}", json={"recall": "lexical"})
     got = await indexed(client, conversation)
@@ -182,7 +182,7 @@ async def test_turning_it_on_indexes_what_is_there(client: httpx.AsyncClient, co
 async def test_turning_it_off_forgets_the_words(
     client: httpx.AsyncClient, conversation: str, server: redis.Redis
 ) -> None:
-    """Nothing of the index is left when recall is off."""
+    """Turning recall off deletes the index of words."""
     await remembering(client, conversation)
     await indexed(client, conversation)
     assert server.exists(f"sash:{{default/{conversation}}}:word_blocks") == 1
@@ -192,7 +192,7 @@ async def test_turning_it_off_forgets_the_words(
 
 @pytest.mark.parametrize("waits", [True, False])
 async def test_what_was_redacted_is_not_found(client: httpx.AsyncClient, conversation: str, *, waits: bool) -> None:
-    """A redacted message's words are in no search and in no window, whether it was indexed before or not."""
+    """Search and recall do not find the words of a redacted message, whether it was indexed before or not."""
     await remembering(client, conversation)
     if waits:
         await indexed(client, conversation)
@@ -206,7 +206,7 @@ async def test_what_was_redacted_is_not_found(client: httpx.AsyncClient, convers
 async def test_a_turn_that_the_store_lost_is_not_found_in_the_next(
     client: httpx.AsyncClient, conversation: str, server: redis.Redis
 ) -> None:
-    """A store that went back before a turn was indexed, and was given another one: that is what its words are of."""
+    """If the store loses a turn and another takes its place, search finds the words of the new turn only."""
     await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
     keys = f"sash:{{default/{conversation}}}:*"
     copy = {key: server.dump(key) for key in server.scan_iter(keys, count=1000)}
@@ -222,7 +222,7 @@ async def test_a_turn_that_the_store_lost_is_not_found_in_the_next(
 
 
 async def test_what_was_rewound_is_not_found(client: httpx.AsyncClient, conversation: str) -> None:
-    """Messages after a rewind stand in the index in place of those that it forgot."""
+    """After a rewind, search finds the new messages and not the removed ones."""
     await remembering(client, conversation)
     await indexed(client, conversation)
     await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2})
@@ -236,7 +236,7 @@ async def test_what_was_rewound_is_not_found(client: httpx.AsyncClient, conversa
 async def test_a_fork_and_an_import_remember_too(
     client: httpx.AsyncClient, conversation: str, fresh: Callable[[], str]
 ) -> None:
-    """Copies of a conversation are indexed as the original is."""
+    """A fork and an imported copy of a conversation are indexed like the original."""
     await remembering(client, conversation)
     forked, imported = fresh(), fresh()
     assert (await client.post(f"/conversations/{conversation}/fork", json={"id": forked})).status_code == 201
@@ -251,7 +251,7 @@ async def test_a_fork_and_an_import_remember_too(
 
 
 async def test_a_history_in_the_body_is_recalled_from(client: httpx.AsyncClient) -> None:
-    """POST /window indexes on the spot."""
+    """POST /window recalls from the messages in its body."""
     body = {
         "model": "gpt-4o-mini",
         "reserve": 0,
@@ -266,7 +266,7 @@ async def test_a_history_in_the_body_is_recalled_from(client: httpx.AsyncClient)
 
 
 async def test_tool_groups_come_back_whole(client: httpx.AsyncClient, conversation: str) -> None:
-    """A recalled tool result comes with its call, and with the question that led to it."""
+    """A recalled tool result comes with its call and with the question before the call."""
     await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
     call = {
         "role": "assistant",

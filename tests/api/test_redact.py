@@ -1,4 +1,4 @@
-"""Redaction: the content of one message goes, its place stays."""
+"""Redaction removes the content of one message and keeps its place."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ def user(text: str, identity: str = "u", **fields: Any) -> dict[str, Any]:
 
 
 async def test_content_is_gone(client: httpx.AsyncClient, conversation: str, store: Any) -> None:
-    """Text, name, documents and notes are in no key afterwards; place, role, id and time are still there."""
+    """A redacted message's text, name, documents and metadata are in no key; its seq, role, id and time remain."""
     documents = {"documents": [{"text": SECRET}]}
     await append(client, conversation, user(SECRET, grounding=documents, metadata={"k": SECRET}, pinned=True))
     before = (await client.get(f"/conversations/{conversation}/messages/1")).json()
@@ -71,7 +71,7 @@ async def test_content_is_gone(client: httpx.AsyncClient, conversation: str, sto
     ],
 )
 async def test_what_is_left_of_each_kind(client: httpx.AsyncClient, conversation: str, message: Any, left: Any) -> None:
-    """What is left says who spoke and nothing of what was said."""
+    """A redacted message of each kind keeps its role and its function's name, and no content."""
     await append(client, conversation, {"message": message})
 
     await client.delete(f"/conversations/{conversation}/messages/1")
@@ -94,7 +94,7 @@ def result(call: str) -> dict[str, Any]:
 
 
 async def test_a_tool_group_can_still_be_sent(client: httpx.AsyncClient, conversation: str) -> None:
-    """Calls and results keep the ids that hold them together; even in the middle of a group, the rest still comes."""
+    """Redacted calls and results keep their ids, and a redacted call still accepts its missing result."""
     await append(client, conversation, user("hello"), {"message": CALLS}, result("call-2"))
 
     await client.delete(f"/conversations/{conversation}/messages/2")
@@ -110,7 +110,7 @@ async def test_a_tool_group_can_still_be_sent(client: httpx.AsyncClient, convers
 
 
 async def test_totals_follow(client: httpx.AsyncClient, conversation: str) -> None:
-    """The conversation's totals are the sum of its messages' tokens afterwards too."""
+    """After a redaction, the conversation's totals still equal the sum of its messages' tokens."""
     await append(
         client, conversation, user("a " * 50, "a"), user("b " * 70, "b", grounding={"documents": [{"text": "x"}]})
     )
@@ -125,7 +125,7 @@ async def test_totals_follow(client: httpx.AsyncClient, conversation: str) -> No
 
 
 async def test_a_retry_does_not_bring_it_back(client: httpx.AsyncClient, conversation: str) -> None:
-    """An append under its id, whatever it holds, is answered as the duplicate that it may be; nothing is stored."""
+    """An append under the id of a redacted message is answered as a duplicate, whatever its text, and stores nothing."""
     await append(client, conversation, user(SECRET, "a"))
     await client.delete(f"/conversations/{conversation}/messages/1")
 
@@ -144,7 +144,7 @@ async def test_twice_is_once(client: httpx.AsyncClient, conversation: str) -> No
 
 
 async def test_a_summary_of_it_goes(client: httpx.AsyncClient, conversation: str) -> None:
-    """A summary may repeat what it covers, so it goes with it; one of other messages stays."""
+    """Redacting a message deletes a summary that covers it, since the summary may repeat it; other summaries stay."""
     await append(client, conversation, *(user(f"line {n}", f"m-{n}") for n in range(4)))
     await client.put(f"/conversations/{conversation}/summary", json={"text": SECRET, "through_seq": 2})
 
@@ -155,7 +155,7 @@ async def test_a_summary_of_it_goes(client: httpx.AsyncClient, conversation: str
 
 
 async def test_absent_and_conditions(client: httpx.AsyncClient, conversation: str) -> None:
-    """What is not there is 404, and a version that moved is 412."""
+    """Redacting an absent message is 404, and with an outdated ``If-Match`` 412."""
     path = f"/conversations/{conversation}/messages"
     assert (await client.delete(f"{path}/1")).status_code == 404
     await append(client, conversation, user("x"))
@@ -168,7 +168,7 @@ async def test_absent_and_conditions(client: httpx.AsyncClient, conversation: st
 
 
 async def test_what_stands_for_a_text_may_cost_more_than_text(client: httpx.AsyncClient, conversation: str) -> None:
-    """A system message is more than its text to some models, and so may what a redaction leaves of it be."""
+    """Redacting an empty system message succeeds, although the placeholder costs more tokens than the empty text."""
     await append(client, conversation, {"id": "s", "message": {"role": "system", "content": ""}}, user("hello"))
     assert (await client.delete(f"/conversations/{conversation}/messages/1")).status_code == 204
     window = await client.get(f"/conversations/{conversation}/window?model=gpt-4o")

@@ -1,4 +1,4 @@
-"""What a refused request leaves: its line with the cause, and an entry of /status, neither with anybody's words."""
+"""A refused request leaves a log line and a line of /status with the cause, both without message text."""
 
 import asyncio
 import subprocess
@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 
 async def refused(client: httpx.AsyncClient, path: str, **query: Any) -> tuple[dict[str, Any], httpx.Response]:
-    """The log line of a request that is refused, and its answer."""
+    """Send a GET and return its log line and its answer."""
     with capture_logs() as logs:
         answer = await client.get(path, params=query)
     (line,) = [each for each in logs if each["event"] == "request"]
@@ -25,7 +25,7 @@ async def refused(client: httpx.AsyncClient, path: str, **query: Any) -> tuple[d
 
 
 async def know_the_key(client: httpx.AsyncClient) -> None:
-    """Wait until the key of the hashes was read, a second after the store was first met."""
+    """Wait until the service has read the key of its hashes, a second after it first reached the store."""
     for _ in range(100):
         line, _ = await refused(client, "/conversations/nobody")
         if line["conversation"] is not None:
@@ -34,7 +34,7 @@ async def know_the_key(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_refused_request_says_why(client: httpx.AsyncClient, fresh: Callable[[], str]):
-    """The problem's type, the tenant, and what stands for the conversation: the same for each of its requests."""
+    """The log line has the problem type, the tenant, and a hash of the conversation that is the same for each request."""
     await know_the_key(client)
     identity, other = fresh(), fresh()
     await append(client, identity, user("plover"))
@@ -49,13 +49,13 @@ async def test_a_refused_request_says_why(client: httpx.AsyncClient, fresh: Call
 
 
 async def test_a_good_request_says_no_more(client: httpx.AsyncClient):
-    """Neither tenant nor problem."""
+    """The line of a successful request has no problem, tenant or conversation."""
     line, _ = await refused(client, "/models")
     assert line.keys().isdisjoint({"problem", "tenant", "conversation"})
 
 
 async def test_status_lists_refusals_and_conversations(client: httpx.AsyncClient, fresh: Callable[[], str]):
-    """The latest first, with their cause; what is erased is forgotten."""
+    """GET /status lists refusals with their cause, the latest first; an erased conversation is removed."""
     identity = fresh()
     await append(client, identity, user("plover"))
     await client.get(f"/conversations/{identity}/window", params={"model": "gpt-4o-mini"})
@@ -72,21 +72,21 @@ async def test_status_lists_refusals_and_conversations(client: httpx.AsyncClient
 
 
 async def test_status_says_how_the_store_is(client: httpx.AsyncClient):
-    """At once, and without asking it: memory, keys, connections, and nothing wrong."""
+    """GET /status shows the store's memory and connections, and the condition and uptime of the service."""
     told = (await client.get("/status")).json()
-    for _ in range(100):  # it looks four times a second, from when the store was met
+    for _ in range(100):  # read four times a second, once the store is reached
         if told["store"]["memory"]["used"]:
             break
         await asyncio.sleep(0.1)
         told = (await client.get("/status")).json()
     assert told["store"]["memory"]["used"] > 500_000
     assert told["store"]["connections"]["down"] == 0
-    assert told["condition"]["name"] in {"well", "slow", "not-ready"}  # a busy machine, or one that has just begun
+    assert told["condition"]["name"] in {"well", "slow", "not-ready"}  # a busy machine, or one that has just started
     assert told["uptime_seconds"] >= 0
 
 
 async def test_tenants_are_told_apart_in_statistics(client: httpx.AsyncClient, fresh: Callable[[], str]):
-    """Requests, refusals and tokens of windows of each; without keys there is one."""
+    """The statistics have requests, refusals and window tokens by tenant; without API keys there is one tenant."""
     identity = fresh()
     await append(client, identity, user("Hello"))
     await client.get(f"/conversations/{identity}/window", params={"model": "gpt-4o-mini"})
@@ -101,7 +101,7 @@ async def test_tenants_are_told_apart_in_statistics(client: httpx.AsyncClient, f
 
 @pytest.fixture
 def served(tmp_path: Path) -> Any:
-    """A service of the test's own."""
+    """Yield a service that only this test uses."""
     service = Served(tmp_path / "data")
     service.start()
     yield service
@@ -109,8 +109,8 @@ def served(tmp_path: Path) -> Any:
 
 
 def test_logs_hash_finds_a_conversation(served: Served):
-    """The command prints what the log has, while the service runs; an id that is none is refused."""
-    time.sleep(1)  # the key is read when the store is first met
+    """``logs-hash`` prints a conversation's hash as in the log, while the service runs, and refuses an invalid id."""
+    time.sleep(1)  # the key is read after the store is first reached
     httpx.get(f"{served.url}/conversations/c-1")
     httpx.get(f"{served.url}/nothing/here")
     command = [sys.executable, "-m", "service", "logs-hash"]

@@ -1,4 +1,4 @@
-"""Replies that are stored while they come: replaced under their id, left out of windows, ended once."""
+"""Replies that are stored while they are generated: replaced under their id, left out of windows, ended once."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ def reply(text: str, status: str | None = "in_progress", **envelope: Any) -> dic
 
 
 async def tokens(client: httpx.AsyncClient, conversation: str) -> tuple[int, int]:
-    """What the conversation says that it holds, and the sum over its messages."""
+    """Return the conversation's total of tokens, and the sum over its messages."""
     said = (await client.get(f"/conversations/{conversation}")).json()["tokens"]["o200k_base"]
     return said, sum(message["tokens"]["o200k_base"] for message in await history(client, conversation))
 
 
 async def test_a_reply_grows_and_ends(client: httpx.AsyncClient, conversation: str) -> None:
-    """Each longer part replaces the one before, in its place; versions, tags and totals follow."""
+    """Each longer part replaces the one before at the same seq; versions, ETags and totals follow."""
     await append(client, conversation, user("Tell me a story."))
     tags = [await etag_of(client, conversation)]
     for text in ("Once", "Once upon", "Once upon a time"):
@@ -40,7 +40,7 @@ async def test_a_reply_grows_and_ends(client: httpx.AsyncClient, conversation: s
 
 
 async def test_windows_leave_it_out(client: httpx.AsyncClient, conversation: str) -> None:
-    """No window has a reply in progress, and each has it once it has ended, interrupted or not."""
+    """Windows leave out a reply in progress, and include it once it was interrupted."""
     await append(client, conversation, user("Tell me a story."), reply("Once upon"))
     asked = await window(client, conversation, explain=True)
     assert [message["role"] for message in asked["request"]["messages"]] == ["user"]
@@ -55,7 +55,7 @@ async def test_windows_leave_it_out(client: httpx.AsyncClient, conversation: str
 
 
 async def test_it_is_left_out_when_others_came_after(client: httpx.AsyncClient, conversation: str) -> None:
-    """A reply whose client never came back stays out of windows, and is not replaced any more."""
+    """A reply in progress that other messages follow stays out of windows and can no longer be replaced."""
     await append(client, conversation, user("A story?"), reply("Once upon"), user("Are you there?", id="u-2"))
 
     made = await window(client, conversation)
@@ -71,7 +71,7 @@ async def test_it_is_left_out_when_others_came_after(client: httpx.AsyncClient, 
 
 @pytest.mark.parametrize("status", ["completed", "interrupted", None])
 async def test_what_has_ended_stays(client: httpx.AsyncClient, conversation: str, status: str | None) -> None:
-    """After the end the id names one content: the same is a duplicate, another is a conflict."""
+    """After a reply has ended, the same content under its id is a duplicate, and other content is a conflict."""
     await append(client, conversation, user("A story?"), reply("Once"))
     await append(client, conversation, reply("Once upon", status))
 
@@ -84,7 +84,7 @@ async def test_what_has_ended_stays(client: httpx.AsyncClient, conversation: str
 
 
 async def test_a_late_retry_does_not_shorten_it(client: httpx.AsyncClient, conversation: str) -> None:
-    """What was sent before and comes again late is refused; only the end may be shorter."""
+    """A part that is shorter than the stored one is refused, unless it ends the reply."""
     await append(client, conversation, user("A story?"), reply("Once upon a time"))
 
     answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [reply("Once")]})
@@ -95,7 +95,7 @@ async def test_a_late_retry_does_not_shorten_it(client: httpx.AsyncClient, conve
 
 
 async def test_the_end_and_the_next_question_in_one_request(client: httpx.AsyncClient, conversation: str) -> None:
-    """A request may end the reply and go on, and its answer carries the window of both."""
+    """One request may end a reply and add the next question; the window in its answer holds both."""
     await append(client, conversation, user("A story?", id="u-1"), reply("Once"))
 
     body = await append(
@@ -111,7 +111,7 @@ async def test_the_end_and_the_next_question_in_one_request(client: httpx.AsyncC
 
 
 async def test_calls_count_when_the_reply_is_whole(client: httpx.AsyncClient, conversation: str) -> None:
-    """Results of calls that are still being written are orphans; those of a whole reply are not."""
+    """Results for calls of a reply in progress are orphans; those for calls of a completed reply are stored."""
     await append(client, conversation, user("Look."), calling("c-1", id="r-1", status="in_progress"))
     answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [result("c-1")]})
     problem(answer, 422, "orphan-tool-result")
@@ -124,7 +124,7 @@ async def test_calls_count_when_the_reply_is_whole(client: httpx.AsyncClient, co
 
 
 async def test_only_replies(client: httpx.AsyncClient, conversation: str) -> None:
-    """A user's message in progress is 422 that says so, and nothing is stored."""
+    """A user message with ``in_progress`` is 422, the error points to the status, and nothing is stored."""
     entry = user("Hello", status="in_progress")
     answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [entry]})
 
@@ -133,7 +133,7 @@ async def test_only_replies(client: httpx.AsyncClient, conversation: str) -> Non
 
 
 async def test_conditions_hold(client: httpx.AsyncClient, conversation: str) -> None:
-    """If-Match guards a replacement as it guards every write."""
+    """Replacing a reply with an outdated ``If-Match`` is 412, like every write."""
     await append(client, conversation, user("A story?"))
     old = await etag_of(client, conversation)
     await append(client, conversation, reply("Once"))
@@ -147,7 +147,7 @@ async def test_conditions_hold(client: httpx.AsyncClient, conversation: str) -> 
 
 
 async def test_pins_and_notes_come_with_the_end(client: httpx.AsyncClient, conversation: str) -> None:
-    """A pinned reply is in every window once it is whole; notes are those of the last part."""
+    """A pinned reply is in small windows once it is completed, and has the metadata of its last part."""
     await append(client, conversation, user("A story?"), reply("Once", pinned=True, metadata={"part": 1}))
     assert (await window(client, conversation))["kept"]["messages"] == 1
     await append(client, conversation, reply("Once upon", "completed", pinned=True, metadata={"part": 2}))
@@ -160,7 +160,7 @@ async def test_pins_and_notes_come_with_the_end(client: httpx.AsyncClient, conve
 
 
 async def test_copies_and_edits(client: httpx.AsyncClient, conversation: str) -> None:
-    """Exports, forks, redaction and rewinding know a reply in progress."""
+    """Export, import, fork, redaction and rewind work with a reply in progress."""
     path = f"/conversations/{conversation}"
     await append(client, conversation, user("A story?"), reply("Once"))
     lines = (await client.get(f"{path}/export")).content
@@ -186,7 +186,7 @@ async def test_copies_and_edits(client: httpx.AsyncClient, conversation: str) ->
 
 
 async def test_in_a_body(client: httpx.AsyncClient) -> None:
-    """POST /window leaves a reply in progress out, too."""
+    """POST /window leaves out a reply in progress, too."""
     body = {"model": "gpt-4o", "messages": [user("A story?"), reply("Once")]}
     made = (await client.post("/window", json=body)).json()
     assert made["kept"]["messages"] == 1

@@ -1,4 +1,4 @@
-"""Retention: a conversation is kept for so long after its last change, all of it."""
+"""Retention: all keys of a conversation expire a set time after its last change."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,12 +22,12 @@ def keys(server: Any, conversation: str) -> list[str]:
 
 
 def left(server: Any, conversation: str) -> dict[str, int]:
-    """Milliseconds that each key has left, by its last word; -1 for ever."""
+    """Return the milliseconds that each key has left, by the last part of its name; -1 if it never expires."""
     return {key.rpartition(":")[2]: server.pttl(key) for key in keys(server, conversation)}
 
 
 async def test_expiry_is_told(client: httpx.AsyncClient, conversation: str) -> None:
-    """expires_at is the last change and the conversation's time to live; without one it is null."""
+    """``expires_at`` is the last change plus the conversation's time to live, or null without one."""
     body = (await client.post("/conversations", json={"id": conversation, "ttl_seconds": 600})).json()
     updated, expires = (datetime.fromisoformat(body[name]) for name in ("updated_at", "expires_at"))
     assert abs(expires - updated - timedelta(seconds=600)) < timedelta(seconds=2)
@@ -37,7 +37,7 @@ async def test_expiry_is_told(client: httpx.AsyncClient, conversation: str) -> N
 
 
 async def test_an_append_keeps_all_of_it(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """Every append begins the time anew for every key, those that it makes included."""
+    """Every append restarts the time to live of all keys, including those that it creates."""
     await client.post("/conversations", json={"id": conversation, "ttl_seconds": 600})
     await append(client, conversation, *EVERYTHING[:1])
     for key in keys(server, conversation):
@@ -78,7 +78,7 @@ async def change(client: httpx.AsyncClient, path: str) -> None:
 async def test_every_change_keeps_all_of_it(
     client: httpx.AsyncClient, conversation: str, server: Any, do: Callable[..., Any]
 ) -> None:
-    """Other changes begin the time anew as well; no key is left that would outlive the others, or never expire."""
+    """Other changes restart the time to live of all keys as well, so that no key outlives the others."""
     await client.post("/conversations", json={"id": conversation, "ttl_seconds": 600})
     await append(client, conversation, *EVERYTHING)
     for key in keys(server, conversation):
@@ -90,7 +90,7 @@ async def test_every_change_keeps_all_of_it(
 
 
 async def test_change_and_remove(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """PATCH changes the time to live of every key, and takes it away."""
+    """PATCH sets and removes the time to live of every key; only ``done`` then still expires, after a day."""
     await append(client, conversation, *EVERYTHING)
     assert set(left(server, conversation).values()) == {-1}
     await client.patch(f"/conversations/{conversation}", json={"ttl_seconds": 60})
@@ -106,7 +106,7 @@ async def test_change_and_remove(client: httpx.AsyncClient, conversation: str, s
 
 
 async def test_copies(client: httpx.AsyncClient, fresh: Callable[[], str], server: Any) -> None:
-    """A fork and an import live as long as their settings say, and nothing that was staged is left."""
+    """A fork and an import have the source's time to live, and the same keys, so no staged key is left."""
     source, copy, imported = fresh(), fresh(), fresh()
     await client.post("/conversations", json={"id": source, "ttl_seconds": 600})
     await append(client, source, *EVERYTHING)
@@ -124,7 +124,7 @@ async def test_copies(client: httpx.AsyncClient, fresh: Callable[[], str], serve
 
 
 async def test_it_is_gone(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """Past its time a conversation is not there, and no key of it is."""
+    """An expired conversation is 404, and none of its keys is left."""
     await client.post("/conversations", json={"id": conversation, "ttl_seconds": 1})
     await append(client, conversation, *EVERYTHING)
     await asyncio.sleep(1.1)
@@ -133,7 +133,7 @@ async def test_it_is_gone(client: httpx.AsyncClient, conversation: str, server: 
 
 
 async def test_a_default_for_all(store: Any, server: Any, fresh: Callable[[], str]) -> None:
-    """SASH_RETENTION_SECONDS holds for every conversation that says nothing else, however it was made."""
+    """SASH_RETENTION_SECONDS holds for every conversation without its own time to live, however it was created."""
     made, appended, own = fresh(), fresh(), fresh()
     settings = Settings(redis_url=store.url, store_connections=2, retention_seconds=300, durability="fast")
     async with lifespan(create_app(settings)) as app, http(app) as client:
@@ -157,7 +157,7 @@ async def test_a_default_for_all(store: Any, server: Any, fresh: Callable[[], st
 async def test_answers_go_with_the_conversation_however_its_time_is_set(
     client: httpx.AsyncClient, conversation: str, server: Any
 ) -> None:
-    """An answer that is kept for an Idempotency-Key has the conversation's words in it: it is never kept for longer."""
+    """A kept answer expires with its conversation, also if the time to live is set later, because it holds its text."""
     path, turn = f"/conversations/{conversation}", {"messages": [{"message": {"role": "user", "content": "secret"}}]}
     key = {"Idempotency-Key": f"kept-{conversation}"}
     await client.post(f"{path}/messages?model=gpt-4o", json=turn, headers=key)
@@ -169,7 +169,7 @@ async def test_answers_go_with_the_conversation_however_its_time_is_set(
 
 
 async def test_answers_live_on_with_the_conversation(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """Each turn begins the time of kept answers anew with the conversation's: a retry is answered as long as that lives."""
+    """Each append restarts the time to live of kept answers, so that a later retry still gets its answer."""
     path, turn = f"/conversations/{conversation}", {"messages": [{"message": {"role": "user", "content": "hello"}}]}
     key = {"Idempotency-Key": f"kept-{conversation}"}
     await client.post("/conversations", json={"id": conversation, "ttl_seconds": 600})
@@ -187,7 +187,7 @@ async def test_answers_live_on_with_the_conversation(client: httpx.AsyncClient, 
 async def test_a_new_conversation_inherits_no_answers(
     client: httpx.AsyncClient, conversation: str, server: Any, how: str
 ) -> None:
-    """What an older one of the same id left behind, by whatever accident, is dropped when a new one begins."""
+    """Kept answers left over under an id are deleted when a new conversation with that id begins."""
     for part in ("answers", "done"):
         server.hset(f"sash:{{default/{conversation}}}:{part}", "token", "1")
     path = f"/conversations/{conversation}"

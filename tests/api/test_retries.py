@@ -1,4 +1,4 @@
-"""A request that was done and whose answer nobody kept, asked again under its Idempotency-Key after others were at work."""
+"""Requests whose answer was lost, repeated under their Idempotency-Key after other requests changed the conversation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +12,12 @@ from service.store.layout import PREFIX
 
 @pytest.fixture
 def key(fresh: Callable[[], str]) -> dict[str, str]:
-    """The header with a key that no other test uses."""
+    """Return the header with a key that no other test uses."""
     return {"Idempotency-Key": f"retried-{fresh()}"}
 
 
 def lose_answers(server: Any) -> None:
-    """As after a 503 that came when the work was done: nobody knows how the run ended."""
+    """Delete all kept answers, as after a 503 that came when the work was done."""
     for claim in server.scan_iter(f"{PREFIX}{{default/request/*"):
         server.hdel(claim, "answer")
         server.hset(claim, "until", 1)
@@ -41,7 +41,7 @@ EDITS: dict[str, tuple[str, str, dict[str, Any] | None]] = {
 async def test_a_rewind_is_not_done_again_to_what_came_after(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, other: str
 ) -> None:
-    """Whatever others did meanwhile, turns that were acknowledged after the rewind stay."""
+    """A repeated rewind keeps turns that were appended after its first run, whatever other requests did in between."""
     path = f"/conversations/{conversation}"
     await append(client, conversation, user("one"), user("two"), user("three"))
     assert (await client.post(f"{path}/rewind", json={"to_seq": 2}, headers=key)).status_code == 200
@@ -58,7 +58,7 @@ async def test_a_rewind_is_not_done_again_to_what_came_after(
 async def test_a_rewind_that_found_nothing_to_forget(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
 ) -> None:
-    """It was done all the same: asked again it forgets nothing of what came since."""
+    """A rewind that had nothing to remove also counts as done: repeated, it keeps later messages."""
     path = f"/conversations/{conversation}/rewind"
     await append(client, conversation, user("one"))
     version = (await client.post(path, json={"to_seq": 1}, headers=key)).json()["version"]
@@ -74,7 +74,7 @@ async def test_a_rewind_that_found_nothing_to_forget(
 async def test_a_change_is_not_done_again_over_a_later_one(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
 ) -> None:
-    """The last word stays the last word."""
+    """A repeated change does not overwrite a later one."""
     path = f"/conversations/{conversation}"
     await append(client, conversation, user("one"))
     await client.patch(path, json={"system": "first"}, headers=key)
@@ -90,7 +90,7 @@ async def test_a_change_is_not_done_again_over_a_later_one(
 async def test_what_was_done_under_a_version_is_not_refused_for_it(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, how: str
 ) -> None:
-    """If-Match held when the work was done; that the version moved by that very work is no reason for 412."""
+    """A repeat is not 412 if only its own first run changed the version that its ``If-Match`` names."""
     path = f"/conversations/{conversation}"
     await append(client, conversation, user("one"), user("two"), user("three"))
     method, where, body = EDITS[how]
@@ -108,7 +108,7 @@ async def test_what_was_done_under_a_version_is_not_refused_for_it(
 async def test_a_fork_that_was_made(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
 ) -> None:
-    """Asked again it is told, though its settings were changed meanwhile, and its source has another version."""
+    """A repeated fork answers 201 with the copy as it is now, although the copy and its source were changed meanwhile."""
     path, copy = f"/conversations/{conversation}", f"{conversation}-copy"
     await append(client, conversation, user("one"), user("two"))
     headers = {**key, "If-Match": await etag_of(client, conversation)}
@@ -127,7 +127,7 @@ async def test_a_fork_that_was_made(
 async def test_what_was_made_and_changed_since(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, how: str
 ) -> None:
-    """It is there because this request made it: no conflict."""
+    """A repeated creation or import that made the conversation is no conflict: it answers 201 with the current settings."""
 
     async def made() -> httpx.Response:
         if how == "create":
@@ -148,7 +148,7 @@ async def test_what_was_made_and_changed_since(
 async def test_an_erasure_is_not_done_again_to_what_was_begun_since(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
 ) -> None:
-    """A conversation of the same id that came after the erasure is another one."""
+    """A repeated erasure does not erase a conversation that was created under the same id after the first run."""
     path = f"/conversations/{conversation}"
     await append(client, conversation, user("one"))
     assert (await client.delete(path, headers=key)).status_code == 204

@@ -1,4 +1,4 @@
-"""Rewinding: forget what came after a message."""
+"""Rewinding: removing all messages after a given one."""
 
 import asyncio
 from typing import Any
@@ -29,7 +29,7 @@ def result(call: str, identity: str) -> dict[str, Any]:
 
 
 async def state(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
-    """What must be the same after the same history, however it came about."""
+    """Return what must be equal for equal histories: the totals, the messages and the window."""
     settings = (await client.get(f"/conversations/{conversation}")).json()
     messages = (await client.get(f"/conversations/{conversation}/messages?limit=1000")).json()["messages"]
     window = (await client.get(f"/conversations/{conversation}/window?model=gpt-4o")).json()
@@ -58,7 +58,7 @@ ENTRIES = (
 
 @pytest.mark.parametrize("to_seq", range(len(ENTRIES)))
 async def test_a_rewound_history_is_the_shorter_history(client: httpx.AsyncClient, fresh: Any, to_seq: int) -> None:
-    """After a rewind everything is as it was right after the last message kept, and goes on the same way."""
+    """A rewound conversation equals one that was never longer, also after the same further appends."""
     long, short = fresh(), fresh()
     await append(client, long, *ENTRIES)
     await client.post("/conversations", json={"id": short})
@@ -78,7 +78,7 @@ async def test_a_rewound_history_is_the_shorter_history(client: httpx.AsyncClien
 
 
 async def test_ids_are_free_again(client: httpx.AsyncClient, conversation: str) -> None:
-    """An id that was forgotten names another entry from then on; one that was kept still names its own."""
+    """An id that a rewind removed can name another entry; a kept id still names its own."""
     await append(client, conversation, said("one", "a"), said("two", "b"), said("three", "c"))
     await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 1})
 
@@ -88,7 +88,7 @@ async def test_ids_are_free_again(client: httpx.AsyncClient, conversation: str) 
 
 
 async def test_an_id_left_behind_is_free_too(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """A crash between a rewind and the cleaning after it leaves ids that name nothing: they are free all the same."""
+    """Ids that a crash between a rewind and its cleanup leaves in the store can be used again."""
     await append(client, conversation, said("one", "a"), said("two", "b"))
     server.hset(f"sash:{{default/{conversation}}}:ids", mapping={"lost": 2, "z" * 40: 7})
 
@@ -107,7 +107,7 @@ async def test_nothing_to_forget(client: httpx.AsyncClient, conversation: str) -
 
 
 async def test_beyond_the_end(client: httpx.AsyncClient, conversation: str) -> None:
-    """What is not there cannot be rewound to: 422 names the field and the last message."""
+    """Rewinding beyond the last message is 422, which names the field and the last message."""
     await append(client, conversation, said("one"))
 
     answer = await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2})
@@ -118,13 +118,13 @@ async def test_beyond_the_end(client: httpx.AsyncClient, conversation: str) -> N
 
 @pytest.mark.parametrize("body", [{}, {"to_seq": -1}, {"to_seq": "1"}, {"to_seq": 1, "x": 1}, {"to_seq": 10**400}])
 async def test_wrong_bodies(client: httpx.AsyncClient, conversation: str, body: Any) -> None:
-    """What is no rewind is 400."""
+    """An invalid body is 400."""
     await append(client, conversation, said("one"))
     assert (await client.post(f"/conversations/{conversation}/rewind", json=body)).status_code == 400
 
 
 async def test_conditions(client: httpx.AsyncClient, conversation: str) -> None:
-    """If-Match with an older version is 412, and nothing is forgotten."""
+    """If-Match with an older version is 412, and no message is removed."""
     await append(client, conversation, said("one"))
     older = await etag_of(client, conversation)
     await append(client, conversation, said("two"))
@@ -137,12 +137,12 @@ async def test_conditions(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_absent(client: httpx.AsyncClient, conversation: str) -> None:
-    """A conversation that is not there is 404."""
+    """Rewinding an absent conversation is 404."""
     assert (await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 0})).status_code == 404
 
 
 async def test_a_summary_of_what_is_forgotten_goes(client: httpx.AsyncClient, conversation: str) -> None:
-    """A summary stays while all that it covers does, and goes with the first message that it covers."""
+    """A rewind keeps a summary if all messages that it covers remain, and deletes it otherwise."""
     await append(client, conversation, *(said(f"line {n}") for n in range(5)))
     await client.put(f"/conversations/{conversation}/summary", json={"text": "Lines.", "through_seq": 3})
 
@@ -156,7 +156,7 @@ async def test_a_summary_of_what_is_forgotten_goes(client: httpx.AsyncClient, co
 async def test_a_very_long_way_back(
     client: httpx.AsyncClient, conversation: str, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ids that are too many to hold in memory are looked for in the store; none is left."""
+    """If the removed ids are too many to hold in memory, the rewind finds them in the store and leaves none of them."""
     monkeypatch.setattr(history, "_MOST_NAMED", 100)
     for start in range(0, 300, 100):
         await append(client, conversation, *(said(f"line {start + n}", f"m-{start + n}") for n in range(100)))
@@ -168,7 +168,7 @@ async def test_a_very_long_way_back(
 
 
 async def test_a_long_way_back(client: httpx.AsyncClient, conversation: str) -> None:
-    """Thousands of messages go at once, ids, documents and notes with them, and the newest question is found again."""
+    """A rewind removes thousands of messages with their ids and metadata, and the newest question left is in the window."""
     await append(client, conversation, said("the question", "q"))
     for start in range(0, 4500, 100):
         answers = [
@@ -195,7 +195,7 @@ async def test_a_long_way_back(client: httpx.AsyncClient, conversation: str) -> 
 
 @pytest.mark.parametrize("other", ["rewind", "erase"])
 async def test_rewinds_at_once(client: httpx.AsyncClient, fresh: Any, other: str) -> None:
-    """Two rewinds at the same moment, or one and an erasure: each is done, too late, or told to wait."""
+    """Two concurrent rewinds, or a rewind and an erasure, each succeed or are refused; the one that removes more wins."""
     for turn in range(40):
         conversation = fresh()
         path = f"/conversations/{conversation}"

@@ -1,4 +1,4 @@
-"""The ring around the framework: what a request is wrapped in, how it is cut, and what a plain read does without."""
+"""The ring around the framework: deadlines, cancellation, keys, request ids, log lines, and the cost of a plain read."""
 
 import asyncio
 import sys
@@ -26,7 +26,7 @@ LIMIT_SECONDS = 0.2
 
 
 def ring(app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMIT_SECONDS, **options: Any) -> Ring:
-    """A ring around an application, without a store behind it."""
+    """Return a ring around an application, without a store."""
     limits = RateLimits(Client("redis://localhost:1"), None)
     metrics = options.pop("metrics", Metrics())
     return Ring(
@@ -43,7 +43,7 @@ def ring(app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMI
 
 
 def http(app: Ring, **options: Any) -> httpx.AsyncClient:
-    """A client of it; what these applications say is in no contract."""
+    """Return a client of the ring that does not check answers against the OpenAPI document."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", **options)
 
 
@@ -61,7 +61,7 @@ async def hang(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def test_a_read_that_takes_too_long() -> None:
-    """At its deadline it is 503 with Retry-After, and nothing of it is left running."""
+    """A read at its deadline is 503 with Retry-After, and is no longer counted as running."""
     metrics, began = Metrics(), time.monotonic()
     async with http(ring(hang, metrics=metrics)) as client:
         answers = await asyncio.gather(*(client.get("/conversations/c") for _ in range(5)))
@@ -73,7 +73,7 @@ async def test_a_read_that_takes_too_long() -> None:
 
 
 async def test_a_request_in_time_is_not_cut() -> None:
-    """The deadline is its own: one that began before it ends alone."""
+    """Each request has its own deadline: an earlier request that is cut does not end a later one."""
 
     async def half(scope: Any, receive: Any, send: Any) -> None:
         if scope["path"].endswith("/slow"):
@@ -89,7 +89,7 @@ async def test_a_request_in_time_is_not_cut() -> None:
 
 
 async def test_a_request_that_gets_on_may_take_longer() -> None:
-    """Each sign of progress begins its time anew."""
+    """Each sign of progress restarts a request's deadline."""
 
     async def long(scope: Any, receive: Any, send: Any) -> None:
         for _ in range(4):
@@ -103,7 +103,7 @@ async def test_a_request_that_gets_on_may_take_longer() -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 async def test_a_cancellation_from_outside_passes(late: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    """It becomes no answer, also where the deadline comes at the same moment."""
+    """A cancellation from outside sends no answer, even if the deadline comes at the same moment."""
     lines: list[Any] = []
     app, said = ring(hang, timeout_seconds=30, log=lines.append), list[Any]()
     exchanges: list[Any] = []
@@ -128,7 +128,7 @@ async def test_a_cancellation_from_outside_passes(late: bool) -> None:  # noqa: 
 
 
 async def test_what_came_of_a_cut_request_can_go_on() -> None:
-    """The task that asked is not left cancelled: it may wait for other things afterwards."""
+    """The task of a request that was cut is not left cancelled and can wait for other things afterwards."""
 
     async def ask() -> int:
         async with http(ring(hang)) as client:
@@ -142,7 +142,7 @@ async def test_what_came_of_a_cut_request_can_go_on() -> None:
 
 
 async def test_ids_of_requests_differ() -> None:
-    """However many come in a millisecond, and in whichever process."""
+    """Ids of 1,000 requests differ, over two rings and however many come in a millisecond."""
     apps = [ring(answer), ring(answer)]
     ids = []
     for app in apps:
@@ -153,7 +153,7 @@ async def test_ids_of_requests_differ() -> None:
 
 @pytest.mark.parametrize(("authorization", "status"), [(None, 401), ("Bearer key-red", 200), ("Bearer key-blue", 401)])
 async def test_a_key_is_asked_for_where_there_are_any(authorization: str | None, status: int) -> None:
-    """A request without one is nobody's only where nobody has one."""
+    """If API keys exist, a request without a valid one is 401, except on open paths."""
     app = ring(answer, keys=Callers((ApiKey("red", "key-red"),)))
     headers = {"authorization": authorization} if authorization else {}
     async with http(app, headers=headers) as client:
@@ -162,14 +162,14 @@ async def test_a_key_is_asked_for_where_there_are_any(authorization: str | None,
 
 
 async def test_figures_need_their_key_where_nothing_else_needs_one() -> None:
-    """SASH_METRICS_KEY holds without API keys too."""
+    """With SASH_METRICS_KEY, /stats needs that key even if there are no API keys."""
     async with http(ring(answer, keys=Callers((), metrics_key="m1"))) as client:
         assert (await client.get("/stats")).status_code == 401
         assert (await client.get("/conversations/c")).status_code == 200
 
 
 async def test_a_plain_read_enters_little() -> None:
-    """At most twelve functions of ours in four modules, its log line included, and no task or timer of its own."""
+    """A plain read enters at most 12 functions of Sash in 4 modules, log line included, and starts no task or timer."""
     entered: set[tuple[str, str]] = set()
     begun: list[str] = []
 
@@ -181,7 +181,7 @@ async def test_a_plain_read_enters_little() -> None:
             begun.append(called.__name__)
 
     def route(_: Any) -> None:
-        """Has an operation's id, as the framework's handlers."""
+        """Serve as a handler with an operation id, like those of the framework."""
 
     async def operation(scope: Any, receive: Any, send: Any) -> None:
         scope["route_handler"] = route
@@ -206,7 +206,7 @@ async def test_a_plain_read_enters_little() -> None:
 
 
 async def test_a_method_that_nobody_knows_is_cut_in_the_log() -> None:
-    """It is a client's word: as long a one as it likes, and no more than a field of a line may have."""
+    """The log cuts an unknown method to the limit of a field, because a client may send one of any length."""
     lines: list[Any] = []
     async with http(ring(answer, log=lines.append)) as client:
         await client.request("X" * 5000, "/conversations/c")
@@ -215,7 +215,7 @@ async def test_a_method_that_nobody_knows_is_cut_in_the_log() -> None:
 
 
 async def test_a_read_has_no_body() -> None:
-    """Its receive is the server's own; that of a write is judged."""
+    """A read gets the server's own ``receive``; a write does not, because its body is checked."""
     given: list[Any] = []
 
     async def look(scope: Any, receive: Any, send: Any) -> None:
@@ -236,8 +236,8 @@ async def test_a_read_has_no_body() -> None:
 
 @pytest.mark.parametrize(("version", "said"), [("1.1", [b"close"]), ("1.0", [b"close"]), ("2", [])])
 async def test_who_drains_closes_connections(version: str, said: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """HTTP/2 has no such header; and until then nobody is told."""
-    monkeypatch.setattr(Drain, "_look", lambda _: None)  # nothing is ended here
+    """During a drain, answers over HTTP/1 close the connection; HTTP/2 has no such header, and earlier answers lack it."""
+    monkeypatch.setattr(Drain, "_look", lambda _: None)  # keep the drain from ending the process
     sent: list[Any] = []
 
     async def send(message: Any) -> None:

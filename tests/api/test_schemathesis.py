@@ -1,8 +1,8 @@
-"""An adversary that reads the contract and nothing else: schemathesis against ``sash serve``, every check, two tenants.
+"""Schemathesis tests ``sash serve`` from the contract alone: every check, two tenants.
 
-It sends what the document allows, what it forbids, each bound and one past it, methods that are not there, requests
-without keys, and stories along the document's links. What is told of it here is in ``adversary.py`` and
-``schemathesis.toml``. The same bytes every time, but for ids and times that the service makes.
+It sends what the document allows and what it forbids, each bound and one past it, undeclared methods, requests without
+keys, and sequences along the document's links. It is configured in ``adversary.py`` and ``schemathesis.toml``. It sends
+the same bytes every time, except for ids and times that the service makes.
 """
 
 import os
@@ -22,7 +22,7 @@ OPERATIONS = sum(len(item) for item in CONTRACT["paths"].values())
 
 @pytest.mark.parametrize("phases", ["examples,coverage", "fuzzing,stateful"])
 def test_an_adversary_finds_nothing(tmp_path: Path, phases: str) -> None:
-    """No check fails: no 5xx, nothing undocumented, nothing invalid accepted, no key ignored, nothing of the other's."""
+    """No check fails: no 5xx, no undocumented answer, no invalid request accepted, no key ignored, no foreign data read."""
     served = Served(
         tmp_path / "data",
         SASH_API_KEYS="red:key-of-red,blue:key-of-blue",
@@ -45,7 +45,7 @@ def test_an_adversary_finds_nothing(tmp_path: Path, phases: str) -> None:
 
 
 def attack(url: str, phases: str) -> subprocess.CompletedProcess[str]:
-    """A run of schemathesis from the command line, which ends with 0 when no check failed."""
+    """Run schemathesis from the command line and return its process, with exit code 0 if no check failed."""
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION), "run", "openapi.json"]
     options = ["--url", url, "--checks", "all", "--phases", phases]
     environment = {**os.environ, "PYTHONWARNINGS": "default", "COLUMNS": "200", "NO_COLOR": "1"}

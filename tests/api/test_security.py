@@ -1,4 +1,4 @@
-"""Nobody sees another tenant's: not by a key, not by an id, not in a log; and nobody takes more than their share."""
+"""Tenants and keys: no tenant reads another's data or knows of it, and keys and rates limit what a client may do."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ KEYS = (ApiKey("acme", "key-of-acme-0123456789"), ApiKey("beta", "key-of-beta-01
 IDS = {"conversation_id": "secret-talk", "seq": "1", "owner_id": "somebody"}
 BODIES: dict[str, Any] = {
     "changeConversation": {"reserve": 5},
-    "appendMessages": None,  # creates what does not exist: each tenant its own
+    "appendMessages": None,  # creates an absent conversation, for each tenant its own
     "rewindConversation": {"to_seq": 1},
     "putSummary": {"text": "t", "through_seq": 1},
     "forkConversation": {"id": "other"},
@@ -64,7 +64,7 @@ def turn(text: str, **more: Any) -> dict[str, Any]:
 async def test_a_foreign_conversation_answers_as_an_absent_one(
     operation: str, method: str, path: str, store: EmbeddedStore
 ) -> None:
-    """Byte for byte, in every operation: only the request's id differs."""
+    """In every operation, another tenant's conversation is 404 with the same bytes as an absent one, except request ids."""
     filled = path
     for name, value in IDS.items():
         filled = filled.replace(f"{{{name}:str}}", value)
@@ -89,12 +89,12 @@ NAMING: dict[str, tuple[str, str, Any]] = {
     "listConversations": ("GET", "/conversations?owner=somebody", None),
     "deleteOwner": ("DELETE", "/owners/somebody", None),
 }
-"""Operations to which an id that is another tenant's is a free one, or an owner's who has nothing."""
+"""Operations for which another tenant's conversation id is free, and another tenant's owner has no conversations."""
 
 
 @pytest.mark.parametrize("what", NAMING)
 async def test_anothers_ids_are_free(what: str, store: EmbeddedStore) -> None:
-    """Answered as if the other tenant were not there; and nothing is done to what the other has."""
+    """An id that another tenant uses gets the same answer as a free one, and the other tenant's data does not change."""
     method, path, body = NAMING[what]
     given = {"content": body} if isinstance(body, bytes) else {"json": body}
     if what == "appendMessages":
@@ -124,7 +124,7 @@ async def test_anothers_ids_are_free(what: str, store: EmbeddedStore) -> None:
 
 
 def test_every_operation_that_names_something_is_tried_by_another_tenant() -> None:
-    """Whoever adds one finds it here."""
+    """The tests above cover every operation that names a conversation or an owner; a new one must be added to them."""
     tried = {operation for operation, _, _ in STORED} | {name.split(",")[0] for name in NAMING}
     named_nothing = {"countTokens", "buildWindow", "listModels", "getModel", "getStats", "getStatus", "getMetrics"}
     open_ones = {handler.operation_id for handler in ROUTES if is_open(next(iter(handler.paths)))}
@@ -136,7 +136,7 @@ def _comparable(reply: httpx.Response) -> list[tuple[str, str]]:
 
 
 async def test_tenants_with_the_same_ids_have_different_talks(store: EmbeddedStore) -> None:
-    """An id is a tenant's own: an append under another's id begins a talk of one's own."""
+    """An append under an id that another tenant uses begins a separate conversation."""
     async with service(store, api_keys=KEYS) as client:
         for headers, text in ((ACME, "of acme"), (BETA, "of beta")):
             reply = await client.post("/conversations/same/messages", json=turn(text, id="m"), headers=headers)
@@ -155,7 +155,7 @@ async def test_tenants_with_the_same_ids_have_different_talks(store: EmbeddedSto
     ["", "Bearer", "Bearer wrong", f"Basic {KEYS[0].key}", KEYS[0].key, "Bearer sash_ab_cd", "Bearer ü"],
 )
 async def test_a_key_that_opens_nothing_is_401(authorization: str, store: EmbeddedStore) -> None:
-    """On every path but the open ones, unknown paths included, and with one and the same body."""
+    """A missing or wrong key is 401 on all paths but the open ones, unknown paths included."""
     async with service(store, api_keys=KEYS) as client:
         headers = {"Authorization": authorization.encode()}
         for path in ("/conversations/c", "/count", "/stats", "/nothing"):
@@ -165,7 +165,7 @@ async def test_a_key_that_opens_nothing_is_401(authorization: str, store: Embedd
 
 
 async def test_a_key_is_made_used_and_revoked_while_the_service_runs(store: EmbeddedStore) -> None:
-    """It opens its tenant at once; revoked, it is believed for at most the seconds that answers are remembered."""
+    """A new key works at once; a revoked key works until the remembered answer about it expires, after five seconds."""
     client = Client(store.url)
     await client.open()
     now = 0.0
@@ -187,7 +187,7 @@ async def test_a_key_is_made_used_and_revoked_while_the_service_runs(store: Embe
 
 
 async def test_what_is_stored_of_a_key_opens_nothing(store: EmbeddedStore) -> None:
-    """The store holds a hash; neither it nor the id nor a changed secret is a key."""
+    """The store holds only a hash of a key; the hash, the id and a changed secret are not accepted as keys."""
     client = Client(store.url)
     await client.open()
     keys = ApiKeys(client)
@@ -204,7 +204,7 @@ async def test_what_is_stored_of_a_key_opens_nothing(store: EmbeddedStore) -> No
 
 
 async def test_strangers_who_guess_do_not_fill_the_memory(store: EmbeddedStore) -> None:
-    """Answers about keys are remembered up to a number."""
+    """At most 4,096 answers about keys are remembered."""
     client = Client(store.url)
     await client.open()
     keys = ApiKeys(client)
@@ -215,7 +215,7 @@ async def test_strangers_who_guess_do_not_fill_the_memory(store: EmbeddedStore) 
 
 
 def test_keys_are_made_listed_and_revoked_on_the_command_line(store: EmbeddedStore, monkeypatch: Any) -> None:
-    """The key is printed once; the list shows its id, and never the key."""
+    """``keys create`` prints the key, ``keys list`` shows only its id, and ``keys revoke`` removes it once."""
     monkeypatch.setenv("SASH_REDIS_URL", store.url)
     run = CliRunner().invoke
     made = run(main, ["keys", "create", "--tenant", "acme"])
@@ -231,7 +231,7 @@ def test_keys_are_made_listed_and_revoked_on_the_command_line(store: EmbeddedSto
 
 
 def test_keys_of_an_embedded_store_that_does_not_run(tmp_path: Any, monkeypatch: Any) -> None:
-    """The store is run for the length of the command, and what it made is there the next time."""
+    """A keys command starts an embedded store that does not run, and the next command finds the key."""
     monkeypatch.delenv("SASH_REDIS_URL", raising=False)
     monkeypatch.setenv("SASH_DATA_DIR", str(tmp_path / "data"))
     made = CliRunner().invoke(main, ["keys", "create", "--tenant", "acme"])
@@ -241,7 +241,7 @@ def test_keys_of_an_embedded_store_that_does_not_run(tmp_path: Any, monkeypatch:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "sash.example"])
 def test_nobody_listens_to_everyone_without_keys(host: str) -> None:
-    """Beyond this machine a key is needed, or the word that none is."""
+    """A host beyond this machine is refused if no key is required; requiring keys contradicts allowing anonymous use."""
     with pytest.raises(SettingsError, match="no key is required"):
         Settings.read({"SASH_HOST": host})
     assert Settings.read({"SASH_HOST": host, "SASH_REQUIRE_KEYS": "1"}).require_keys
@@ -250,7 +250,7 @@ def test_nobody_listens_to_everyone_without_keys(host: str) -> None:
 
 
 async def test_a_tenant_over_its_rate_is_told_when_to_come_back(store: EmbeddedStore) -> None:
-    """429 with Retry-After and the limit, over all processes together; another tenant is not touched."""
+    """A tenant over its rate in all processes together gets 429 with Retry-After and the limit; another tenant does not."""
     settings = {"api_keys": KEYS, "rate_limit": 20.0}
     async with service(store, **settings) as one, service(store, **settings) as other:
         replies = [await client.get("/models/gpt-4o", headers=ACME) for _ in range(30) for client in (one, other)]
@@ -265,7 +265,7 @@ async def test_a_tenant_over_its_rate_is_told_when_to_come_back(store: EmbeddedS
 
 
 async def test_without_a_store_the_rate_refuses_nobody() -> None:
-    """What needs no store goes on while it is away."""
+    """While the store is away, requests that do not need it are served without a rate limit."""
     settings = Settings(redis_url="unix:///nowhere", rate_limit=1.0, store_timeout_seconds=0.2)
     async with lifespan(create_app(settings)) as app, http(app) as client:
         count = {"model": "gpt-4o", "text": "hello"}
@@ -274,7 +274,7 @@ async def test_without_a_store_the_rate_refuses_nobody() -> None:
 
 
 async def test_the_address_of_an_image_is_never_fetched(store: EmbeddedStore) -> None:
-    """A URL in a message is a string: nobody connects there, in no call that counts or sends it."""
+    """The service never connects to a URL in a message, in an append, a count or a window."""
     knocks: list[bytes] = []
 
     async def knocked(reader: Any, writer: Any) -> None:
@@ -302,12 +302,12 @@ async def test_the_address_of_an_image_is_never_fetched(store: EmbeddedStore) ->
 
 
 def test_open_paths_are_few() -> None:
-    """Whoever adds one has to say so here."""
+    """The open paths are exactly these; a new one must be added here."""
     assert {"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"} == OPEN_PATHS
 
 
 async def test_a_key_may_bear_limits_of_its_own(store: EmbeddedStore) -> None:
-    """Its rate answers 429 with Retry-After, its size 413 with the limit; another key has neither."""
+    """A key's own rate gives 429 with Retry-After, and its own body size 413 with the limit; another key has neither."""
     client = Client(store.url)
     await client.open()
     keys = ApiKeys(client)
@@ -330,7 +330,7 @@ async def test_a_key_may_bear_limits_of_its_own(store: EmbeddedStore) -> None:
 
 
 async def test_keys_with_rates_of_their_own_do_not_draw_from_one_bucket(store: EmbeddedStore) -> None:
-    """Of two keys of one tenant the slow one has its rate, whatever the fast one and the tenant's others do."""
+    """Keys of one tenant with their own rates, and the tenant's other keys, are each limited separately."""
     client = Client(store.url)
     await client.open()
     keys = ApiKeys(client)
@@ -358,7 +358,7 @@ async def test_keys_with_rates_of_their_own_do_not_draw_from_one_bucket(store: E
 
 
 async def test_a_body_of_no_stated_length_is_bounded_by_the_key_too(store: EmbeddedStore) -> None:
-    """Chunk by chunk, before it is all in memory."""
+    """A key's limit on the size of bodies holds for chunked bodies too, with and without an Idempotency-Key."""
     client = Client(store.url)
     await client.open()
     keys = ApiKeys(client)

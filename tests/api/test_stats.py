@@ -1,4 +1,4 @@
-"""GET /stats: what clients of the deployment did, as the contract says it."""
+"""GET /stats: figures of all requests to the deployment."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,14 +17,14 @@ from service.store.embedded import EmbeddedStore
 
 @pytest.fixture
 def own_store(tmp_path: Path) -> Any:
-    """A store in which nobody else counts."""
+    """Yield a store that only this test uses."""
     with EmbeddedStore(tmp_path / "store", fsync="everysec") as running:
         yield running
 
 
 @pytest_asyncio.fixture
 async def own(own_store: EmbeddedStore) -> AsyncIterator[httpx.AsyncClient]:
-    """An application that nobody else uses."""
+    """Yield a client of an application that only this test uses."""
     async with (
         lifespan(create_app(Settings(redis_url=own_store.url, store_connections=1, durability="fast"))) as app,
         http(app) as client,
@@ -50,7 +50,7 @@ async def stats(client: httpx.AsyncClient) -> Any:
 
 
 async def test_a_window_is_counted(own: httpx.AsyncClient):
-    """What the window says of itself is what the statistics say."""
+    """The statistics count a window with the model, stop reason and tokens of its answer."""
     await say(own, "user", "Where is the cloakroom?")
     read = await window(own)
     figures = (await stats(own))["hour"]
@@ -63,7 +63,7 @@ async def test_a_window_is_counted(own: httpx.AsyncClient):
 
 
 async def test_all_three_ranges(own: httpx.AsyncClient):
-    """What happened now is of the hour, the day and the start."""
+    """A new window is in the figures of the hour, of the day and since the start."""
     await say(own, "user", "Hello")
     await window(own)
     told = await stats(own)
@@ -71,7 +71,7 @@ async def test_all_three_ranges(own: httpx.AsyncClient):
 
 
 async def test_what_is_dropped(own: httpx.AsyncClient):
-    """Messages and tokens that no window held, as the window says them."""
+    """The dropped messages and tokens in the statistics are those of the window."""
     for number in range(8):
         await say(own, "user", f"This is remark number {number} and it goes on for a few more words.")
     read = await window(own, max_tokens=60)
@@ -84,7 +84,7 @@ async def test_what_is_dropped(own: httpx.AsyncClient):
 
 
 async def test_documents_that_are_not_sent_again(own: httpx.AsyncClient):
-    """The first question's documents are saved when the second is asked; nothing was cut."""
+    """The documents of the newest question do not count as saved."""
     documents = {"documents": [{"id": "a", "text": "The cloakroom is in the basement, beside the stairs."}]}
     await say(own, "user", "Where is the cloakroom?", grounding=documents)
     await window(own)
@@ -92,7 +92,7 @@ async def test_documents_that_are_not_sent_again(own: httpx.AsyncClient):
 
 
 async def test_documents_of_earlier_questions_are_saved(own: httpx.AsyncClient):
-    """They are counted as the window counts what it dropped of them."""
+    """The saved tokens are those of earlier questions' documents that the window dropped."""
     documents = {"documents": [{"id": "a", "text": "The cloakroom is in the basement, beside the stairs."}]}
     await say(own, "user", "Where is the cloakroom?", grounding=documents)
     await say(own, "user", "Thanks. And the bar?")
@@ -103,7 +103,7 @@ async def test_documents_of_earlier_questions_are_saved(own: httpx.AsyncClient):
 
 
 async def test_documents_that_were_cut(own: httpx.AsyncClient):
-    """What the newest question's documents lost was not saved: somebody wanted it."""
+    """Tokens cut from the newest question's documents count as trimmed, not as saved, because the client wanted them."""
     documents = {"documents": [{"id": "a", "text": "The cloakroom is in the basement. " * 30}]}
     await say(own, "user", "Where is the cloakroom?", grounding=documents)
     read = await window(own, max_tokens=80)
@@ -114,7 +114,7 @@ async def test_documents_that_were_cut(own: httpx.AsyncClient):
 
 
 async def test_stable_cuts_are_reused(own: httpx.AsyncClient):
-    """A cut that moves a quarter of the budget at once, six messages here, stays five times of six; a sliding one never."""
+    """A stable cut moves a quarter of the budget (six messages) at once, so most stable windows reuse the one before."""
     for stable in ("true", "false"):
         for number in range(60):
             role = "assistant" if number % 2 else "user"
@@ -127,7 +127,7 @@ async def test_stable_cuts_are_reused(own: httpx.AsyncClient):
 
 
 async def test_reuse_is_what_really_stands_in_the_same_place(own: httpx.AsyncClient):
-    """The tokens that are said to be reused are those of the messages that two windows begin with."""
+    """The reused tokens are those of the messages that two windows both begin with."""
     for number in range(12):
         await say(own, "user", f"{number} This remark has a dozen words or so, like all the others.")
     first = await window(own, max_tokens=150, stable="true")
@@ -139,7 +139,7 @@ async def test_reuse_is_what_really_stands_in_the_same_place(own: httpx.AsyncCli
 
 
 async def test_a_window_that_somebody_only_looks_at_is_not_counted(own: httpx.AsyncClient):
-    """With ``explain`` it is shown, not sent; nor is one that would not fit a thing to be woken for."""
+    """A window with ``explain`` is not counted, neither as served nor as one that does not fit."""
     await say(own, "user", "Hello")
     await window(own, explain="true")
     refused = await own.get("/conversations/c-1/window?model=gpt-4o&max_tokens=1&explain=true")
@@ -149,7 +149,7 @@ async def test_a_window_that_somebody_only_looks_at_is_not_counted(own: httpx.As
 
 
 async def test_a_window_that_does_not_fit(own: httpx.AsyncClient):
-    """It is counted by model, stored or not."""
+    """A window that does not fit is counted, whether its messages are stored or in the body."""
     await say(own, "user", "This alone is more than the five tokens that are allowed.")
     assert (await own.get("/conversations/c-1/window?model=gpt-4o&max_tokens=5")).status_code == 422
     body = {"model": "gpt-4o", "max_tokens": 5, "messages": [{"message": {"role": "user", "content": "too " * 9}}]}
@@ -158,14 +158,14 @@ async def test_a_window_that_does_not_fit(own: httpx.AsyncClient):
 
 
 async def test_a_window_of_a_body_is_counted(own: httpx.AsyncClient):
-    """Stored or not, it is a window served."""
+    """A window of messages in the body is counted as served."""
     body = {"model": "gpt-4o", "messages": [{"message": {"role": "user", "content": "Hello"}}]}
     assert (await own.post("/window", json=body)).status_code == 200
     assert (await stats(own))["hour"]["all"]["windows"] == 1
 
 
 async def test_reported_usage(own: httpx.AsyncClient):
-    """What was billed is held against what was predicted."""
+    """A report compares the billed tokens with the predicted ones."""
     await say(own, "user", "Hello")
     body = {"model": "gpt-4o", "prompt_tokens": 12, "window_tokens": 10}
     assert (await own.post("/conversations/c-1/usage", json=body)).status_code == 200
@@ -175,7 +175,7 @@ async def test_reported_usage(own: httpx.AsyncClient):
 
 
 async def test_what_was_refused(own: httpx.AsyncClient):
-    """A client's mistakes are told apart from our failures."""
+    """Refused requests count as client errors, not as server errors."""
     await own.get("/conversations/nobody")
     await own.get("/nothing/here")
     requests = (await stats(own))["hour"]["requests"]
@@ -183,7 +183,7 @@ async def test_what_was_refused(own: httpx.AsyncClient):
 
 
 async def test_a_stopped_replica_adds_what_it_counted(own_store: EmbeddedStore):
-    """A drained worker's last seconds are in the statistics that the next one reads."""
+    """A stopped replica's last counts are in the statistics that the next one returns."""
     settings = Settings(redis_url=own_store.url, store_connections=1, durability="fast")
     async with lifespan(create_app(settings)) as app, http(app) as client:
         await say(client, "user", "Hello")
@@ -197,7 +197,7 @@ KEYED = {"api_keys": (ApiKey("acme", "k1"),)}
 
 
 async def figures(store: EmbeddedStore, authorization: str, **settings: Any) -> list[httpx.Response]:
-    """What is answered to who asks for figures of the deployment."""
+    """Return the answers of ``/stats`` and ``/metrics`` to a client with this Authorization header."""
     options = {"redis_url": store.url, "store_connections": 1, "durability": "fast", **settings}
     headers = {"Authorization": authorization} if authorization else {}
     async with lifespan(create_app(Settings(**options))) as app, http(app) as client:
@@ -207,7 +207,7 @@ async def figures(store: EmbeddedStore, authorization: str, **settings: Any) -> 
 @pytest.mark.parametrize("authorization", ["", "Bearer k1", "Bearer wrong", "Basic m1", "Bearer "])
 @pytest.mark.parametrize("settings", [{**KEYED, "metrics_key": "m1"}, {"metrics_key": "m1"}], ids=["keyed", "open"])
 async def test_figures_need_the_metrics_key(own_store: EmbeddedStore, settings: Any, authorization: str):
-    """They are of all tenants: no tenant's key opens them, and the answer says which does."""
+    """The figures cover all tenants, so only the metrics key opens them, and the 401 names SASH_METRICS_KEY."""
     for answer in await figures(own_store, authorization, **settings):
         assert "SASH_METRICS_KEY" in problem(answer, 401, "unauthorized")["detail"]
         assert answer.headers["www-authenticate"] == "Bearer"
@@ -215,13 +215,13 @@ async def test_figures_need_the_metrics_key(own_store: EmbeddedStore, settings: 
 
 @pytest.mark.parametrize("settings", [KEYED, {"require_keys": True}], ids=["configured", "stored"])
 async def test_without_a_metrics_key_figures_are_closed_where_keys_are_needed(own_store: EmbeddedStore, settings: Any):
-    """Nobody gets them until the setting is there, which the answer names."""
+    """If keys are required and no metrics key is set, the figures are 401, which names the setting."""
     for answer in await figures(own_store, "Bearer k1", **settings):
         assert "set SASH_METRICS_KEY" in problem(answer, 401, "unauthorized")["detail"]
 
 
 async def test_the_metrics_key_opens_figures(own_store: EmbeddedStore):
-    """And nothing of a tenant's: neither in them, nor by this key."""
+    """The metrics key opens the figures, which name no tenant, and opens no tenant's conversations."""
     settings = {**KEYED, "metrics_key": "m1"}
     for answer in await figures(own_store, "Bearer m1", **settings):
         assert answer.status_code == 200
@@ -232,5 +232,5 @@ async def test_the_metrics_key_opens_figures(own_store: EmbeddedStore):
 
 
 async def test_figures_are_open_where_no_key_is(own_store: EmbeddedStore):
-    """A service of one's own machine asks for none."""
+    """Without any keys, the figures are open."""
     assert [answer.status_code for answer in await figures(own_store, "")] == [200, 200]

@@ -16,7 +16,7 @@ async def filled(client: httpx.AsyncClient, conversation: str, messages: int = 1
 
 
 async def test_put(client: httpx.AsyncClient, conversation: str) -> None:
-    """A summary is part of the conversation, is counted as the message that carries it, and makes a new version."""
+    """A stored summary makes a new version, and its tokens are those of the message that carries it in a window."""
     await filled(client, conversation)
 
     answer = await client.put(f"/conversations/{conversation}/summary", json={"text": "Ten lines.", "through_seq": 6})
@@ -35,7 +35,7 @@ async def test_put(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_windows_use_it_when_they_must(client: httpx.AsyncClient, conversation: str) -> None:
-    """It stands in when messages that it covers are left out, and not before."""
+    """A window uses the summary only if it leaves out messages that the summary covers."""
     await filled(client, conversation)
     await client.put(f"/conversations/{conversation}/summary", json={"text": "Ten lines.", "through_seq": 6})
     path = f"/conversations/{conversation}/window?model=gpt-4o"
@@ -46,7 +46,7 @@ async def test_windows_use_it_when_they_must(client: httpx.AsyncClient, conversa
 
 @pytest.mark.parametrize("how", ["delete", "empty text", "nothing covered"])
 async def test_take_away(client: httpx.AsyncClient, conversation: str, how: str) -> None:
-    """A summary goes by DELETE, by an empty text, or by covering nothing."""
+    """DELETE, an empty text, or covering no message removes a summary."""
     await filled(client, conversation)
     path = f"/conversations/{conversation}/summary"
     await client.put(path, json={"text": "Ten lines.", "through_seq": 6})
@@ -62,7 +62,7 @@ async def test_take_away(client: httpx.AsyncClient, conversation: str, how: str)
 
 
 async def test_beyond_the_end(client: httpx.AsyncClient, conversation: str) -> None:
-    """A summary of messages that are not there yet is 422."""
+    """A summary that covers messages beyond the last one is 422."""
     await filled(client, conversation, 3)
 
     answer = await client.put(f"/conversations/{conversation}/summary", json={"text": "x", "through_seq": 4})
@@ -73,13 +73,13 @@ async def test_beyond_the_end(client: httpx.AsyncClient, conversation: str) -> N
 
 @pytest.mark.parametrize("body", [{}, {"text": "x"}, {"text": 1, "through_seq": 1}, {"text": "x", "through_seq": -1}])
 async def test_wrong_bodies(client: httpx.AsyncClient, conversation: str, body: Any) -> None:
-    """What is no summary is 400."""
+    """An invalid body is 400."""
     await filled(client, conversation, 1)
     assert (await client.put(f"/conversations/{conversation}/summary", json=body)).status_code == 400
 
 
 async def test_conditions_and_absence(client: httpx.AsyncClient, conversation: str) -> None:
-    """412 for a version that moved, 404 for what is not there."""
+    """An outdated ``If-Match`` is 412, and an absent conversation is 404."""
     body = {"text": "x", "through_seq": 1}
     path = f"/conversations/{conversation}/summary"
     assert (await client.put(path, json=body)).status_code == 404
@@ -96,7 +96,7 @@ BLOCK = {"type": "compaction", "content": "Ten lines about nothing."}
 
 
 async def test_a_compaction_item_begins_windows_in_its_format(client: httpx.AsyncClient, conversation: str) -> None:
-    """OpenAI's item stands for what it covers in windows for Responses, and its text in others."""
+    """OpenAI's item replaces the covered messages in Responses windows; other formats use the summary's text."""
     await filled(client, conversation)
 
     answer = await client.put(
@@ -120,7 +120,7 @@ async def test_a_compaction_item_begins_windows_in_its_format(client: httpx.Asyn
 
 
 async def test_anthropics_block_brings_its_text(client: httpx.AsyncClient, conversation: str) -> None:
-    """A block that says its summary needs no text beside it, and begins the messages that Claude is sent."""
+    """Anthropic's block gives the summary its text, and is the first message of windows in Anthropic's format."""
     await filled(client, conversation)
 
     answer = await client.put(f"/conversations/{conversation}/summary", json={"item": BLOCK, "through_seq": 6})
@@ -134,7 +134,7 @@ async def test_anthropics_block_brings_its_text(client: httpx.AsyncClient, conve
 
 
 async def test_an_item_without_a_text_is_for_its_own_provider(client: httpx.AsyncClient, conversation: str) -> None:
-    """What only OpenAI can read is not used by windows in other formats: they have the messages, as far as they fit."""
+    """Windows in other formats ignore an item without a text, which only OpenAI can read, and keep the messages."""
     await filled(client, conversation)
     await client.put(f"/conversations/{conversation}/summary", json={"item": ITEM, "through_seq": 6})
 
@@ -145,7 +145,7 @@ async def test_an_item_without_a_text_is_for_its_own_provider(client: httpx.Asyn
 
 
 async def test_an_item_goes_with_copies(client: httpx.AsyncClient, conversation: str) -> None:
-    """A fork and an import of an export have the item, too."""
+    """A fork and an imported export keep the item."""
     await filled(client, conversation)
     path = f"/conversations/{conversation}"
     await client.put(f"{path}/summary", json={"text": "Ten lines.", "item": ITEM, "through_seq": 6})
@@ -163,7 +163,7 @@ async def test_an_item_goes_with_copies(client: httpx.AsyncClient, conversation:
 
 @pytest.mark.parametrize("item", [{"type": "message"}, {"type": "compaction", "content": 5}, 5])
 async def test_another_item_is_refused(client: httpx.AsyncClient, conversation: str, item: Any) -> None:
-    """What is no compaction item is 400 that points to it."""
+    """An invalid compaction item is 400, and the error points to it."""
     await filled(client, conversation)
     answer = await client.put(f"/conversations/{conversation}/summary", json={"item": item, "through_seq": 6})
     assert answer.status_code == 400

@@ -1,4 +1,4 @@
-"""Two tenants who do anything in any order, with the same ids, beside a model that is two plain dictionaries."""
+"""Random operations of two tenants with the same ids, compared with a model of two dictionaries."""
 
 import asyncio
 from copy import deepcopy
@@ -26,7 +26,7 @@ NDJSON = {"Content-Type": "application/x-ndjson"}
 
 @dataclass
 class Talk:
-    """What a conversation is: the number in each entry's id and its text, a system prompt, a summary and its reach."""
+    """A conversation in the model: entries (number in the id, text), system prompt, summary (text, last seq covered)."""
 
     entries: list[tuple[int, str]] = field(default_factory=list)
     system: str | None = None
@@ -39,7 +39,7 @@ Model = list[dict[str, Talk]]
 async def step(  # noqa: C901 - a case for each call
     client: httpx.AsyncClient, model: Model, name: str, tenant: int, talk: str, number: int
 ) -> None:
-    """Do it in the service and in the model; what the service answers must be what the model says."""
+    """Do the operation in the service and in the model; the service's status must be the one that the model expects."""
     talks = model[tenant]
     known = talks.get(talk)
     headers = {"Authorization": f"Bearer {KEYS[tenant].key}"}
@@ -54,7 +54,7 @@ async def step(  # noqa: C901 - a case for each call
         case "append":
             known = talks.setdefault(talk, Talk())
             stored = dict(known.entries).get(number)
-            # A fork may have brought another's text under this id; what was redacted is known to nobody.
+            # A fork may have brought another text under this id; under a redacted message's id any text is a duplicate.
             expected = 201 if stored is None else 200 if stored in (text, REDACTED_TEXT) else 409
             entry = {"id": f"e{number}", "message": {"role": "user", "content": text}}
             await ask("POST", f"{path}/messages", expected, {"messages": [entry]})
@@ -102,7 +102,7 @@ async def step(  # noqa: C901 - a case for each call
 
 
 async def compare(client: httpx.AsyncClient, model: Model) -> None:
-    """Every talk of every tenant, and none that is not there."""
+    """Check that each tenant has exactly the conversations of the model."""
     for tenant, talks in enumerate(model):
         headers = {"Authorization": f"Bearer {KEYS[tenant].key}"}
         for name in ("same", "other"):
@@ -124,7 +124,7 @@ async def compare(client: httpx.AsyncClient, model: Model) -> None:
 
 
 async def test_two_tenants_never_meet(store: EmbeddedStore) -> None:
-    """Whatever they do, each sees what a service of its own would have shown."""
+    """Whatever two tenants do, each sees what a service of its own would have shown."""
     app = create_app(Settings(redis_url=store.url, store_connections=1, durability="fast", api_keys=KEYS))
     loop = asyncio.get_running_loop()
     async with lifespan(app), http(app) as client:
@@ -148,7 +148,7 @@ async def test_two_tenants_never_meet(store: EmbeddedStore) -> None:
 
 
 async def test_two_writers_of_one_conversation_lose_nothing(client: httpx.AsyncClient, conversation: str) -> None:
-    """A thousand appends each, at once: two thousand turns, a dense sequence, each writer's own in order."""
+    """Two concurrent writers with 1,000 appends each get 2,000 seqs without a gap, each writer's in order."""
     path = f"/conversations/{conversation}/messages"
 
     async def write(writer: str) -> list[int]:

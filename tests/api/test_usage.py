@@ -1,4 +1,4 @@
-"""Reports of what was billed: figures for each model, and corrections of what is estimated."""
+"""Reports of billed tokens: figures for each model, and corrections of estimates."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def window(client: httpx.AsyncClient, conversation: str, model: str) -> di
 
 
 async def test_figures(client: httpx.AsyncClient, conversation: str) -> None:
-    """Each report counts: how many, the mean and the worst of predicted - billed; the model shows them."""
+    """A model shows the number of its reports, and the mean and the worst of predicted minus billed tokens."""
     model = f"ft:gpt-4o:{conversation}"
     await append(client, conversation, user("hello"))
 
@@ -37,7 +37,7 @@ async def test_figures(client: httpx.AsyncClient, conversation: str) -> None:
 
 
 async def test_without_reports(client: httpx.AsyncClient, conversation: str) -> None:
-    """A model that nobody reported has no calibration, and its windows no correction."""
+    """A model without reports has no calibration, and its windows have no correction."""
     model = f"{conversation}/{ESTIMATED}"
     await append(client, conversation, user("hello"))
     assert (await client.get(f"/models/{model}")).json()["calibration"] is None
@@ -45,7 +45,7 @@ async def test_without_reports(client: httpx.AsyncClient, conversation: str) -> 
 
 
 async def test_an_estimate_is_corrected(client: httpx.AsyncClient, conversation: str) -> None:
-    """Billed above its prediction, an estimated model is counted higher from then on, and the window says so."""
+    """After a bill above its prediction, an estimated model's counts are higher, and its windows show the correction."""
     model = f"{conversation}/{ESTIMATED}"
     await append(client, conversation, user("hello there, " * 200))
     before = await window(client, conversation, model)
@@ -65,7 +65,7 @@ async def test_an_estimate_is_corrected(client: httpx.AsyncClient, conversation:
 
 
 async def _short_of(client: httpx.AsyncClient, model: str) -> float:
-    """Reports of a model that were above their prediction, as Prometheus reads them."""
+    """Return the number of a model's reports above their prediction, from ``GET /metrics``."""
     series = f'sash_predictions_total{{model="{model}",outcome="under"}}'
     return sum(
         float(line.split()[-1]) for line in (await client.get("/metrics")).text.splitlines() if line.startswith(series)
@@ -73,7 +73,7 @@ async def _short_of(client: httpx.AsyncClient, model: str) -> float:
 
 
 async def test_one_short_bill_shows_at_once(client: httpx.AsyncClient, conversation: str) -> None:
-    """A request that cost more than predicted is a warning in the log, a count in the metrics, and raises the margin."""
+    """A report above its prediction is a warning in the log and a count in the metrics, and raises the correction."""
     await append(client, conversation, user("hello"))
     before = await _short_of(client, "qwen3-max")
     with capture_logs() as lines:
@@ -90,7 +90,7 @@ async def test_one_short_bill_shows_at_once(client: httpx.AsyncClient, conversat
 
 @pytest.mark.parametrize("tells", [True, False])
 async def test_reports_settle(client: httpx.AsyncClient, conversation: str, *, tells: bool) -> None:
-    """A model that is billed at the same rate again and again keeps one correction, told or not, early or late."""
+    """Repeated bills at the same rate keep one correction, whether a report states its correction or not, even if late."""
     model = f"{conversation}/{ESTIMATED}"
     await append(client, conversation, user("hello there, " * 200))
     first = await window(client, conversation, model)
@@ -110,7 +110,7 @@ async def test_reports_settle(client: httpx.AsyncClient, conversation: str, *, t
 
 
 async def test_a_cheap_model_is_lowered_gently(client: httpx.AsyncClient, conversation: str) -> None:
-    """Billed below its prediction, a model is counted lower step by step, and never below what was billed."""
+    """After bills below its prediction, a model's counts are lowered step by step, and never below the bill."""
     model = f"{conversation}/{ESTIMATED}"
     await append(client, conversation, user("hello there, " * 200))
     totals = [(await window(client, conversation, model))["tokens"]["total"]]
@@ -126,7 +126,7 @@ async def test_a_cheap_model_is_lowered_gently(client: httpx.AsyncClient, conver
 
 
 async def test_a_tenant_of_its_own(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """Reports are kept by tenant, and not for ever."""
+    """Reports are stored under their tenant and expire."""
     model = f"{conversation}/{ESTIMATED}"
     await append(client, conversation, user("hello"))
     await report(client, conversation, model=model, prompt_tokens=9, window_tokens=9)
@@ -136,7 +136,7 @@ async def test_a_tenant_of_its_own(client: httpx.AsyncClient, conversation: str,
 
 
 async def test_no_304_for_an_estimate(client: httpx.AsyncClient, conversation: str) -> None:
-    """The version alone says nothing of an estimated model's window: it is sent again."""
+    """A conversation's ETag gives no 304 for an estimated model, whose windows do not depend on the version alone."""
     await append(client, conversation, user("hello"))
     path, known = f"/conversations/{conversation}/window?model=", {"If-None-Match": await etag_of(client, conversation)}
     assert (await client.get(f"{path}gpt-4o", headers=known)).status_code == 304
@@ -144,7 +144,7 @@ async def test_no_304_for_an_estimate(client: httpx.AsyncClient, conversation: s
 
 
 async def test_a_drift_is_told_once(client: httpx.AsyncClient, conversation: str) -> None:
-    """Ten reports of an exact model that are two per cent off are one warning, with the figures and the published name."""
+    """Ten reports of an exact model that are 2% off give one warning, with the figures and the published name."""
     model = f"ft:gpt-4o:{conversation}"
     await append(client, conversation, user("hello"))
     with capture_logs() as logs:
@@ -166,7 +166,7 @@ async def test_a_drift_is_told_once(client: httpx.AsyncClient, conversation: str
     ],
 )
 async def test_wrong_reports(client: httpx.AsyncClient, conversation: str, body: Any) -> None:
-    """What is no report is 400; of a conversation that is not there, 404; of a version that moved, 412."""
+    """An invalid report is 400, one for an absent conversation 404, and one with an outdated ``If-Match`` 412."""
     good = {"model": "gpt-4o", "prompt_tokens": 1, "window_tokens": 1}
     assert (await report(client, conversation, **good)).status_code == 404
     await append(client, conversation, user("hello"))
@@ -187,8 +187,10 @@ async def test_wrong_reports(client: httpx.AsyncClient, conversation: str, body:
 async def test_absurd_reports(
     client: httpx.AsyncClient, conversation: str, billed: int, predicted: int, told: Any
 ) -> None:
-    """What cannot be the bill of that window is 422, and the model's calibration is as it was: one slip of a client
-    must not empty its next hundred windows."""
+    """A report that cannot be the bill of its window is 422 and does not change the model's calibration.
+
+    Otherwise one mistake of a client could empty its next hundred windows.
+    """
     model = f"{conversation}/{ESTIMATED}"
     await append(client, conversation, user("hello"))
     await report(client, conversation, model=model, prompt_tokens=100, window_tokens=100)
