@@ -119,7 +119,7 @@ def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int
 
 
 def _say(line: str) -> None:
-    """Write a line to standard error. One that cannot be written is lost: a full disk must not end who reports it."""
+    """Write a line to standard error. A line that cannot be written is lost: a full disk must not end the process."""
     with contextlib.suppress(OSError):
         click.echo(f"sash: {line}", err=True)
 

@@ -78,7 +78,7 @@ class Idempotent:
         return not methods or scope["method"] in methods
 
     async def _rest(self, scope: Scope, streamed: "_Streamed") -> bytes:
-        """Read the rest of a streamed body; the SHA-256 of the whole body. Raises TooLarge, BadRequest."""
+        """Read the rest of a streamed body. Returns the SHA-256 of the whole body. Raises TooLarge, BadRequest."""
         while streamed.more:
             message = await streamed()
             if message["type"] == "http.disconnect":
@@ -181,7 +181,7 @@ def _reused() -> KeyReused:
 
 
 def _fingerprint(scope: Scope, body: bytes | None) -> bytes:
-    """A hash of the method, path, query and body; of a streamed body's length, because its bytes are not read yet."""
+    """A hash of the method, path, query and body. For a streamed body, not read yet, its length is hashed instead."""
     length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
     parts = (scope["method"].encode(), scope["path"].encode(), scope["query_string"], length if body is None else body)
     return sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()

@@ -38,7 +38,7 @@ class Making:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def take(self) -> int:
-        """Wait until the budget has room; the bytes that are charged."""
+        """Wait until the budget has room. Returns the bytes that are charged."""
         while self._left < self._charge:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)

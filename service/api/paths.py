@@ -1,4 +1,4 @@
-"""The methods of each path, by the routes, for layers that run before the router."""
+"""The methods that the routes have at each path, for layers that run before the router."""
 
 import re
 from collections.abc import Sequence

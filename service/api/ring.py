@@ -11,7 +11,7 @@
     a large body    is sent in pieces, and the slowest reader is cut (large.py)
     after SIGTERM   answers close their connections (drain.py)
 
-A plain read passes the first line only: no task, no timer, no wrapped ``receive``.
+Only the first line applies to a plain read: it needs no task, no timer and no wrapped ``receive``.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""Sash inside other people's frameworks, over the HTTP contract.
+"""Adapters that connect agent frameworks to a Sash server over HTTP.
 
-They run where the framework runs and speak to a server elsewhere: nothing here imports another part of the service, and
-httpx2 is all that they need beside their framework.
+An adapter runs in the framework's process, and the server elsewhere. So this package imports no other part of the service,
+and adapters need only httpx2 in addition to their framework.
 """

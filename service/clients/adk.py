@@ -28,13 +28,13 @@ from service.clients.client import (
 
 
 class SashSessionService(BaseSessionService):
-    """Sessions that are conversations of their user, and their state in the conversations' metadata.
+    """Sessions as conversations of their user, with their state in the conversations' metadata.
 
-    ``get_session`` gives every event. With ``model`` it gives those of the window for that model instead, so that a run
-    begins with what fits; ``window`` are its parameters by name, and ``reserve`` has to hold what the run adds:
-    instructions, tools, the question and the reply. A ``GetSessionConfig`` chooses events as it says, with or without it.
+    ``get_session`` returns every event. With ``model`` it returns the events of the window for that model instead, so that
+    a run begins with messages that fit. ``window`` are its parameters by name; ``reserve`` must have room for the run's
+    additions: instructions, tools, the question and the reply. A ``GetSessionConfig`` with limits replaces the window.
 
-    What Sash refuses raises ``SashError``.
+    A refused request raises ``SashError``.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class SashSessionService(BaseSessionService):
         return state_of(await self.sash.ado(asked(Ask("GET", path_of_name((app_name, user_id))))))
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event, once however often it is given. Raises SessionNotFoundError, SashError, ValueError."""
+        """Append an event; an event given again is not stored again. Raises SessionNotFoundError, SashError, ValueError."""
         if event.partial:
             return event
         name = (session.app_name, session.user_id, session.id)
@@ -106,7 +106,7 @@ class SashSessionService(BaseSessionService):
 
 
 def _of_owner(owner: str | None) -> Asking[list[dict[str, Any]]]:
-    """Conversations of an owner, or of everybody, newest activity first."""
+    """Conversations of an owner, or of all owners, newest activity first."""
     found: list[dict[str, Any]] = []
     cursor: str | None = ""
     while cursor is not None:

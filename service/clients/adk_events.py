@@ -1,8 +1,8 @@
 # mypy: disable-error-code="import-not-found,import-untyped,misc"
-"""Events of the Google ADK and entries: there and back.
+"""Converts events of the Google ADK to entries, and entries to events.
 
-An entry's chat message is what windows are made of; the event it was made from is in its metadata. An event of several
-messages, such as the results of parallel calls, is kept with the first of them, and its id with the others.
+Windows are made of an entry's chat message; its metadata has the original event. An event of several messages, such as
+the results of parallel calls, is stored with the first of them, and its id with the others.
 """
 
 import base64
@@ -21,7 +21,7 @@ METADATA = "adk"
 
 
 def to_entries(event: Event) -> Iterator[dict[str, Any]]:
-    """The entries of an event; one without words is an empty message. Raises ValueError for what no chat message can say."""
+    """The entries of an event; one without content is an empty message. Raises ValueError for a part without a chat form."""
     kept: Any = event.model_dump(mode="json", by_alias=True, exclude_none=True)
     for place, chat in enumerate(_chats(event) or [{"role": "assistant", "content": ""}]):
         yield {"id": safe_id(f"{event.id}-{place}"), "message": chat, "metadata": {METADATA: kept}}
@@ -77,7 +77,7 @@ def _said(part: Part) -> dict[str, Any]:
 
 
 def to_events(pairs: Iterable[Pair]) -> list[Event]:
-    """The events of messages: as they were where a window sends them whole, else what it sends of them."""
+    """The original events of messages sent unchanged, and events made from messages that a window made or changed."""
     events: list[Event] = []
     for chat, entry in pairs:
         kept = kept_in(entry, METADATA)

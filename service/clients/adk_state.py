@@ -14,11 +14,11 @@ from service.clients.client import Ask, Asking, SashError, asked, path_of
 from service.clients.ids import safe_id
 
 _DEPTHS = {"app": 1, "user": 2}
-"""How many names of (app, user, session) say whose state a key with such a prefix is; others are the session's."""
+"""By a key's prefix, the number of names of (app, user, session) that identify its state; other keys are the session's."""
 
 
 def path_of_name(name: Sequence[str]) -> str:
-    """Where a session is, and by a shorter name the state of a user and of an app."""
+    """The path of a session's conversation; for a shorter name, of the conversation with a user's or an app's state."""
     return path_of("/".join([*name, *[""] * (3 - len(name))]))
 
 
@@ -28,7 +28,7 @@ def owner_of(app: str, user: str) -> str:
 
 
 def create(name: Sequence[str]) -> Asking[Any]:
-    """Make the conversation of a name. Raises SashError, 409 where it is there."""
+    """Create the conversation of a name. Raises SashError, with status 409 if it exists."""
     owner = {"owner": owner_of(*name[:2])} if name[1:] else {}
     metadata = {METADATA: {"name": list(name), "state": {}}}
     return asked(
@@ -37,7 +37,7 @@ def create(name: Sequence[str]) -> Asking[Any]:
 
 
 def change(name: Sequence[str], delta: Mapping[str, Any]) -> Asking[None]:
-    """Set keys where their prefix says. A value is kept as JSON: a merge patch replaces it whole, whoever else writes."""
+    """Set keys in the states that their prefixes name. Values are JSON texts, so that a merge patch replaces them whole."""
     changes: dict[int, dict[str, str]] = {}
     for key, value in delta.items():
         scope, colon, bare = key.partition(":")
@@ -48,18 +48,18 @@ def change(name: Sequence[str], delta: Mapping[str, Any]) -> Asking[None]:
     for depth, state in changes.items():
         patch = Ask("PATCH", path_of_name(name[:depth]), body={"metadata": {METADATA: {"state": state}}})
         if (yield from asked(patch)) is None:
-            with suppress(SashError):  # somebody else makes it just now
+            with suppress(SashError):  # another client has just created it
                 yield from create(name[:depth])
             yield from asked(patch)
 
 
 def name_of(found: Mapping[str, Any]) -> list[str]:
-    """App, user and session of a conversation, as far as it is one of these; empty for others."""
+    """The names of a conversation: app, user and session, fewer if it has a user's or an app's state; empty for others."""
     return list(((found.get("metadata") or {}).get(METADATA) or {}).get("name") or ())
 
 
 def state_of(found: Mapping[str, Any] | None, prefix: str = "") -> dict[str, Any]:
-    """The state in a conversation's metadata, its keys behind ``prefix``; empty for an absent conversation."""
+    """The state in a conversation's metadata, with ``prefix`` before its keys; empty for an absent conversation."""
     state = found["metadata"][METADATA]["state"] if found else {}
     return {prefix + key: json.loads(value) for key, value in state.items()}
 

@@ -1,7 +1,7 @@
 """The OpenAI Agents SDK's ``Session`` over a Sash server.
 
-``SashSession`` has the protocol's four methods and imports nothing of the SDK. Items are stored and sent as Sash's format
-``responses`` has them: as they came. (Written for openai-agents 0.24.)
+``SashSession`` has the protocol's four methods and imports nothing of the SDK. Items are stored and sent unchanged, in
+Sash's format ``responses``. (Written for openai-agents 0.24.)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,20 +20,19 @@ _ALL = {
     "dedupe": "none",
     "summary": "never",
 }
-"""Parameters of a window that holds everything; no model has that name, so ``max_tokens`` alone counts."""
+"""Parameters of a window of the whole history; no model is called ``all``, so only ``max_tokens`` limits the window."""
 
 
 class SashSession:
     """A session whose items are a conversation's messages.
 
-    ``get_items()`` gives every item as it was added, but for calls that never got a result. With ``model`` it gives the
-    window for that model instead: what fits, with documents and summary, and with the newest turn's reasoning; ``window``
-    are its parameters by name, and ``reserve`` has to hold what the run adds: instructions, tools, the question and the
-    reply. ``get_items(limit)`` gives the last items as they were added, with and without a model: the SDK compares them when
-    it retries.
+    ``get_items()`` returns every item as it was added, except calls that never got a result. With ``model`` it returns the
+    window for that model instead: the items that fit, with documents, summary and the newest turn's reasoning. ``window``
+    are its parameters by name; ``reserve`` must have room for the run's additions: instructions, tools, the question and
+    the reply. ``get_items(limit)`` returns the last items as they were added, with and without a model, because the SDK
+    compares them when it retries.
 
-    What Sash refuses raises ``SashError``; a result whose call is not there is refused. Calls of one reply are added
-    together.
+    A refused request raises ``SashError``; a result without its call is refused. Calls of one reply must be added together.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class SashSession:
         return await self.sash.ado(self._popped())
 
     async def clear_session(self) -> None:
-        """Forget all items; the conversation's settings stay. Raises SashError."""
+        """Remove all items; the conversation's settings stay. Raises SashError."""
         await self.sash.ado(asked(self._rewind(0)))
 
     async def close(self) -> None:
@@ -107,7 +106,7 @@ class SashSession:
             try:
                 yield self._rewind(entry["seq"] - 1, version)
             except SashError as error:
-                if error.status != 412:  # somebody appended meanwhile: the last item is another one
+                if error.status != 412:  # another client changed the conversation meanwhile
                     raise
                 continue
             if items and (count := _count(entry["message"])):
@@ -120,7 +119,7 @@ class SashSession:
 
 
 def _requests(items: Sequence[Any]) -> Iterator[list[Any]]:
-    """Items as requests take them; the items of a reply stay together."""
+    """The items in parts, one for each request; the items of a reply stay together."""
     part: list[Any] = []
     for item in items:
         if len(part) >= _ITEMS and item.get("role", "assistant") != "assistant":
@@ -132,7 +131,7 @@ def _requests(items: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def _count(message: Mapping[str, Any]) -> int:
-    """How many items a window has of a stored message."""
+    """The number of items that a stored message has in a window."""
     native = message.get("native") or {}
     if native.get("format") == "responses":
         return len(native["messages"])

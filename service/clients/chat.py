@@ -1,18 +1,18 @@
-"""What adapters say in chat messages, and read in them again."""
+"""Functions with which adapters write and read chat messages."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
 def kept_in(entry: Mapping[str, Any] | None, name: str) -> Any:
-    """What the entry's metadata has under a name; None without an entry, and for one that somebody else appended."""
+    """The value under ``name`` in the entry's metadata; None without an entry, or if another program appended it."""
     return ((entry or {}).get("metadata") or {}).get(name)
 
 
 def assistant(
     text: str | None, calls: Iterable[tuple[str, str, str]] = (), thoughts: Iterable[tuple[str, str | None]] = ()
 ) -> dict[str, Any]:
-    """A reply: its text, calls as (id, name, arguments), thoughts as (text, signature). Thoughts are counted beside it."""
+    """A reply with its text, calls (id, name, arguments) and thoughts (text, signature), which are counted separately."""
     functions = [
         {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
         for identity, name, arguments in calls
@@ -47,7 +47,7 @@ def calls_of(chat: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def parts_of(chat: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The parts of a user message, each as ``("text", text)`` or ``("url", a URL, also of data)``."""
+    """The parts of a user message, each as ``("text", text)`` or ``("url", URL)``; the URL may be a data URL."""
     content = chat.get("content") or ""
     for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
         match part:

@@ -1,7 +1,7 @@
-"""A Sash server as the adapters see it: what is asked, how often, and what the answers mean.
+"""The adapters' client of a Sash server: requests, retries, and the reading of answers.
 
-A generator describes requests that follow from each other's answers. ``Sash.do`` sends them and waits, ``Sash.ado`` sends
-them on an event loop, so that each way through the contract is written once.
+A generator yields requests and receives their answers, on which its next requests may depend. ``Sash.do`` sends the
+requests and blocks, ``Sash.ado`` sends them on an event loop, so that each sequence of requests is written once.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ LOCAL = "http://127.0.0.1:8000"
 PAGE = 1000
 _TIMEOUT_SECONDS = 30.0
 _WAITS_SECONDS = (0.1, 0.5, 2.0)
-"""Before the second, third and fourth attempt. What is sent may be sent twice: entries carry ids, other changes a key."""
+"""Pauses before the second to fourth attempt. A request may be sent twice: entries have ids, other changes a key."""
 _PASSING = {409, 429, 502, 503, 504}
 _LONGEST_WAIT_SECONDS = 10.0
 _ENTRIES = 100
 
 
 class SashError(Exception):
-    """The server said no: ``status``, and ``problem``, its answer (RFC 9457)."""
+    """The server refused a request; ``status`` and ``problem`` (RFC 9457) are its answer."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         super().__init__(problem.get("detail") or problem.get("title") or f"HTTP {status}")
@@ -49,7 +49,7 @@ class Ask(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """JSON and the version that it was read at; both None when there is nothing at the path."""
+    """An answer's JSON and ETag; both None if there is nothing at the path."""
 
     value: Any
     etag: str | None
@@ -57,11 +57,11 @@ class Answer(NamedTuple):
 
 Asking = Generator[Ask, Answer, T]
 Pair = tuple[dict[str, Any], dict[str, Any] | None]
-"""A chat message of a window, and the stored entry that says the same; None where the window made or changed it."""
+"""A chat message of a window, and the stored entry with the same message; None if the window made or changed it."""
 
 
 class Sash:
-    """One server, over kept connections. A request that failed in passing is sent again, four times at most."""
+    """One server, over persistent connections. A request that fails temporarily is sent at most four times in all."""
 
     def __init__(self, url: str = LOCAL, api_key: str | None = None) -> None:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
@@ -70,7 +70,7 @@ class Sash:
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
 
     def do(self, asking: Asking[T]) -> T:
-        """What the requests come to; an error is the generator's first. Raises SashError, httpx2.TransportError."""
+        """The generator's result. The generator may handle a SashError. Raises SashError, httpx2.TransportError."""
         step: Callable[[], Ask] = partial(next, asking)
         while True:
             try:
@@ -83,7 +83,7 @@ class Sash:
                 step = partial(asking.throw, error)
 
     async def ado(self, asking: Asking[T]) -> T:
-        """The same without blocking the event loop."""
+        """Like ``do``, without blocking the event loop."""
         step: Callable[[], Ask] = partial(next, asking)
         while True:
             try:
@@ -120,7 +120,7 @@ class Sash:
         return _read(client.request(**request))
 
     async def _answer_async(self, request: dict[str, Any]) -> Answer:
-        loop = asyncio.get_running_loop()  # a client lives on one: the Agents SDK's run_sync has another than its run
+        loop = asyncio.get_running_loop()  # a client belongs to one loop; the Agents SDK's run_sync has its own
         if (client := self._clients.get(loop)) is None:
             client = self._clients[loop] = httpx2.AsyncClient(**self._options)
         for wait in _WAITS_SECONDS:
@@ -136,7 +136,7 @@ class Sash:
 
 
 def _request(ask: Ask) -> dict[str, Any]:
-    """One request, the same however often it is sent. A change that carries no entries' ids carries a key."""
+    """The arguments of a request, the same at each attempt. A change without entries' ids has an Idempotency-Key."""
     headers = {"Content-Type": "application/json"}
     if ask.method != "GET" and not ask.path.endswith("/messages"):
         headers["Idempotency-Key"] = uuid4().hex
@@ -169,26 +169,26 @@ def _read(response: httpx2.Response) -> Answer:
 
 
 def path_of(name: str) -> str:
-    """Where the conversation of that name is."""
+    """The path of the conversation with this name."""
     return f"/conversations/{safe_id(name)}"
 
 
 def query(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as they stand in a URL: those that are None are left to the server."""
+    """Parameters in the form of a query string, without those that are None."""
     given = {name: value for name, value in parameters.items() if value is not None}
     return {name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()}
 
 
 def asked(ask: Ask) -> Asking[Any]:
-    """The JSON of one answer; None where there is nothing."""
+    """The JSON of one answer; None if there is nothing at the path."""
     answer = yield ask
     return answer.value
 
 
 def append(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str, Any] | None = None) -> Asking[Any]:
-    """Append entries, as many at once as a server takes; the last answer, with the window where parameters ask for one.
+    """Append entries, 100 in a request. Returns the last answer, with a window if ``window`` has its parameters.
 
-    An entry without an id gets one: sent again, because its answer was lost, it is stored once.
+    An entry without an id gets one, so that it is stored once even if the request is sent again.
     """
     answer = None
     for start in range(0, len(entries), _ENTRIES):
@@ -212,10 +212,10 @@ def listed(path: str, limit: int | None = None) -> Asking[list[dict[str, Any]]]:
 
 
 def turn(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str, Any]) -> Asking[list[Pair]]:
-    """Append entries; the window that follows, empty without a conversation, and what each message was made from.
+    """Append entries. Returns the messages of the window after it with their entries; empty without a conversation.
 
-    An entry's metadata has what its framework knows beside the chat message. A message that the window changed, by documents
-    or by cutting it, comes without its entry.
+    An entry's metadata has the framework's data that the chat message lacks. A message that the window changed, by documents
+    or by cutting it, has no entry.
     """
     stored = yield from append(path, entries, window)
     if stored is None:
@@ -235,7 +235,7 @@ def turn(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str, A
 
 
 def _reach(kept: Mapping[str, Any]) -> int:
-    """How many of the newest entries may be in a window: far older ones, such as pinned ones, are taken as they are sent."""
+    """The number of newest entries to read for a window. Far older messages, such as pinned ones, get no entry."""
     return 0 if not kept["messages"] else min(kept["last_seq"] - kept["first_seq"] + 1, 2 * kept["messages"])
 
 

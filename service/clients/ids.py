@@ -8,7 +8,7 @@ _NOT_ID = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def safe_id(text: str) -> str:
-    """``text`` as an id: itself when it is one, else its letters and digits and a short hash, the same every time."""
+    """``text`` if it is an id, else its letters and digits with a short hash. The same text always gives the same id."""
     if _IDS.fullmatch(text):
         return text
     digest = blake2b(text.encode("utf-8", "replace"), digest_size=4).hexdigest()

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="import-not-found,import-untyped,misc"
-"""LangChain 1's agent middleware over a Sash server: window before the model call, append after it.
+"""LangChain 1's agent middleware for a Sash server: gets the window before the model call, and appends after it.
 
 (Written for langchain 1.4 and 1.5; it comes with the extra ``langchain``.)
 """
@@ -26,7 +26,7 @@ from service.clients.ids import safe_id
 
 METADATA = "langchain"
 _STORED = "sash"
-"""In ``response_metadata`` of a reply that is stored: what comes after the last such reply is new."""
+"""Marks a stored reply, in its ``response_metadata``. Messages after the last such reply are new."""
 _REASONING = {"thinking", "redacted_thinking", "reasoning"}
 _SAID = {"text", "refusal", "image_url", "input_audio", "file"}
 
@@ -35,9 +35,9 @@ class SashMiddleware(AgentMiddleware[Any, Any, Any]):
     """Keeps an agent's messages in a conversation, and sends the model a window of it instead of the agent's state.
 
     The conversation is ``conversation``, else the run's ``thread_id``. Invoke the agent with new messages only. ``window``
-    are parameters by name; ``reserve`` has to hold the agent's own prompt, its tools and the reply.
+    are its parameters by name; ``reserve`` must have room for the agent's own prompt, its tools and the reply.
 
-    What Sash refuses raises ``SashError``.
+    A refused request raises ``SashError``.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SashMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Append what is new, call the model with the window, append the reply. Raises SashError, ValueError."""
+        """Append the new messages, call the model with the window, append the reply. Raises SashError, ValueError."""
         path = self._path()
         pairs = self.sash.do(self._turn(path, request.messages))
         response = handler(request.override(messages=to_messages(pairs)))
@@ -67,7 +67,7 @@ class SashMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """The same without blocking the event loop."""
+        """Like ``wrap_model_call``, without blocking the event loop."""
         path = self._path()
         pairs = await self.sash.ado(self._turn(path, request.messages))
         response = await handler(request.override(messages=to_messages(pairs)))
@@ -86,14 +86,14 @@ class SashMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _reply(message: BaseMessage) -> dict[str, Any]:
-    """The entry of what the model answered, which is marked as stored."""
+    """The entry of the model's reply, which is marked as stored."""
     message.id = message.id or str(uuid4())
     message.response_metadata[_STORED] = True
     return to_entry(message)
 
 
 def to_entry(message: BaseMessage) -> dict[str, Any]:
-    """The entry of a message: a chat message, and in its metadata the fields that this does not give back."""
+    """The entry of a message: a chat message, and in the metadata the fields that cannot be restored from it."""
     chat = to_chat(message)
     written, given_back = message_to_dict(message), message_to_dict(_plain(chat))
     rest = {name: value for name, value in written["data"].items() if given_back["data"].get(name, ...) != value}
@@ -102,7 +102,7 @@ def to_entry(message: BaseMessage) -> dict[str, Any]:
 
 
 def to_chat(message: BaseMessage) -> dict[str, Any]:
-    """What a message says, as chat completions take it; reasoning stands beside it, where it is counted too."""
+    """The message in the form of chat completions, with reasoning in ``thinking_blocks``, where it is counted too."""
     chat: dict[str, Any] = convert_to_openai_messages(message)
     if chat["role"] == "tool":
         chat.pop("name", None)
@@ -115,7 +115,7 @@ def to_chat(message: BaseMessage) -> dict[str, Any]:
 
 
 def to_messages(pairs: Sequence[Pair]) -> list[AnyMessage]:
-    """The messages of a window: as they were where it sends them whole, else what it sends of them."""
+    """The messages of a window: the originals of those sent unchanged, else messages made from the sent ones."""
     return [_message(chat, kept_in(entry, METADATA)) for chat, entry in pairs]
 
 

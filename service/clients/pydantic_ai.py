@@ -1,5 +1,5 @@
 # mypy: disable-error-code="import-not-found,import-untyped,misc"
-"""Pydantic AI's history over a Sash server: the window before each model request, the reply stored after it.
+"""Pydantic AI's history in a Sash server: gets the window before each model request, and stores the reply after it.
 
 (Written for pydantic-ai 2.68; it comes with the extra ``pydantic-ai``.)
 """
@@ -19,18 +19,18 @@ from service.clients.ids import safe_id
 
 METADATA = "pydantic_ai"
 _STORED = "sash"
-"""In the metadata of a reply that is stored: what comes after the last such reply is new."""
+"""Marks a stored reply, in its metadata. Messages after the last such reply are new."""
 _SAID = (m.UserPromptPart, m.ToolReturnPart, m.RetryFeedbackPart)
 """Parts of requests that are stored. All others, such as system prompts, are the agent's own and are sent as they are."""
 
 
 class SashHistory(AbstractCapability[Any]):
-    """A history processor that stores replies too: keeps runs in a conversation, and sends the model a window of it.
+    """A history processor that also stores replies: keeps runs in a conversation, and sends the model a window of it.
 
     The conversation is ``conversation``, else the run's ``conversation_id``; a run needs no ``message_history``.
-    ``window`` are parameters by name; ``reserve`` has to hold the agent's instructions, its tools and the reply.
+    ``window`` are its parameters by name; ``reserve`` must have room for the agent's instructions, its tools and the reply.
 
-    What Sash refuses raises ``SashError``; what no chat message can say raises ``ValueError``.
+    A refused request raises ``SashError``; content that chat messages have no place for raises ``ValueError``.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SashHistory(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Append what is new, and send the window."""
+        """Append the new messages, and send the window."""
         messages = request_context.messages
         stored = [place for place, message in enumerate(messages, 1) if (message.metadata or {}).get(_STORED)]
         new = messages[max(stored, default=0) :]
@@ -74,9 +74,9 @@ class SashHistory(AbstractCapability[Any]):
 
 
 def to_entries(messages: Sequence[m.ModelMessage], run_id: str | None) -> Iterator[dict[str, Any]]:
-    """An entry for each reply and for each part of a request: a chat message, and in its metadata the whole of it.
+    """An entry for each reply and for each part of a request: a chat message, and the original in the metadata.
 
-    A request that is sent again in its run is stored once. Raises ValueError for what no chat message can say.
+    A request that is sent again in its run is stored once. Raises ValueError for content without a place in chat messages.
     """
     for message in messages:
         if isinstance(message, m.ModelResponse):
@@ -126,7 +126,7 @@ def _part(content: Any) -> dict[str, Any]:
 
 
 def _message(pair: Pair) -> m.ModelMessage:
-    """The message as it was where the window sends it whole, else what the window sends of it."""
+    """The original message if the window sends it unchanged, else one made from the message that the window sends."""
     chat, entry = pair
     if kept := kept_in(entry, METADATA):
         return m.ModelMessagesTypeAdapter.validate_python([kept])[0]

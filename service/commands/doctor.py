@@ -43,8 +43,8 @@ _STYLES = {"good": "green", "advice": "yellow", "problem": "bold red"}
 def doctor(*, url: str | None, repair: bool, as_json: bool | None) -> None:
     """Check settings, store, persistence, tokenisers and clock, and say what to change.
 
-    Exit status 1 when there is a problem; advice alone is 0. With no SASH_REDIS_URL the embedded store that runs on the
-    data directory is looked at; where none runs, one is tried in a temporary directory. With --url redis://… every command
+    Exit status 1 when there is a problem; advice alone is 0. Without SASH_REDIS_URL, the embedded store that runs on
+    the data directory is checked; if none runs, one is tried in a temporary directory. With --url redis://… every command
     that Sash needs is tried on that store, and Sash's scripts on keys of their own.
 
     --repair works on the store of the settings, while the service runs or not. It may be broken off and run again.
@@ -102,7 +102,7 @@ def _try(url: str) -> "Iterator[Finding]":
 
 
 def _check_service(url: str) -> "Finding":
-    """Return what a running service reports about itself."""
+    """Return the finding about a running service."""
     import httpx2  # noqa: PLC0415 - the other checks need no client
     import msgspec  # noqa: PLC0415
 
@@ -126,7 +126,7 @@ def _check_service(url: str) -> "Finding":
 
 
 def _halves(line: str) -> tuple[str, str | None]:
-    """Split a settings error, or a problem's detail, into what is wrong and what to do about it."""
+    """Split a settings error, or a problem's detail, into the fault and the change to make."""
     found, mark, change = line.partition(": ")
     return (found, change) if mark else (line, None)
 

@@ -58,7 +58,7 @@ def rewrap() -> None:
 
 
 def check_encryption(settings: "Settings") -> "Iterator[Finding]":
-    """Yield whether the set keys can read the encrypted values; nothing where no key is set and none is needed."""
+    """Yield whether the keys of the settings can decrypt the stored values; nothing if no key is set and none is needed."""
     from service.store.checks import Finding  # noqa: PLC0415
     from service.store.sealing import Master  # noqa: PLC0415
 
@@ -71,7 +71,7 @@ def check_encryption(settings: "Settings") -> "Iterator[Finding]":
     url = running_store(settings)
     try:
         reports = asyncio.run(act_on(url, settings, act)) if url is not None else []
-    except StoreUnavailable as why:  # another finding reports that the store is away
+    except StoreUnavailable as why:  # another finding reports that the store cannot be reached
         if "+scan" in why.detail:
             yield Finding("encryption", "problem", why.detail, "ACL SETUSER the store's user with +scan")
         return

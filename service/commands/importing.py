@@ -63,7 +63,7 @@ def _check_settings(settings: dict[str, Any]) -> None:
 
 
 def orphans(messages: list[dict[str, Any]]) -> list[bool]:
-    """Return which messages are tool results without an open call; each message by itself is valid."""
+    """Return for each message whether it is a tool result without an open call. Each message must be valid by itself."""
     found = []
     pending: set[str] = set()
     for message in messages:
@@ -126,7 +126,7 @@ def send(
 def _restore(
     server: RemoteServer, source: SourceConversation, imported: ImportReport, advance: Callable[[int], None]
 ) -> bool:
-    """Send an export back whole. Gives False where its conversation has changed since, so that entries must be appended."""
+    """Import an export as a whole. Returns False if the conversation has changed since: its entries must be appended."""
     try:
         server.post_lines(f"/conversations/import?id={source.id}", source.exported)
     except Refused as refused:
@@ -144,7 +144,7 @@ def _restore(
 
 
 def _create(server: RemoteServer, conversation: dict[str, Any]) -> bool:
-    """Create the conversation; gives whether it is new."""
+    """Create the conversation. Returns whether it is new."""
     try:
         server.post("/conversations", conversation)
     except Refused as refused:

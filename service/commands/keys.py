@@ -38,7 +38,7 @@ def keys() -> None:
     help="Largest body but an import's, if less than SASH_MAX_BODY_BYTES.",
 )
 def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
-    """Make a key and print it; it is shown this once."""
+    """Make a key and print it; it is shown only once."""
     if not IDS.fullmatch(tenant):
         raise click.BadParameter("letters, digits, . _ -, at most 128", param_hint="--tenant")
     now_ms = time.time_ns() // 1_000_000
@@ -62,7 +62,7 @@ def list_(tenant: str | None) -> None:
 @keys.command()
 @click.argument("identity", metavar="ID")
 def revoke(identity: str) -> None:
-    """Revoke the key with this id, which opens nothing after five seconds."""
+    """Revoke the key with this id; it stops working within five seconds."""
     if not _with_keys(lambda stored: stored.revoke(identity)):
         click.echo(f"sash: there is no key {identity}", err=True)
         sys.exit(1)

@@ -15,7 +15,7 @@ def logs_hash(conversation: str, tenant: str) -> None:
     """Print the hash that stands for a conversation in log lines.
 
     \b
-    Its lines are found by it:
+    Find the conversation's lines with it:
       grep "$(sash logs-hash c-1)" sash.log
     """
     from service.operations.pseudonyms import Pseudonyms  # noqa: PLC0415 - help needs no store

@@ -1,4 +1,4 @@
-"""Messages that older rules measured: ``sash doctor`` says that there are some, ``--repair`` measures them anew."""
+"""Messages that an older version measured: ``sash doctor`` finds them, and ``--repair`` measures them again."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _SUBJECT = "message counts"
 
 
 def check_counts(settings: "Settings") -> "Iterator[Finding]":
-    """Whether some conversations begin with messages that older rules measured; nothing where there are none at all."""
+    """Yield whether conversations begin with messages that an older version measured; nothing without conversations."""
     from service.store.checks import Finding  # noqa: PLC0415 - help needs no store
 
     async def act(client: "Client", settings: "Settings") -> tuple[int, int]:
@@ -28,7 +28,7 @@ def check_counts(settings: "Settings") -> "Iterator[Finding]":
     url = running_store(settings)
     try:
         looked, older = asyncio.run(act_on(url, settings, act)) if url is not None else (0, 0)
-    except Problem as why:  # that the store is away, or denies what every start needs, was said before
+    except Problem as why:  # other findings report a store that cannot be reached or denies commands
         if "+scan" in why.detail:
             yield Finding(_SUBJECT, "advice", why.detail, "ACL SETUSER the store's user with +scan")
         return
@@ -40,7 +40,7 @@ def check_counts(settings: "Settings") -> "Iterator[Finding]":
 
 
 def repair_counts() -> "Iterator[Finding]":
-    """Measure such messages of every conversation anew and store that: what was done, and what could not be read."""
+    """Measure such messages of every conversation again, and store the records. Yields findings on work and failures."""
     from service.store.checks import Finding  # noqa: PLC0415
 
     done = with_store(_repair_all)
@@ -55,7 +55,7 @@ def repair_counts() -> "Iterator[Finding]":
 
 
 class _Done:
-    """What a repair did, in all."""
+    """The totals of a repair."""
 
     def __init__(self) -> None:
         self.conversations = self.messages = self.tokens = 0
@@ -71,7 +71,7 @@ class _Done:
 
 
 async def _repair_all(client: "Client", settings: "Settings") -> _Done:
-    """Repair every conversation, under a bar on a terminal."""
+    """Repair every conversation, with a progress bar on a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     from service.store.versions import stored_layout, too_new  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A client of a running Sash for commands: JSON in, JSON out, with retries after passing errors."""
+"""A client of a running server, for commands: sends and reads JSON, and retries after temporary errors."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ _TIMEOUT_SECONDS = 60.0
 
 
 class Unreachable(Exception):  # noqa: N818 - it reads as what happened
-    """The server did not answer, or could not serve, at several attempts."""
+    """The server did not answer, or its answer broke off."""
 
 
 class Refused(Exception):  # noqa: N818
@@ -33,7 +33,7 @@ class Refused(Exception):  # noqa: N818
 
 
 class RemoteServer:
-    """One server, over one kept connection.
+    """One server, over one persistent connection.
 
     Every request may be sent twice, because entries have ids and a conversation is created once. So a request without an
     answer is sent again, with a longer pause each time.

@@ -67,7 +67,7 @@ def grid(*columns: str, title: str | None = None) -> Table:
 
 
 def preview(message: dict[str, Any]) -> Text:
-    """Return the beginning of a message on one line; without text, the call that it makes or answers."""
+    """Return the beginning of a message on one line; without content, the names of its tool calls."""
     content = message.get("content")
     parts = content if isinstance(content, list) else [{"text": content}]
     text = " ".join(str(part.get("text") or f"[{part.get('type')}]") for part in parts if isinstance(part, dict))
@@ -117,7 +117,7 @@ def read_conversations(name: str, order: Any = "auto", form: str | None = None) 
 
 
 def one_conversation(name: str, wanted: str | None) -> SourceConversation:
-    """Return the one conversation that a command works on. Raises SourceError when that is unclear."""
+    """Return the conversation to work on: the one with the id ``wanted``, or the only one. Raises SourceError."""
     conversations = read_conversations(name)
     if wanted is not None:
         conversations = [each for each in conversations if each.id == wanted]

@@ -98,7 +98,7 @@ def import_(
 ) -> None:
     """Send conversations to a running server: each SOURCE a file, - for standard input, or a redis:// URL.
 
-    The format is found by itself: what `sash export` writes, lines with "id", "system", "tools" and "entries", lists of
+    The format is detected: what `sash export` writes, lines with "id", "system", "tools" and "entries", lists of
     chat messages, LangChain's RedisChatMessageHistory, the OpenAI Agents SDK's SQLiteSession and RedisSession, sessions of
     agent-memory-server. Everything is checked before anything is sent. Entries keep their ids, so a second run adds only
     what is new.
@@ -245,7 +245,7 @@ def export(conversations: tuple[str, ...], *, url: str, api_key_file: str | None
 
 
 def _export(server: "RemoteServer", conversation: str, put: Callable[[bytes], Any]) -> None:
-    """Write one conversation. Raises SourceError when there are fewer lines than the first one says."""
+    """Write one conversation. Raises SourceError if the answer is not a complete export."""
     head, lines = bytearray(), 0
     for piece in server.stream(f"/conversations/{conversation}/export"):
         if not lines:

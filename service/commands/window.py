@@ -44,7 +44,7 @@ def _option(field: msgspec.structs.FieldInfo) -> Callable[[Callable[..., Any]], 
         return click.option(f"{flag}/--no-{flag[2:]}", default=None, help=text)
     if words := [
         word for each in schema.get("anyOf", ()) for word in each.get("enum", ())
-    ]:  # the flag, or a word after it
+    ]:  # the flag alone, or with a word after it
         choice = click.Choice(["true", "false", *words])
         return click.option(flag, is_flag=False, flag_value="true", type=choice, callback=_said, help=text)
     if field.default is not None:
@@ -110,7 +110,7 @@ def _request(file: str, source: SourceConversation, given: dict[str, Any]) -> An
     from service.windows.request import WindowRequest  # noqa: PLC0415
 
     settings = {name: value for name, value in source.settings.items() if name not in _NOT_SENT}
-    if isinstance(settings.get("summary"), dict):  # a conversation's, not the parameter
+    if isinstance(settings.get("summary"), dict):  # the conversation's summary, not the window's parameter
         del settings["summary"]
     unknown = sorted(settings.keys() - set(WindowRequest.__struct_fields__))
     if unknown:

@@ -24,7 +24,7 @@ _HANGS_SECONDS = 0.7
 _SLOW_SECONDS = 0.2
 _NEARLY = 0.8
 _LEAST_FREE_BYTES = 64 << 20
-"""A store that ended with less than this free ended because of its disk."""
+"""If a store has ended and its disk has less free space than this, the full disk is reported as the cause."""
 _NO_ROOM_BYTES = 1 << 20
 _LITTLE_FREE_SHARE, _LITTLE_FREE_BYTES = 0.1, 5 << 30
 

@@ -22,7 +22,7 @@ DIMENSIONS: Final = 256
 BATCH: Final = 64
 """Texts of one request."""
 _CHARACTERS: Final = 8_000
-"""The start of each text that is sent: endpoints refuse texts over their model's limit, usually 8,192 tokens."""
+"""Only this start of each text is sent: endpoints refuse texts over their model's limit, usually 8,192 tokens."""
 _QUESTION_SECONDS: Final = 0.5
 _LIMIT_BYTES: Final = 32 * 1024 * 1024
 

@@ -20,7 +20,7 @@ class EndpointFailed(Exception):  # noqa: N818 - it reads as what happened
 
 
 class Endpoint:
-    """Sends requests to ``url``. ``event`` is the log line of a failure; ``first_pause_seconds`` follows the first one."""
+    """Sends requests to ``url``. ``event`` is a failure's log event; ``first_pause_seconds`` follows the first failure."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Endpoint:
             return bytes(received)
 
     def succeeded(self) -> None:
-        """Begin the pauses anew: the next one is the shortest."""
+        """Reset the pauses: the next one is the shortest."""
         self._failures = 0
 
     def failed(self, error: Exception) -> None:

@@ -88,7 +88,7 @@ def _stdout() -> BinaryIO:
 
 
 class _Lossy:
-    """A stream that loses what it cannot write: a log on a full disk must not end the task that reports what is wrong."""
+    """A stream that drops lines that cannot be written, so that a full disk does not end the task that logs."""
 
     def __init__(self, stream: IO[Any]) -> None:
         self._stream = stream
@@ -99,7 +99,7 @@ class _Lossy:
             self._stream.write(line)
 
     def flush(self) -> None:
-        """Write what the stream holds back."""
+        """Write the buffered lines."""
         with contextlib.suppress(OSError):
             self._stream.flush()
 

@@ -19,7 +19,7 @@ from service.problems import Problem
 MINUTES = 15
 _REFUSALS = 50
 _TENANTS = 1000
-_SEEN = 500  # conversations; exceeded during a minute, and cut at its end
+_SEEN = 500  # conversations; a minute may exceed it, and the next one removes the oldest
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):

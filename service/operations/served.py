@@ -48,7 +48,7 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
 
 
 def _documents(made: Made) -> tuple[int, int]:
-    """Tokens of the window's messages' documents that are not sent: repeats (saved), and for lack of room (lost)."""
+    """Tokens of documents of the window's messages that are not sent: those of repeats, and those without room."""
     history, window, head = made.history, made.window, made.head
     lost = _left(made, history.question) if head.grounding.truncated else 0
     if not head.dropped.messages:  # the whole history is in the window: the totals suffice

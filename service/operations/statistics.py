@@ -42,7 +42,7 @@ _ADDED = (
     "sash_prompt",
 )
 READ_SECONDS = 1.0
-"""How long an answer is cached: many dashboards cost the store one read a second for each worker."""
+"""Time for which an answer is cached, so that many dashboards cost the store one read a second for each worker."""
 
 
 def wall_ms() -> int:

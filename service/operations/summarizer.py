@@ -34,7 +34,7 @@ from service.store.replies import Message, State
 from service.tasks import end_tasks
 
 STEP: Final = 8
-"""Messages that a window must leave out, without a summary, before a summary is written."""
+"""A summary is written when a window leaves out this number of messages that no summary covers."""
 SHARE: Final = 0.4
 """The largest share of a window's budget that a summary may take."""
 
@@ -65,7 +65,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Summarizer:
-    """Writes summaries behind requests."""
+    """Writes summaries in the background."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ def _portion(messages: list[Message]) -> list[Message]:
 
 
 def _text_of(body: bytes) -> str:
-    """The text of a chat completion. Raises EndpointFailed if the body is none."""
+    """The text of a chat completion. Raises EndpointFailed for any other body."""
     try:
         decoded: Any = msgspec.json.decode(body)
         text = decoded["choices"][0]["message"]["content"]

@@ -138,7 +138,7 @@ class Watch:
                 self._gauges.turns(event).inc()
 
     def _slowest_lately(self, probe_seconds: float) -> float:
-        """Seconds of the slowest probe, or the average of calls since the last look: the largest of the last moments."""
+        """Seconds of the slowest probe or the average call since the last look; a maximum is kept for _HELD_SECONDS."""
         total, before, now = self._metrics.store_total, self._calls, time.monotonic()
         self._calls = total
         seconds = max(probe_seconds, (total[0] - before[0]) / max(1, total[1] - before[1]))

@@ -219,7 +219,7 @@ def _hinted(
 
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
-    """Apply the window's edits: the window with exact tokens in place of upper bounds, the edited bodies, what was cut."""
+    """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
     edited: dict[int, bytes] = {}
     saved = count = spared = 0
     trimmed: dict[int, int] = {}

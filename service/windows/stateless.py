@@ -1,4 +1,4 @@
-"""A window of a history in a request, the same as of a stored history."""
+"""The window of a history in a request: the same window as if the history were stored."""
 
 import time
 from collections.abc import Mapping

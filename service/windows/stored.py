@@ -184,7 +184,7 @@ class Windows:
                     await read.read_bodies(seqs)
 
     async def _counted(self, asked: Asked, read: GrowingTail) -> Mapping[int, StoredGrounding]:
-        """Have all that was read counted for the model; the documents that the window may send. Raises HistoryEdited."""
+        """Count all messages read, for the model. Returns the documents that the window may send. Raises HistoryEdited."""
         vocabulary = asked.limits.model.vocabulary
         if read.is_stale:
             await read.measure_stale()

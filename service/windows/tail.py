@@ -39,7 +39,7 @@ class GrowingTail:
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         """The bodies that were read so far."""
         self._stored: dict[int, Record] = {}
-        """Stored records of messages that were measured again. What is encrypted is bound to these."""
+        """Stored records of messages that were measured again. Encrypted data is bound to these."""
         self.said: Sequence[int] = ()
         """Counts of the records in the model's own vocabulary, in the form of ``Records.said``."""
 
@@ -127,7 +127,7 @@ class GrowingTail:
         return {seq: measure_again(self._record(seq), body) for seq, body in bodies.items()}
 
     def _totals(self, fresh: Mapping[int, Record]) -> tuple[int, int]:
-        """Tokens of all messages, with these in place of those that were read: each once, though it may be read again."""
+        """Tokens of all messages, with ``fresh`` in place of the stored records. Each message is replaced only once."""
         o200k, cl100k = self.state.tokens
         for seq in fresh.keys() - self._stored.keys():
             old, new = (

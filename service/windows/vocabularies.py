@@ -1,6 +1,6 @@
 """Counts of messages in vendors' vocabularies: short messages are counted during the request, others in the background.
 
-Until a message is counted, its tokens are estimated from its scripts, which is too high rather than too low. Counts are
+Until a message is counted, its tokens are estimated from its writing systems, rather too high than too low. Counts are
 kept in the store (``store/columns.py``), so that each message is counted once.
 """
 

@@ -2,8 +2,8 @@
 
 * A type with a title becomes a component of that name: an enum, a union, or an object of a provider's request.
 * A union of objects has a discriminator. ``T or null`` of a simple type is ``type: [T, null]``.
-* A member's default is in its description: generators take ``default`` as a promise that the member is always there. So is
-  a union's: Go and Java clients write it as a value of one type, which the compiler refuses.
+* A member's default is in its description: generators take ``default`` as a promise that the member is always there. A
+  union's default is there too: Go and Java clients would write it as a value of one type, which the compiler refuses.
 * A whole number is an integer, and an int64 if it may exceed 32 bits. A pair of equal types is an array of two.
 * ``additionalProperties`` is false if Sash refuses unknown members, and true if it stores and sends them. Answers have
   neither, because a minor version may add members.
@@ -132,7 +132,7 @@ def _number(schema: Json) -> None:
 
 
 def _either(schema: Json, named: dict[str, Json]) -> Json:
-    """The schema of a union; a single type or null becomes that type, nullable."""
+    """The schema of a union; a union of one type and null becomes that type, nullable."""
     either = schema.pop("anyOf")
     members = [shaped(each, named) for each in either if each != _NULL]
     one = members[0] if len(members) == 1 else {"oneOf": members}

@@ -15,7 +15,7 @@ FILE: Final = files("service.api.openapi").joinpath("examples.ndjson")
 
 
 class Example(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A line: ``request`` is a method and a path with its query, ``body`` the request's body, ``answer`` the answer's."""
+    """A line: ``request`` is method, path and query; ``body`` and ``answer`` are the bodies of request and answer."""
 
     operation: str
     request: str = ""

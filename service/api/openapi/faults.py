@@ -37,7 +37,7 @@ def _figures(kind: type[Problem]) -> type[msgspec.Struct] | None:
 
 
 def _schemas(kind: type[Problem]) -> dict[str, Json]:
-    """The component of a problem type, with its own members added to those of every problem, and referenced types."""
+    """The component of a problem type, with the members of every problem and its own; also the types that it refers to."""
     found = components([ProblemDocument])
     schema = found.pop("ProblemDocument")
     own: Json = {

@@ -88,7 +88,7 @@ def _parameters(
             component = named[schema["$ref"].rpartition("/")[2]]
             schema["description"] = component["description"]
             if "oneOf" in component:
-                parameter["explode"] = False  # one value: Java clients take it for an object with members otherwise
+                parameter["explode"] = False  # otherwise Java clients take the value for an object with members
         if isinstance(schema.get("type"), list):
             schema["type"] = schema["type"][0]  # a missing parameter is left out, not null
         yield template.format(name.replace("-", "")), parameter | _described(schema)

@@ -1,9 +1,9 @@
 """Read sessions of the OpenAI Agents SDK: items of the Responses API, one in each row or list element, oldest first.
 
 ``SQLiteSession`` keeps them in the table ``agent_messages`` (id, session_id, message_data), ``RedisSession`` in the list
-``agents:session:{id}:messages``. Calls become the tool calls of one assistant message, with the text right before them, and
-together when only reasoning is between. The SDK sends them to chat completions in the same way. (Seen in openai-agents
-0.24.)
+``agents:session:{id}:messages``. Calls become the tool calls of one assistant message, which has the text right before
+them; reasoning between calls does not separate them. The SDK sends them to chat completions in the same way. (Seen in
+openai-agents 0.24.)
 """
 
 import re
@@ -19,7 +19,7 @@ from service.commands.sources.conversation import SourceError
 from service.commands.sources.items import Step
 
 SQLITE_MAGIC = b"SQLite format 3\0"
-_PART_TYPES = ("input_text", "output_text", "input_image", "input_file")  # not a set: a file may hold a list there
+_PART_TYPES = ("input_text", "output_text", "input_image", "input_file")  # not a set: a type in a file may be a list
 _ITEM = re.compile(
     r"reasoning|compaction|item_reference|\w+_(?:call|output|list_tools|approval_request|approval_response)"
 )

@@ -18,7 +18,7 @@ class SourceError(Exception):
 
 
 class SourceConversation(msgspec.Struct, kw_only=True):
-    """One conversation of a source, as Sash has it.
+    """One conversation of a source, in Sash's form.
 
     ``left_out`` counts parts without a place in chat messages, by kind: a reasoning item, a hosted tool's call.
     """

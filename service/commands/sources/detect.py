@@ -1,9 +1,9 @@
 """Find the format of a file, and read its conversations.
 
-These are taken, as one JSON value or as one value on each line:
+Accepted formats, as one JSON value or as one value on each line:
 
 - chat messages, ``{"role": …}``, and entries, ``{"message": {…}}``: one conversation, named after the file;
-- conversations, ``{"id": …, "system": …, "entries": […]}`` or with ``messages``, as a POST /window body too;
+- conversations, ``{"id": …, "system": …, "entries": […]}`` or with ``messages``, such as a POST /window body;
 - the lines of ``GET …/export``: a conversation's settings, then its entries, and perhaps the next conversation's settings;
 - LangChain's messages, Agents SDK items, and an object of Redis keys with their lists;
 - sessions of agent-memory-server, as its API returns them.

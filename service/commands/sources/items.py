@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 
 class Step(NamedTuple):
-    """A chat message, and the place in its source that names it for ever."""
+    """A chat message, and its place in the source, from which its id is made."""
 
     place: int
     message: dict[str, Any]
 
 
 def to_steps(items: Sequence[tuple[int, Any]], where: str) -> tuple[list[Step], Counter[str]]:
-    """Chat messages, and what was left out, by type; ``items`` come with their places. Raises ValueError."""
+    """Chat messages, and counts of left-out items and parts by type; ``items`` have their places. Raises ValueError."""
     found = _Steps([], Counter())
     for place, item in items:
         at = f"{where}: item {place}"
@@ -86,7 +86,7 @@ def _plain(parts: list[dict[str, Any]]) -> Any:
 
 
 def _text_content(output: Any, at: str, left_out: Counter[str]) -> Any:
-    """A tool's output; a chat tool message carries text alone."""
+    """A tool's output without parts that are not text, which a chat tool message cannot have."""
     if isinstance(output, str):
         return output
     if isinstance(output, dict):
