@@ -17,7 +17,7 @@ from service.core.records import Record
 from service.core.results import RESULTS, Edit, line_cost, share
 from service.core.stable import Cut
 from service.core.units import USER
-from service.core.view import View, unit_costs
+from service.core.view import History, View, unit_costs
 
 _IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
 
@@ -64,11 +64,23 @@ def _turn_begins(view: View) -> int:
 
     Anthropic answers 400 to results of a call without the thoughts before the call.
     """
-    first, roles = view.history.first_seq, view.history.records.roles
-    place = view.history.question - first
+    return view.history.first_seq + _turn_place(view.history)
+
+
+def _turn_place(history: History) -> int:
+    """The place in the records of the question that began the newest turn; 0 or less if it may be before the records."""
+    roles, place = history.records.roles, history.question - history.first_seq
     while place > 0 and roles[place - 1] in RESULTS:
         place = roles.rfind(USER, 0, place)
-    return first + place
+    return place
+
+
+def is_turn_unknown(history: History, options: WindowQuery) -> bool:
+    """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
+    if options.reasoning != "turn" or history.first_seq == 1 or _turn_place(history) > 0:
+        return False
+    extras = (record.measure.extra for seq, record in history.outside.items() if seq < history.question)
+    return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)
 
 
 def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | None = None) -> View:

@@ -31,7 +31,7 @@ from service.core.parameters import WindowQuery
 from service.core.recall import Recollection
 from service.core.records import Records, Summary
 from service.core.results import Edit
-from service.core.sending import Trimming, keeps_reasoning_from, with_fillers, with_reasoning
+from service.core.sending import Trimming, is_turn_unknown, keeps_reasoning_from, with_fillers, with_reasoning
 from service.core.stable import Before, Cut, cut_seq
 from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from service.core.view import History, View, view_history
@@ -101,7 +101,7 @@ def build_window(
     plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
     if plain is not None:
         return plain
-    view = view_history(history, model)
+    view = None if is_turn_unknown(history, options) else view_history(history, model)
     if view is None:
         return _older(history, budget)
     trimming = Trimming(model, options, place)

@@ -29,6 +29,20 @@ async def test_reasoning_is_not_sent_uncounted(client: httpx.AsyncClient, conver
     assert "reasoning_content" in (await history(client, conversation))[1]["message"]
 
 
+async def test_pinned_reasoning_is_of_the_turn_whatever_was_read(client: httpx.AsyncClient, conversation: str) -> None:
+    """A question after tool results continues their turn, also in a window that begins after the question."""
+    pinned = {"message": {**THOUGHT, "reasoning_content": "Two and two."}, "pinned": True}
+    newer = [assistant(f"Answer {n}.") for n in range(40)]
+    entries = [pinned, calling("c-1"), result("c-1"), user("And now?"), *newer]
+    await append(client, conversation, *entries)
+    stored = await window(client, conversation, model="gpt-4o", limit=2)
+    given = {"model": "gpt-4o", "limit": 2, "messages": entries}
+    stateless = (await client.post("/window", json=given)).json()
+    assert stored["tokens"] == stateless["tokens"]
+    assert stored["request"] == stateless["request"]
+    assert stored["tokens"]["reasoning"] > 0
+
+
 async def test_all_reasoning_is_counted_when_it_is_sent(client: httpx.AsyncClient, conversation: str) -> None:
     """With ``reasoning=all`` the reasoning is counted in the window, whose count is no longer exact."""
     await append(client, conversation, user("2+2?"), {"message": THOUGHT}, user("And 3+3?"))
