@@ -1,6 +1,6 @@
-"""The blocks of reasoning that a provider still accepts, if it binds each block to the messages before it.
+"""Finds the reasoning that a provider still accepts, if the provider binds each block to the messages before it.
 
-A block is accepted if the window that the model answered with it is the beginning of this window. Two windows begin alike
+A block is accepted if this window begins with the window that the model answered with the block. Two windows begin alike
 if nothing was left out, or if a stable cut did not move between them. A message that was in the earlier window only because
 it was the newest may be missing now. The oldest blocks may be left out, so one seq is enough: reasoning is sent from there.
 """
@@ -39,7 +39,8 @@ def standing_from(
     behind = history.length + 1
     if options.dedupe == "messages":  # a message removes an earlier equal one
         return behind
-    # The store does not keep when a redaction was made. Under `turn` it was probably made before the question.
+    # The store does not keep when a redaction was made. With `reasoning=turn`, a message before the question was probably
+    # redacted before the question was asked.
     since = history.question if options.reasoning == "turn" else 0
     if any(flags & Flags.REDACTED for flags in history.records.flags[max(0, since - history.first_seq) :]):
         return behind
@@ -55,7 +56,7 @@ def standing_from(
 
 
 def _behind_cut(view: View, kept: frozenset[int], cut: Cut) -> int:
-    """The first seq that was made from a window with the same cut and the same messages since the cut."""
+    """The first seq whose message was made from a window with the same cut and the same messages since the cut."""
     history, units = view.history, view.units
     first = history.first_seq
     if not first <= cut.seq <= history.length:

@@ -46,7 +46,7 @@ class ModelReports(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def is_drifting(self) -> bool:
-        """Whether ten reports or more differ by over one per cent on average, so that an exact model's rules changed."""
+        """Whether at least ten bills differ by over one per cent on average; an exact model's rules have then changed."""
         return len(self.ratios) >= _ENOUGH and abs(sum(self.ratios) / len(self.ratios) - 1) > _DRIFT
 
 
@@ -69,7 +69,7 @@ def fold(calibration: ModelReports, *, billed: int, predicted: int, margin: floa
 
 
 def merge(a: ModelReports, b: ModelReports) -> ModelReports:
-    """Return two calibrations of one model as one. Of more than 100 ratios the largest are kept, which is safer."""
+    """Return two calibrations of one model as one. Only the largest 100 ratios are kept, which is safer."""
     return ModelReports(
         a.reports + b.reports,
         a.error_sum + b.error_sum,
@@ -108,7 +108,7 @@ def billed_ratio(billed: int, predicted: int, margins: Sequence[float], known: M
 def is_plausible(billed: int, predicted: int, margin: float, context_window: int) -> bool:
     """Return whether a report can belong to a window that was sent.
 
-    ``margin`` is the one in ``predicted``, or 1.0. The other figures are tokens. Neither may be over ten context windows:
-    a provider may accept more tokens than it publishes, but not that many.
+    ``margin`` is the margin in ``predicted``, or 1.0. The other figures are tokens. ``billed`` and ``predicted`` are at most
+    ten context windows: a provider may accept more tokens than it publishes, but not that many.
     """
     return billed * margin <= predicted * MOST_RATIO and max(billed, predicted) <= context_window * MOST_RATIO

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-_DEPTH_LIMIT: Final = 64  # an object deeper than protobuf's JSON reader takes (100) would be no object to Gemini
+_DEPTH_LIMIT: Final = 64  # Gemini reads JSON with protobuf, which refuses nesting deeper than 100
 
 
 def functions_called(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -33,7 +33,10 @@ def compact(text: str) -> str:
 
 
 def arguments_object(arguments: str, *, custom: bool) -> dict[str, Any]:
-    """Return arguments as an object, which Anthropic and Gemini require, and never raise. A ``custom`` tool's are text."""
+    """Return arguments as the object that Anthropic and Gemini require, and never raise.
+
+    Arguments of a ``custom`` tool are text.
+    """
     if custom:
         return {"input": arguments}
     if not arguments.strip():
@@ -48,7 +51,7 @@ def arguments_object(arguments: str, *, custom: bool) -> dict[str, Any]:
 
 
 def written_object(call: Mapping[str, Any]) -> str:
-    """Return a call's arguments as the text of the object that Anthropic and Gemini are sent."""
+    """Return a call's arguments as the text of the object that is sent to Anthropic and Gemini."""
     return _written(arguments_object(arguments_of(call), custom="arguments" not in call and "input" in call))
 
 

@@ -1,4 +1,4 @@
-"""The tokens that each message of a tail costs a model, computed from columns of records."""
+"""Computes each message's cost in a model's tokens, from columns of records."""
 
 import math
 from functools import lru_cache
@@ -57,7 +57,7 @@ def reference_costs(records: Records, column: int) -> list[int]:
 
 
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:
-    """Whether these messages cost the model the same tokens as in the conversation's totals."""
+    """Whether these messages have the same costs for the model as in the conversation's totals."""
     alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
     return alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
 

@@ -214,7 +214,7 @@ def seals_tokens(measure: Measure, model: Model, form: str) -> int:
 
 
 def without_free_seals(measure: Measure, model: Model) -> Measure:
-    """Return the measure of a message before the newest question: some families do not bill its sealed thoughts."""
+    """Return the measure of a message before the newest question, without sealed thoughts that the family does not bill."""
     extra = measure.extra
     if extra is None or extra.beside is None or not (isinstance(model.rules, VendorRules) and model.rules.forgets):
         return measure
@@ -295,7 +295,7 @@ def tools_tokens(
         if not rules.tool_choice_free:
             cost += choice_tokens(tool_choice, model, named=7) + choice_tokens(function_call, model, named=4)
     if section:
-        # no recorded bill has both for a family with headings: assumed that definitions get a heading
+        # No recorded bill of a family with headings has definitions and a format: assumed that definitions get a heading.
         cost += section + (rules.joining + _heading(rules) + _BLANK_LINE if declared else 0)
         marked = assistant_texts + (1 if rules.format_names_reply and not declared else 0)
         cost += marked * (2 + format_name_tokens(response_format, model))

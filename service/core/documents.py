@@ -99,7 +99,7 @@ class Documents(msgspec.Struct, frozen=True):
 
 
 def _adds_up(record: Record, texts: Sequence[str], model: Model) -> bool:
-    """Whether the documents' cost follows from tokens of the encoding. Not if it also depends on scripts or numbers."""
+    """Whether the documents' cost follows from tokens of the encoding alone, and not also from scripts or numbers."""
     if model.ratios is None:
         return True
     extra = record.measure.extra

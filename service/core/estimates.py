@@ -1,4 +1,4 @@
-"""A message's measure as a vocabulary that is not here would have it: each text's tokens by its scripts."""
+"""Estimates a message's measure in a vocabulary that is not installed, from the scripts of each text."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ from service.core.unicode_scripts import Mix, family_tokens, mix_of
 _PAIRS = tuple(field.name for field in msgspec.structs.fields(Extra) if field.type in (Pair, Pair | None))
 
 _UNBOUNDED = 2**53
-"""The size of texts that a message's mix does not measure: names, unknown members, escaped results."""
+"""The bytes assumed for texts that a message's mix does not measure: names, unknown members, escaped results."""
 _OF_A_PART = 1.03
-"""A part of a text may be a little dearer than the whole."""
+"""A safety factor: a part of a text may cost more for each o200k_base token than the whole text."""
 
 
 def estimated(measure: Measure, ratios: str) -> Measure:
-    """Return the measure with the tokens of a family of ``ratios.RATIOS`` in the place of both encodings'."""
+    """Return the measure with a family's estimated tokens (``ratios.RATIOS``) in place of the tokens of both encodings."""
     extra = measure.extra
     mix = extra.mix if extra is not None else None
     if extra is None:
@@ -59,14 +59,14 @@ def estimate_text(text: str, ratios: str) -> int:
 
 
 def tokens_in(text: str, model: Model) -> int:
-    """Return the tokens of a text for a model: in its vocabulary if that is here, else by its scripts or its encoding."""
+    """Return a text's tokens for a model: in its installed vocabulary, else by the text's scripts or the encoding."""
     if model.vocabulary is not None:
         return model.vocabulary.count(text)
     return count_text(text, model.encoding) if model.ratios is None else estimate_text(text, model.ratios)
 
 
 def estimate_factor(text: str, ratios: str) -> float:
-    """Return how many tokens of a family of ``ratios.RATIOS`` one of o200k_base is, in any part of a text; at least 1."""
+    """Return a family's tokens (``ratios.RATIOS``) for one o200k_base token of a text or of a part of it; at least 1."""
     return max(1.0, _OF_A_PART * estimate_text(text, ratios) / max(1, count_text(text, "o200k_base")))
 
 
@@ -84,7 +84,7 @@ _SPOKEN = (
 
 
 def known(measure: Measure, tokens: int, ratios: str) -> Measure:
-    """Return the measure with ``tokens`` for all that its message says, as ``spoken`` has it; the rest is estimated."""
+    """Return the measure with ``tokens`` for all texts that ``spoken`` yields; the rest is estimated."""
     extra = estimated(measure, ratios).extra
     if extra is not None:
         extra = msgspec.structs.replace(extra, **{name: (0, 0) for name in _SPOKEN if getattr(extra, name)})
@@ -112,5 +112,5 @@ def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
 
 
 def _part(mix: Mix, part: float) -> Mix:
-    """Return the mix of a part of the text: numbers are taken to lie everywhere."""
+    """Return the mix of a part of the text, as if its numbers were spread evenly."""
     return msgspec.structs.replace(mix, digits=min(mix.digits, math.ceil(mix.digits * part))) if mix.digits else mix

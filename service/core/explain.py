@@ -53,9 +53,9 @@ _REASONS = {
 
 
 def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int, int]) -> list[Explained]:
-    """A line for each considered message, by ascending seq: messages of every window, and the tail's whole units.
+    """A line for each considered message, by ascending seq: required ones before the tail, and the tail's whole units.
 
-    ``sent`` and ``left`` are tokens of reasoning by seq that are in the request, and that are left out.
+    ``sent`` and ``left`` are tokens of reasoning by seq: those in the request, and those that are left out.
     """
     first, kept = view.history.first_seq, set(taken.kept)
 
@@ -95,7 +95,7 @@ def dropped(
 
 
 def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
-    """The window's messages' tokens in the conversation's totals."""
+    """The tokens of the window's messages in the conversation's totals."""
     history = view.history
     first, column = history.first_seq, history.column
     alike = not view.edits and costs_as_counted(history.records, model, column)

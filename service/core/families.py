@@ -96,7 +96,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "role_costs", tuple(costs))
 
 
-# Definitions make a leading system text the section "# Instructions": 3 more than the blank line (32 of 32).
+# With definitions, a leading system text becomes the section "# Instructions": 3 tokens more than the blank line (32 of 32).
 _GPT5 = Rules(
     family="gpt-5",
     priming=2,
@@ -124,7 +124,7 @@ _REASONING = Rules(
     parallel_unknown=True,
     images=TileRules(base=75, tile=150),
 )
-# Sash has no recording of their definitions and calls; each figure is from two bills that others published.
+# Sash has no recording of these models' definitions and calls; each figure is from two bills that others published.
 _O_MINI = msgspec.structs.replace(
     _REASONING,
     family="o3-mini",
@@ -140,7 +140,7 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
         rules.family: rules
         for rules in (
             Rules(family="gpt-3.5-0301", message=4, name=-1, dialects=("2023",)),
-            # a call costs the same as a legacy function's call and result: 10 around it (2 of 2)
+            # a call costs the same as a legacy function's call and result: 10 tokens around it (2 of 2)
             Rules(family="gpt-2023", dialects=("2023",), required_choice=2, single_call=10),
             # the alias has named models of both dialects
             Rules(family="gpt-3.5", dialects=("2023", "2024"), required_choice=2),
@@ -163,7 +163,7 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             msgspec.structs.replace(
                 _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
             ),
-            # other providers' wrapping is not published: larger than any that was measured
+            # other providers' wrapping is not published: these figures are larger than all measured ones
             Rules(
                 family="other",
                 message=5,
@@ -230,7 +230,7 @@ ESTIMATES: tuple[Estimate, ...] = (
     Estimate(re.compile(r"qwen-?(3\.[5-9]|[4-9])"), "qwen", "other", 1.0, 131_072, "qwen3.5"),
     Estimate(re.compile(r"qwen-?3"), "qwen", "other", 1.0, 32_768, "qwen"),
     Estimate(re.compile(r"qwen|qwq"), "qwen", "qwen2.5", 1.0, 32_768, "qwen"),
-    # until 2024 a vocabulary of 32,768, except Nemo, Ministral and Pixtral; Llama 2's is nearly the same
+    # Mistral's vocabulary until 2024: 32,768 tokens, except Nemo, Ministral and Pixtral; Llama 2's is nearly the same
     Estimate(
         re.compile(r"mistral-(large|medium|small)-?2[34]\d\d|mistral-(7b|tiny)|mixtral|codestral|mathstral"),
         "mistral",

@@ -1,8 +1,8 @@
 """Tokens of the words that Anthropic's and Gemini's forms add to chat messages.
 
-Neither provider takes an empty turn of the user, or a history that begins with the assistant. An empty turn is sent as
-``…``, and a user's turn with ``…`` is put before the assistant. A history that came in Anthropic's own form is sent as it
-came; where it begins with the assistant, Claude is billed more.
+Neither provider accepts an empty turn of the user, or a history that begins with the assistant. An empty turn is sent as
+``…``, and a user's turn with ``…`` is put before the assistant. A history that came in Anthropic's own form is sent
+unchanged; if it begins with the assistant, Claude bills more tokens.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ NOTHING_SAID: Final = "…"
 """The text of a user's turn without words."""
 FILLED_FORMATS: Final = frozenset({"anthropic", "gemini"})
 OPENING: Final = 12
-"""Tokens more where Claude's history begins with the assistant: 4 bills."""
+"""Extra tokens of a history for Claude that begins with the assistant: 4 bills."""
 
 
 def filler_tokens(model: Model) -> int:
-    """Return what a user's turn of ``…`` costs."""
+    """Return the tokens of a user's turn of ``…``."""
     return message_tokens(Measure(USER, *both(NOTHING_SAID)), model)
 
 
@@ -36,7 +36,7 @@ def is_filled(measure: Measure, form: str) -> bool:
 
 
 def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool) -> int:
-    """Return the extra tokens of a request that ``first`` leads; ``is_oldest`` where it is the oldest of the history."""
+    """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest."""
     extra = first.measure.extra
     if first.measure.role != ASSISTANT:
         return 0

@@ -1,8 +1,8 @@
 """Rendering and trimming a message's documents.
 
 Documents are stored apart from their question, and added to it only while it is the newest: later, the answer already
-contains what mattered from them. A template gives the text. It is spliced into the message's stored JSON, before and
-after the content's value, so the body is never decoded.
+contains what mattered from them. A template gives the text, which is spliced into the message's stored JSON, before
+and after the content's value, so the body is never decoded.
 """
 
 import re
@@ -55,8 +55,8 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     """A message's documents that are sent: the texts around its content, and the tokens of the encoding that they add.
 
     ``kept`` is the number of documents of which at least a character is sent, ``given`` the number before trimming. If
-    ``cut``, the last kept document is not whole. ``keys`` are the kept documents' keys. ``cost`` is what they add in an
-    estimated model's tokens; None if it follows from ``tokens``.
+    ``cut``, the last kept document is not whole. ``keys`` are the kept documents' keys. ``cost`` are the tokens
+    that they add for an estimated model; None if ``cost`` follows from ``tokens``.
     """
 
     before: str
@@ -91,7 +91,7 @@ def take_whole(
 ) -> Grounded | None:
     """The first documents, uncut, that add at most ``room`` tokens together; None if the first does not fit.
 
-    This is docs-assistant's rule for its 1,536 tokens.
+    This is the rule of the application docs-assistant for its 1,536 tokens of documents.
     """
 
     @cache

@@ -71,7 +71,7 @@ def is_guess(image: Image, rules: ImageRules) -> bool:
 
 
 def image_tokens(image: Image, rules: ImageRules) -> int:
-    """Return one image's tokens. An image of unknown size costs the most that any size can."""
+    """Return one image's tokens. An image of unknown size has the highest cost of any size, or that of ``unknown`` crops."""
     width, height, detail = image
     match rules:
         case TileRules():
@@ -87,7 +87,7 @@ def image_tokens(image: Image, rules: ImageRules) -> int:
 
 
 def _crops(width: int, height: int, rules: CropRules) -> int:
-    """Count the crops and the whole image: 8 of 8 recorded images of Gemini."""
+    """Count the crops and the whole image. 8 of 8 recorded images of Gemini agree."""
     if max(width, height) <= rules.small:
         return 1
     side = min(max(math.floor(min(width, height) / 1.5), rules.least), rules.most)

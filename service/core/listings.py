@@ -28,7 +28,7 @@ _Entry = tuple[str, Any]
 # Makers are asked first, so that a model with several sellers gets its maker's figures.
 _MAKERS = ("openai", "anthropic", "google", "mistral", "deepseek", "meta", "x-ai", "cohere", "moonshotai", "minimax",
            "zhipuai", "zai", "perplexity")  # fmt: skip
-# OpenRouter publishes the makers' figures. The other two have patterns in place of names.
+# OpenRouter publishes the makers' figures. AWS and Azure have patterns in place of names.
 _FIRST_GATEWAY = "openrouter"
 _PATTERNED = ("aws", "azure")
 _LISTED_BY_A_GATEWAY = ("qwen/", "meta-llama/")

@@ -24,7 +24,7 @@ from service.core.unpriced import unpriced_tokens
 
 ZERO: Pair = (0, 0)
 
-_WIDEST = 1_000_000  # pixels; JSON numbers have no end, floats have
+_WIDEST = 1_000_000  # pixels; a JSON number has no upper limit
 _PLAIN_MEMBERS = 2  # role and content
 _NUMBER = re.compile("[0-9]{2}")
 # Text of this length is not counted a second time: an upper bound is used in place of the second count.
@@ -53,7 +53,7 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     closes_list: Pair = ZERO
     heading: Pair = ZERO  # tokens of a heading before a system text, in addition to HEADING_TOKENS
     bare_names: Pair | None = None  # called functions' names without ``functions.``, if different from ``call_names``
-    beside: Beside | None = None  # native parts, which only their own provider is sent
+    beside: Beside | None = None  # native parts, which are sent only to their own provider
     pages: int = 0  # pages of PDFs, which some providers bill
     paged: int = 0  # the part of ``estimated`` for these PDFs
     mix: Mix | None = None  # scripts and digits, for estimates in other vocabularies; None for plain Latin text
@@ -143,7 +143,7 @@ def _string(value: Any) -> str:
 
 
 def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
-    """The tokens of a participant's name. A tool result's name is free; a name equal to the role costs one less (5 of 5)."""
+    """Tokens of a participant's name. A tool result's name is free; a name equal to the role costs a token less (5 of 5)."""
     name = _string(message.get("name"))
     if not name or role == TOOL:
         return {}

@@ -116,7 +116,7 @@ def unknown_model(name: str) -> Model:
 
 
 def published_name(name: str) -> str:
-    """Return the published model's name in a fine-tuned or provider's name."""
+    """Return the published model's name, from the name of a fine-tuned model or one with a provider."""
     return _bare(name.strip().lower())
 
 
