@@ -1,7 +1,7 @@
-"""All that keeps the project honest, as people and CI run it: ``python -m tests``.
+"""Run all checks and tests of the project, as developers and CI do: ``python -m tests``.
 
-First the checks that need no server, then the tests on both cores under coverage. Everything runs, whatever failed
-before it; what failed is named at the end, and pytest's own closing line comes last. For a part, use pytest itself.
+First the checks that need no server, then the tests in two processes under coverage. A failure does not stop the rest:
+the failed checks are named at the end, and pytest's closing line comes last. To run only some tests, use pytest.
 """
 
 import os
@@ -23,7 +23,7 @@ OPENAPI = [PYTHON, "-m", "service", "openapi"]
 TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "2", "--dist", "worksteal"]
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("SASH_") or name == "SASH_TEST_DATA"},
-    "COVERAGE_FILE": str(ROOT / ".coverage"),  # one place, also for a process that changes its directory
+    "COVERAGE_FILE": str(ROOT / ".coverage"),  # absolute, for a process that changes its directory
     "PYTHONUNBUFFERED": "1",
 }
 
@@ -35,7 +35,7 @@ def run(command: list[str]) -> subprocess.CompletedProcess[bytes]:
 
 
 def report(name: str, started: float, output: bytes, *, passed: bool) -> bool:
-    """Print one line, and what the check said when it failed; whether it passed."""
+    """Print one line, and the check's output if it failed; return ``passed``."""
     print(f"{'ok    ' if passed else 'FAILED'} {name} ({time.monotonic() - started:.1f} s)", flush=True)
     if not passed:
         print(output.decode(errors="replace"), flush=True)
@@ -49,7 +49,7 @@ def check(name: str, command: list[str]) -> bool:
 
 
 def check_openapi() -> bool:
-    """Whether openapi.json is, byte for byte, what the service says of itself."""
+    """Return whether openapi.json equals the output of ``python -m service openapi``, byte for byte."""
     started = time.monotonic()
     result = run(OPENAPI)
     stored = ROOT / "openapi.json"
@@ -59,7 +59,7 @@ def check_openapi() -> bool:
 
 
 def run_tests() -> tuple[bool, str]:
-    """Run pytest, its output passed on but for the closing line: whether all passed, and that line."""
+    """Run pytest and print its output except the closing line; return whether all tests passed, and that line."""
     closing = ""
     with subprocess.Popen(
         TESTS, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
@@ -72,7 +72,7 @@ def run_tests() -> tuple[bool, str]:
 
 
 def check_coverage() -> bool:
-    """Print the coverage of every file that is not covered whole; whether the total is over the gate."""
+    """Print each file with incomplete coverage; return whether the total reaches ``fail_under``."""
     combined = run([PYTHON, "-m", "coverage", "combine", "-q"])
     result = run([PYTHON, "-m", "coverage", "report"])
     print((combined.stderr + result.stdout + result.stderr).decode(errors="replace"), flush=True)

@@ -1,4 +1,4 @@
-"""The real store, the real application, and nothing left behind: what tests share.
+"""Fixtures that tests share: a real store, the real application, and a check that no keys remain in the store.
 
 Each process of a test run has one embedded server and one application on it, driven in-process on the tests' own event
 loop. A few tests talk to ``sash serve`` itself.
@@ -36,40 +36,40 @@ _START_SECONDS = 30
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--encrypted`` runs the same tests with encryption at rest."""
+    """Add ``--encrypted``, which runs the same tests with encryption at rest."""
     parser.addoption("--encrypted", action="store_true", help="set a key for encryption at rest")
 
 
 @pytest.fixture(scope="session")
 def encryption_key(request: pytest.FixtureRequest) -> tuple[bytes, ...]:
-    """The master keys of the session's application: none, unless the tests are asked to encrypt."""
+    """Return the master keys of the session's application: none without ``--encrypted``."""
     return (b"tests".ljust(32),) if request.config.getoption("--encrypted") else ()
 
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
-    """A server of this process's own; its disk is written every second, because few tests are about durability."""
+    """Yield this process's server; it syncs its append-only file every second, because few tests need durability."""
     with EmbeddedStore(tmp_path_factory.mktemp("store"), fsync="everysec") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
-    """A server of a file's own: its keys of encryption stay in it, and every byte of it may be looked at."""
+    """Yield a server that only one test file uses: encryption keys stay in it, and a test may read all its bytes."""
     with EmbeddedStore(tmp_path_factory.mktemp("own"), fsync="everysec") as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def server(store: EmbeddedStore) -> Iterator[redis.Redis]:
-    """The same server, for a test that looks behind the service's back."""
+    """Yield a direct connection to the session's server, for tests that bypass the service."""
     with redis.Redis.from_url(store.url, decode_responses=True, socket_timeout=5) as connection:
         yield connection
 
 
 @asynccontextmanager
 async def lifespan(app: App) -> AsyncIterator[App]:
-    """The application between its startup and its shutdown, on the running loop."""
+    """Start the application on the running loop, yield it, and shut it down."""
     inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
@@ -85,7 +85,7 @@ async def lifespan(app: App) -> AsyncIterator[App]:
 
 
 def http(app: App, **options: Any) -> httpx.AsyncClient:
-    """A client that calls the application in place; an answer that the contract does not promise fails the test."""
+    """Return a client that calls the application in-process; a response that breaks the OpenAPI contract fails the test."""
     hooks = {"response": [conform]}
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://localhost", event_hooks=hooks, **options
@@ -94,7 +94,7 @@ def http(app: App, **options: Any) -> httpx.AsyncClient:
 
 @pytest_asyncio.fixture(scope="session")
 async def app(store: EmbeddedStore, encryption_key: tuple[bytes, ...]) -> AsyncIterator[App]:
-    """One application for the session, with the defaults that everybody gets."""
+    """Yield one application for the session; settings that do not concern the store or encryption are the defaults."""
     settings = Settings(redis_url=store.url, store_connections=2, durability="fast", encryption_key=encryption_key)
     async with lifespan(create_app(settings)) as running:
         yield running
@@ -102,7 +102,7 @@ async def app(store: EmbeddedStore, encryption_key: tuple[bytes, ...]) -> AsyncI
 
 @pytest_asyncio.fixture
 async def nothing_left(app: App, store: EmbeddedStore, server: redis.Redis) -> AsyncIterator[None]:
-    """Fails the test when keys remain after everything it made was erased."""
+    """After the test, erase all conversations and fail if keys remain."""
     yield
     made = conversations_in(server)
     async with http(app) as client:
@@ -118,7 +118,7 @@ async def nothing_left(app: App, store: EmbeddedStore, server: redis.Redis) -> A
 
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncIterator[Conversations]:
-    """Conversations on a client of their own."""
+    """Yield a ``Conversations`` with its own client."""
     client = Client(url, **options)
     await client.open()
     try:
@@ -129,7 +129,7 @@ async def opened(url: str, **options: Any) -> AsyncIterator[Conversations]:
 
 @pytest_asyncio.fixture
 async def client(app: App, nothing_left: None) -> AsyncIterator[httpx.AsyncClient]:  # noqa: ARG001 - it checks afterwards
-    """The application over HTTP, without a network."""
+    """Yield an HTTP client of the application, without a network."""
     async with http(app) as client:
         yield client
 
@@ -139,13 +139,13 @@ _numbers = count(1)
 
 @pytest.fixture
 def fresh() -> Callable[[], str]:
-    """Conversation ids that no other test uses."""
+    """Return a function that makes conversation ids that no other test uses."""
     return lambda: f"c-{os.getpid()}-{next(_numbers)}"
 
 
 @pytest.fixture
 def conversation(fresh: Callable[[], str]) -> str:
-    """A conversation id that no other test uses."""
+    """Return a conversation id that no other test uses."""
     return fresh()
 
 
@@ -181,14 +181,14 @@ class Served:
         raise AssertionError((self.data_dir.parent / "serve.log").read_text())
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """End it; gives its exit status."""
+        """Send the signal, wait for the process to end and return its exit status."""
         assert self.process is not None
         self.process.send_signal(how)
         return self.process.wait(timeout=30)
 
 
 def kill(store: EmbeddedStore) -> None:
-    """End the server as a crash does, and return when it is gone."""
+    """Kill the server with SIGKILL, as a crash would, and wait until it has ended."""
     os.kill(store.pid, signal.SIGKILL)
     while store.running:
         time.sleep(0.002)
@@ -196,7 +196,7 @@ def kill(store: EmbeddedStore) -> None:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """``sash serve`` as people run it, for tests that leave it running."""
+    """Yield a running ``sash serve``, for tests that do not stop it."""
     process = Served(tmp_path_factory.mktemp("served") / "data")
     process.start()
     yield process

@@ -1,6 +1,6 @@
-"""A pytest plugin for the Agents SDK's own tests: their ``SQLiteSession`` is a conversation of the server in ``SASH_URL``.
+"""A pytest plugin for the Agents SDK's own tests: their ``SQLiteSession`` becomes a conversation on the server ``SASH_URL``.
 
-What a file of SQLite was there, one folder of conversations, is a prefix of ids here. Closing is theirs, not the protocol's.
+The path of the SQLite file becomes part of the conversation's id. Only SQLiteSession, not the protocol, has ``close``.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ class Session(SashSession):
         self.session_id = session_id
 
     def close(self) -> None:  # type: ignore[override]
-        """Nothing: connections go with their loops."""
+        """Do nothing: each connection ends with its event loop."""
 
 
 agents.SQLiteSession = Session  # type: ignore[misc, assignment]

@@ -1,4 +1,4 @@
-"""The pages' blocks of code as they stand, but for the address of the server."""
+"""Find the code blocks of the Markdown pages, and run them with only the server's address changed."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _SECONDS = 120
 
 
 def pages() -> list[str]:
-    """Every page of the project, by its path from the root."""
+    """Return the path of every page of the project, relative to the root."""
     found = (path.relative_to(ROOT) for path in ROOT.rglob("*.md"))
     return sorted(
         str(path) for path in found if not any(part[0] == "." or part == "node_modules" for part in path.parts)
@@ -36,17 +36,17 @@ def without_blocks(text: str) -> str:
 
 
 def headings(page: str) -> list[str]:
-    """A page's headings with their marks; a remark in a block of shell is none."""
+    """Return a page's headings with their ``#`` marks; a comment in a shell block is not a heading."""
     return _HEADING.findall(without_blocks(read(page)))
 
 
 def blocks(language: str, text: str) -> list[str]:
-    """The fenced blocks of a language."""
+    """Return the fenced blocks of a language."""
     return [body for found, body in _BLOCK.findall(text) if found == language]
 
 
 def places() -> Iterator[tuple[str, str, str]]:
-    """Page, heading and language of each fenced block of each page."""
+    """Yield page, heading and language of each fenced block of each page."""
     for page in pages():
         text = read(page)
         above = ""
@@ -58,7 +58,7 @@ def places() -> Iterator[tuple[str, str, str]]:
 
 
 def section(page: str, heading: str) -> str:
-    """The text under a heading, to the next heading of its level."""
+    """Return the text under a heading, up to the next heading of the same or a higher level."""
     marks = heading.split(maxsplit=1)[0]
     start = re.search(rf"^{re.escape(heading)}$", read(page), re.MULTILINE)
     assert start is not None, f"{page} has no section {heading!r}"
@@ -69,13 +69,13 @@ def section(page: str, heading: str) -> str:
 
 
 def block(language: str, page: str, heading: str) -> str:
-    """The one block of a language under a heading."""
+    """Return the only block of a language under a heading."""
     (found,) = blocks(language, section(page, heading))
     return found
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of each line of the tables in a text, heads and rules left out."""
+    """Return the cells of each table row in a text, without header and separator rows."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     rules = [place for place, line in enumerate(lines) if re.fullmatch(r"[|:\- ]+", line)]
     kept = [line for place, line in enumerate(lines) if place not in rules and place + 1 not in rules]
@@ -91,10 +91,10 @@ def run(
     typed: str | None = None,
     cwd: Path = ROOT,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a block against ``server`` in place of the one it names.
+    """Run a block against ``server`` instead of the address in the block.
 
-    The command reads the block from standard input; where something is ``typed``, that is its standard input, and the block
-    is a file, which is the command's last argument.
+    The command reads the block from standard input. With ``typed``, the standard input is ``typed``, and the block is a
+    file, named in the command's last argument.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     code = code.replace(SERVER, server)
@@ -116,13 +116,13 @@ def run(
 
 
 def printed(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """The lines that a block printed; one that failed or warned is a failed test that shows what it said."""
+    """Return the lines that a block printed; fail with its output if it failed or wrote to standard error."""
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout.splitlines()
 
 
 def curl(code: str, *, server: str) -> list[Any]:
-    """Run a block of curl commands, each of which must succeed; their answers, text that is no JSON as text."""
+    """Run a block of curl commands, which must all succeed; return their responses, as text if not JSON."""
     strict = 'set -eu\ncurl() { command curl --fail-with-body "$@"; printf "\\0"; }\n'
     answers = "\n".join(printed(run(["sh"], strict + code, server=server))).split("\0")
     return list(_decoded(answers[:-1]))

@@ -1,6 +1,7 @@
-"""A stand-in for OpenAI, Anthropic and Gemini on loopback. It calls the tool for talks, or says where the talk is.
+"""A stand-in for OpenAI, Anthropic and Gemini on loopback. It calls the tool ``find_talk``, or says where the talk is.
 
-It bills what ``POST /count`` says, and answers 400 as the providers do when a call and its result are not together.
+Chat completions and Claude's messages report the tokens that ``POST /count`` returns. As with the providers, a tool call
+without its result, or a result without its call, answers 400.
 ``python tests/readme_provider.py [PORT [SASH]]`` serves it on port 8001, for the Sash at http://127.0.0.1:8000.
 """
 
@@ -19,7 +20,7 @@ TOPIC = '{"topic": "gradle"}'
 
 
 class Provider(ThreadingHTTPServer):
-    """The requests that came, in order, and where to send more: ``requests``, ``environment``."""
+    """The server: ``requests`` are the request bodies in order, ``environment`` the variables that point SDKs to it."""
 
     daemon_threads = True
 
@@ -30,7 +31,7 @@ class Provider(ThreadingHTTPServer):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What points the provider's SDKs here."""
+        """Return the environment variables that point the providers' SDKs to this server."""
         here = f"http://127.0.0.1:{self.server_port}"
         openai = {"OPENAI_BASE_URL": f"{here}/v1", "OPENAI_API_KEY": "none"}
         google = {"GOOGLE_GEMINI_BASE_URL": here, "GEMINI_API_KEY": "none"}
@@ -122,7 +123,7 @@ def _wants_talk(body: dict[str, Any], messages: list[dict[str, Any]]) -> bool:
 
 
 def _unpaired(body: dict[str, Any]) -> list[str]:
-    """The ids of calls and results that stand alone."""
+    """Return the ids of tool calls without a tool result, and of tool results without a tool call."""
     messages = [*body.get("messages", ()), *body.get("input", ())]
     calls = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
     calls += [item["call_id"] for item in messages if item.get("type") == "function_call"]
@@ -150,12 +151,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing: a failed test shows what the client saw."""
+        """Log nothing: a failed test shows what the client received."""
 
 
 @contextmanager
 def provided(sash: str) -> Iterator[Provider]:
-    """A provider that counts by the server at ``sash``."""
+    """Yield a running provider that counts tokens with the server at ``sash``."""
     with Provider(sash) as provider:
         thread = threading.Thread(target=provider.serve_forever, daemon=True)
         thread.start()

@@ -1,11 +1,11 @@
-"""Where the recordings and the data set are: what tests and benchmarks read, and the project does not carry.
+"""Paths of the recordings and the data set that tests and benchmarks read; the repository does not contain them.
 
-``SASH_TEST_DATA`` names a folder, and without it one beside the checkout is taken that holds the recordings::
+``SASH_TEST_DATA`` names their folder; without it, a folder beside the checkout that holds the recordings is used::
 
     truth/*.json    requests as they were sent to a provider, with the prompt_tokens that it billed
     data/*.jsonl    whole conversations, one a line: {"id", "system"?, "tools"?, "entries": [as an append takes them]}
 
-What is not there skips its tests, with a line that says so.
+Tests whose data is missing are skipped, with a message that says so.
 """
 
 import os

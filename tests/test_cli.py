@@ -1,4 +1,4 @@
-"""The command line as people and scripts use it: help, exit statuses, tables on a terminal, JSON on a pipe."""
+"""The command line: help, exit statuses, tables on a terminal, JSON on a pipe."""
 
 import json
 import os
@@ -34,12 +34,12 @@ TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type"
 
 
 def sash(*arguments: str, given: str | bytes | None = None, **environment: str) -> Result:
-    """Run a command in this process, standard output a pipe."""
+    """Run a command in this process, with a pipe as standard output."""
     return CliRunner().invoke(main, arguments, input=given, env=environment, catch_exceptions=False)
 
 
 def answer(*arguments: str, given: str | bytes | None = None) -> Any:
-    """What a command that succeeds prints, as JSON."""
+    """Run a command that must succeed, and return its decoded JSON output."""
     result = sash(*arguments, given=given)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
@@ -60,14 +60,14 @@ def test_version_is_the_packages() -> None:
 
 @pytest.mark.parametrize("command", sorted(main.commands))
 def test_every_command_has_help(command: str) -> None:
-    """``--help`` of each command tells what it does and ends well."""
+    """``--help`` of each command exits with status 0 and prints more than five lines."""
     result = sash(command, "--help")
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) > 5
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
-    """Exit status 2, and a line that says so."""
+    """An unknown command exits with status 2 and is named on standard error."""
     result = sash("widow")
     assert result.exit_code == 2
     assert "No such command 'widow'" in result.stderr
@@ -77,7 +77,7 @@ def test_an_unknown_command_is_a_usage_error() -> None:
 
 
 def test_window_has_every_parameter_as_an_option() -> None:
-    """What ``GET …/window`` takes, ``sash window`` takes, by the same names and with the same choices."""
+    """``sash window`` has an option for each parameter of ``GET …/window``, with the same name and choices."""
     options = {parameter.name: parameter for parameter in main.commands["window"].params}
     for field in msgspec.structs.fields(WindowQuery):
         option = options[field.name]
@@ -88,7 +88,7 @@ def test_window_has_every_parameter_as_an_option() -> None:
 
 
 def test_window_on_a_pipe_is_what_the_service_answers(chat: str) -> None:
-    """The JSON of POST /window, its request ready to send."""
+    """On a pipe, ``sash window`` prints a window as JSON: request, dropped messages and budget."""
     window = answer("window", chat, "--model", "gpt-4o-mini", "--max-tokens", "50")
     assert window["request"]["messages"] == [CHAT[0], *CHAT[2:]]
     assert window["dropped"]["messages"] == 1
@@ -96,7 +96,7 @@ def test_window_on_a_pipe_is_what_the_service_answers(chat: str) -> None:
 
 
 def test_a_post_window_body_is_a_file_too_and_options_win() -> None:
-    """Parameters in the file count, unless an option says otherwise."""
+    """Parameters in the file apply unless an option overrides them."""
     body = {"model": "gpt-4o", "reserve": 500, "limit": 1, "system": "No.", "tools": TOOLS, "messages": CHAT[4:]}
     window = answer("window", "-", "--reserve", "100", given=json.dumps(body))
     assert (window["model"], window["reserve"]) == ("gpt-4o", 100)
@@ -105,7 +105,7 @@ def test_a_post_window_body_is_a_file_too_and_options_win() -> None:
 
 
 def test_tools_and_system_may_come_from_options(chat: str, tmp_path: Path) -> None:
-    """``--tools`` reads a list or an object with one; ``--system`` is a text."""
+    """``--tools`` reads an object with a list of tools, ``--system`` takes a text, and the window counts both."""
     tools = tmp_path / "tools.json"
     tools.write_text(json.dumps({"tools": TOOLS}))
     window = answer("window", chat, "--model", "gpt-4o", "--tools", str(tools), "--system", "Hello.")
@@ -114,13 +114,13 @@ def test_tools_and_system_may_come_from_options(chat: str, tmp_path: Path) -> No
 
 
 def test_explain_is_a_line_a_message(chat: str) -> None:
-    """``--explain`` says of each message whether it is in, and why."""
+    """``--explain`` says for each message whether the window keeps it."""
     window = answer("window", chat, "--model", "gpt-4o-mini", "--max-tokens", "50", "--explain")
     assert [line["kept"] for line in window["explain"]] == [True, False, True, True, True]
 
 
 def test_the_table_shows_figures_and_reasons(chat: str) -> None:
-    """For people: what is kept and left out, and with ``--explain`` each message; brackets in it are text."""
+    """``--table`` shows how many messages are left out and, with ``--explain``, each message; brackets stay text."""
     shown = sash("window", chat, "--model", "gpt-4o-mini", "--max-tokens", "50", "--explain", "--table", COLUMNS="120")
     assert shown.exit_code == 0
     assert "left out   1 messages" in shown.stdout
@@ -130,7 +130,7 @@ def test_the_table_shows_figures_and_reasons(chat: str) -> None:
 
 
 def test_one_of_several_conversations_is_chosen_by_id() -> None:
-    """Several conversations need ``--conversation``; an unknown id is said to be one."""
+    """A file with several conversations needs ``--conversation``; an unknown id is an error."""
     lines = "\n".join(json.dumps({"id": name, "messages": CHAT[:2]}) for name in ("a", "b"))
     arguments = ("window", "-", "--model", "gpt-4o")
     assert "holds 2 conversations (a, b, …)" in sash(*arguments, given=lines).stderr
@@ -139,7 +139,7 @@ def test_one_of_several_conversations_is_chosen_by_id() -> None:
 
 
 def test_own_models_are_known(chat: str, tmp_path: Path) -> None:
-    """``--models-file`` adds models, and what is wrong with it is said."""
+    """``--models-file`` adds models, and an error in the file is reported."""
     models = tmp_path / "models.toml"
     models.write_text('[models."mine"]\ncontext_window = 5000\nlike = "gpt-4o"\n')
     window = answer("window", chat, "--model", "mine", "--models-file", str(models))
@@ -167,7 +167,7 @@ def test_own_models_are_known(chat: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_a_user_gets_wrong_is_one_line(given: str | bytes, arguments: list[str], said: str) -> None:
-    """Exit status 1, one line that begins with Error, and no traceback."""
+    """Wrong input exits with status 1 and prints one line that begins with Error."""
     result = sash("window", "-", *arguments, given=given)
     assert result.exit_code == 1, result.output
     assert result.stderr.startswith("Error: ")
@@ -177,7 +177,7 @@ def test_what_a_user_gets_wrong_is_one_line(given: str | bytes, arguments: list[
 
 @pytest.mark.parametrize("command", ["window", "count"])
 def test_no_model_is_a_usage_error(command: str, chat: str) -> None:
-    """Exit status 2: the command line itself is short of something."""
+    """A missing model exits with status 2 and a message that shows ``--model``."""
     result = sash(command, chat)
     assert result.exit_code == 2
     assert "--model gpt-4o-mini" in result.stderr
@@ -185,7 +185,7 @@ def test_no_model_is_a_usage_error(command: str, chat: str) -> None:
 
 @pytest.mark.parametrize("command", ["window", "count"])
 def test_a_missing_file_is_one_line(command: str, tmp_path: Path) -> None:
-    """The file's name and the reason."""
+    """A missing file exits with status 1 and a message with its name and the reason."""
     result = sash(command, str(tmp_path / "none.json"), "--model", "gpt-4o")
     assert result.exit_code == 1
     assert "none.json: No such file or directory" in result.stderr
@@ -195,14 +195,14 @@ def test_a_missing_file_is_one_line(command: str, tmp_path: Path) -> None:
 
 
 def test_count_on_a_pipe_is_what_the_service_answers(chat: str) -> None:
-    """Tokens by message and the whole request's prediction, equal to the window's."""
+    """``sash count`` prints the tokens of each message and the request's total, which equals the window's."""
     counted = answer("count", chat, "--model", "gpt-4o-mini")
     assert counted["tokens"] == 3 + sum(counted["messages"])
     assert counted["tokens"] == answer("window", chat, "--model", "gpt-4o-mini")["tokens"]["total"]
 
 
 def test_count_takes_a_conversations_fixed_parts() -> None:
-    """A system prompt and few-shots beside the messages count as messages, tools as tools."""
+    """A file's system prompt and few-shots are counted as messages, and its tools as tools."""
     body = {"system": "Be brief.", "few_shots": CHAT[4:], "tools": TOOLS, "messages": CHAT[1:2], "model": "gpt-4o"}
     counted = answer("count", "-", given=json.dumps(body))
     assert len(counted["messages"]) == 3
@@ -210,7 +210,7 @@ def test_count_takes_a_conversations_fixed_parts() -> None:
 
 
 def test_count_of_a_text() -> None:
-    """``--text`` counts standard input as it is, special tokens as plain characters."""
+    """``--text`` counts standard input as plain text, special tokens included."""
     assert answer("count", "-", "--text", "--model", "gpt-4o", given="<|endoftext|>")["text"] == 7
     shown = sash("count", "-", "--text", "--model", "gpt-4o", "--table", given="<|endoftext|>")
     assert "7 tokens" in shown.stdout
@@ -218,7 +218,7 @@ def test_count_of_a_text() -> None:
 
 
 def test_count_says_what_is_wrong_with_tools(chat: str, tmp_path: Path) -> None:
-    """A tools file that is no list, or no JSON, is one line."""
+    """A tools file that holds no list, no JSON or no tool exits with status 1 and says why."""
     tools = tmp_path / "tools.json"
     for text, said in (("{}", "holds no list"), ("[", "not JSON"), ("[7]", "Expected")):
         tools.write_text(text)
@@ -228,7 +228,7 @@ def test_count_says_what_is_wrong_with_tools(chat: str, tmp_path: Path) -> None:
 
 
 def test_the_count_table_has_a_line_a_message(chat: str) -> None:
-    """For people: number, role, tokens, the beginning of the text, and the total."""
+    """``--table`` shows each message's number and role, the total, and that the count is an estimate."""
     shown = sash("count", chat, "--model", "claude-sonnet-4-5", "--table").stdout
     assert "an estimate, on the high side" in shown
     assert [line.split()[:2] for line in shown.splitlines()[3:5]] == [["1", "system"], ["2", "user"]]
@@ -239,7 +239,7 @@ def test_the_count_table_has_a_line_a_message(chat: str) -> None:
 
 
 def on_terminal(arguments: list[str], **environment: str) -> str:
-    """What a command prints when its standard output is a terminal."""
+    """Return what a command prints when its standard output is a terminal."""
     ours, theirs = pty.openpty()
     inherited = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
     with subprocess.Popen(
@@ -254,7 +254,7 @@ def on_terminal(arguments: list[str], **environment: str) -> str:
         while True:
             try:
                 piece = os.read(ours, 65_536)
-            except OSError:  # Linux says so when the other end is closed
+            except OSError:  # Linux raises this when the other end is closed
                 break
             if not piece:
                 break
@@ -265,28 +265,28 @@ def on_terminal(arguments: list[str], **environment: str) -> str:
 
 
 def test_a_terminal_gets_a_table(chat: str) -> None:
-    """Without being asked: a table, in colour."""
+    """On a terminal, ``sash window`` prints a coloured table by default."""
     shown = on_terminal(["window", chat, "--model", "gpt-4o-mini"])
     assert "budget" in shown
     assert "\x1b[" in shown
 
 
 def test_no_color_is_obeyed(chat: str) -> None:
-    """NO_COLOR leaves no colour; https://no-color.org."""
+    """``NO_COLOR`` turns colours off; https://no-color.org."""
     shown = on_terminal(["window", chat, "--model", "gpt-4o-mini"], NO_COLOR="1")
     assert "budget" in shown
     assert not any(f"\x1b[{code}m" in shown for code in (31, 32, 33, 34, 35, 36))
 
 
 def test_json_on_a_terminal_is_indented(chat: str) -> None:
-    """``--json`` prints JSON also on a terminal, for reading."""
+    """On a terminal, ``--json`` prints JSON on several lines."""
     shown = on_terminal(["count", chat, "--model", "gpt-4o-mini", "--json"])
     assert json.loads(shown)["model"] == "gpt-4o-mini"
     assert len(shown.splitlines()) > 5
 
 
 def test_a_closed_pipe_leaves_no_traceback(tmp_path: Path) -> None:
-    """``sash … | head -c 1``: the reader went away, and that is all."""
+    """If the reader closes the pipe, as in ``sash … | head -c 1``, no traceback is printed."""
     many = tmp_path / "many.json"
     many.write_text(json.dumps([{"role": "user", "content": "word " * 200}] * 2000))
     command = f"{sys.executable} -m service window {many} --model gpt-4.1 | head -c 1"
@@ -296,7 +296,7 @@ def test_a_closed_pipe_leaves_no_traceback(tmp_path: Path) -> None:
 
 
 def test_help_needs_no_tokeniser_no_server_and_no_store() -> None:
-    """The commands' own modules stay light, so that ``sash --help`` is quick."""
+    """``service.cli`` imports no heavy package, so that ``sash --help`` is quick."""
     heavy = ("litestar", "redis", "tiktoken", "granian", "httpx2")
     script = f"import sys, service.cli; print([name for name in {heavy} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -304,7 +304,7 @@ def test_help_needs_no_tokeniser_no_server_and_no_store() -> None:
 
 
 def test_the_command_and_the_function_agree(chat: str) -> None:
-    """``sash window`` prints the function's bytes."""
+    """``sash window`` prints the bytes that ``window_of_request`` returns."""
     from service.windows.request import WindowRequest  # noqa: PLC0415
 
     entries = [{"id": f"import-{place}", "message": message} for place, message in enumerate(CHAT, 1)]

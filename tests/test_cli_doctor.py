@@ -1,4 +1,4 @@
-"""``sash doctor``: what is good is said to be, and what is not comes with what to change."""
+"""``sash doctor``: its findings about settings, store and service, and the change that each problem needs."""
 
 import asyncio
 import base64
@@ -41,14 +41,14 @@ APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000
 
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
-    """A store of this file's own, to be made unwell."""
+    """Yield a store that only this file uses, for tests to misconfigure."""
     with EmbeddedStore(tmp_path_factory.mktemp("patient")) as store:
         yield store
 
 
 @pytest.fixture
 def server(patient: EmbeddedStore) -> Iterator[redis.Redis]:
-    """A connection to it; the settings that a test changes are put back."""
+    """Yield a connection to ``patient``, and restore the settings that a test changes."""
     names = ("appendonly", "appendfsync", "maxmemory-policy", "maxmemory")
     with redis.Redis.from_url(patient.url, decode_responses=True) as connection:
         before = connection.config_get(*names)
@@ -59,18 +59,18 @@ def server(patient: EmbeddedStore) -> Iterator[redis.Redis]:
 
 
 def worst(findings: list[Finding]) -> dict[str, Finding]:
-    """What is not good, by subject; how long an answer took depends on who else is busy."""
+    """Return findings that are not good, by subject, but not the store's distance, which depends on the machine's load."""
     return {each.subject: each for each in findings if each.verdict != "good" and each.subject != "store distance"}
 
 
 def test_a_store_as_we_start_it_is_well(server: redis.Redis) -> None:
-    """Nothing to change, and nothing left behind."""
+    """A store that Sash started has only good findings, and the check's key expires."""
     assert worst(check_server(server)) == {}
     assert int(server.pttl("sash:{doctor}:check")) <= 1
 
 
 def test_data_of_a_newer_version_is_a_problem(server: redis.Redis) -> None:
-    """An older Sash than the one that wrote the data is told to give way."""
+    """Data of a newer Sash is a problem, and the finding says to run the version that wrote it."""
     server.set(LAYOUT_KEY, LAYOUT + 1)
     try:
         (found,) = worst(check_server(server)).values()
@@ -92,7 +92,7 @@ def test_data_of_a_newer_version_is_a_problem(server: redis.Redis) -> None:
 def test_a_wrong_setting_of_the_store_is_found(
     server: redis.Redis, name: str, value: str, durability: str, subject: str, verdict: str
 ) -> None:
-    """Each is named, with what to change."""
+    """A wrong setting of the store is a finding that says what to change."""
     server.config_set(name, value)
     found = worst(check_server(server, durability))
     assert found[subject].verdict == verdict
@@ -100,7 +100,7 @@ def test_a_wrong_setting_of_the_store_is_found(
 
 
 def test_a_policy_that_evicts_is_found(server: redis.Redis) -> None:
-    """Conversations would lose some of their keys."""
+    """A policy that evicts keys is a problem, because conversations would lose some of their keys."""
     server.config_set("maxmemory", "1gb")
     server.config_set("maxmemory-policy", "allkeys-lru")
     found = worst(check_server(server, "fast"))["store memory"]
@@ -108,26 +108,26 @@ def test_a_policy_that_evicts_is_found(server: redis.Redis) -> None:
 
 
 def test_syncing_every_second_is_well_where_fast_was_asked_for(server: redis.Redis) -> None:
-    """SASH_DURABILITY=fast promises no more."""
+    """A sync every second is good with SASH_DURABILITY=fast, which promises no more."""
     server.config_set("appendfsync", "everysec")
     assert worst(check_server(server, "fast")) == {}
 
 
 def test_a_replica_takes_no_writes(server: redis.Redis) -> None:
-    """Its role is a problem, and so is that scripts may not write there."""
+    """A replica has findings about its role and about scripts, which may not write there."""
     server.replicaof("127.0.0.1", "1")
     assert {"store role", "store scripts"} <= worst(check_server(server)).keys()
 
 
 def test_replicated_durability_needs_a_replica(server: redis.Redis) -> None:
-    """With none connected no append would be acknowledged."""
+    """Replicated durability without a replica is a problem, because no append would be acknowledged."""
     assert worst(check_server(server, "replicated"))["store replicas"].verdict == "problem"
     assert checks._replicas({"connected_slaves": 2}).verdict == "good"
 
 
 @contextmanager
 def guest(server: redis.Redis, url: str, *rules: str) -> Iterator[redis.Redis]:
-    """A connection as a user with these rules."""
+    """Yield a connection as a user with these ACL rules."""
     server.execute_command("ACL", "SETUSER", "guest", "reset", "on", ">pw", "~sash:*", "+@all", *rules)
     try:
         with redis.Redis.from_url(url, username="guest", password="pw") as connection:
@@ -140,7 +140,7 @@ def guest(server: redis.Redis, url: str, *rules: str) -> Iterator[redis.Redis]:
 def test_a_user_who_may_not_look_at_settings(
     server: redis.Redis, patient: EmbeddedStore, durability: str, verdict: str
 ) -> None:
-    """Hosted servers refuse CONFIG: it is said that nobody can see, and what to set."""
+    """Hosted servers refuse CONFIG: the finding suggests SASH_DURABILITY=assume, with which there is no finding."""
     with guest(server, patient.url, "-config") as hosted:
         found = worst(check_server(hosted, durability))
         assert worst(check_server(hosted, "assume")) == {}
@@ -168,7 +168,7 @@ def test_a_user_who_may_not_look_at_settings(
 def test_a_permission_that_is_missing_is_a_problem_that_names_it(
     server: redis.Redis, patient: EmbeddedStore, rules: str, name: str
 ) -> None:
-    """Never a traceback, whatever is denied; and what to allow is said."""
+    """A missing permission is a problem that names what is denied and says to allow it."""
     with guest(server, patient.url, *rules.split()) as denied:
         found = worst(check_server(denied, "replicated"))["store permissions"]
     assert (found.verdict, name in found.found) == ("problem", True)
@@ -177,7 +177,7 @@ def test_a_permission_that_is_missing_is_a_problem_that_names_it(
 
 @pytest.mark.parametrize("rules", ["-@all", "-hgetall -smembers", "resetkeys"])
 def test_the_command_ends_well_whatever_is_denied(server: redis.Redis, patient: EmbeddedStore, rules: str) -> None:
-    """A table of findings and exit status 1: the check of encryption is denied too."""
+    """The command reports missing permissions and exits with status 1, even if its check of encryption is denied."""
     with guest(server, patient.url, *rules.split()):
         status, findings = examined(SASH_REDIS_URL=patient.url.replace("unix://", "unix://guest:pw@"))
     problems = {each["subject"] for each in findings if each["verdict"] == "problem"}
@@ -185,7 +185,7 @@ def test_the_command_ends_well_whatever_is_denied(server: redis.Redis, patient: 
 
 
 def test_a_policy_without_a_limit_is_advice(server: redis.Redis) -> None:
-    """Nothing is evicted while maxmemory is 0."""
+    """An evicting policy without a limit is only advice, because nothing is evicted while maxmemory is 0."""
     server.config_set("maxmemory-policy", "volatile-lru")
     assert worst(check_server(server))["store memory"].verdict == "advice"
 
@@ -201,19 +201,19 @@ def test_a_policy_without_a_limit_is_advice(server: redis.Redis) -> None:
     ],
 )
 def test_old_servers_are_found(facts: dict[str, Any], verdict: str) -> None:
-    """Redis 7.0 and Valkey 8.0 are the oldest that serve."""
+    """The oldest supported servers are Redis 7.0 and Valkey 8.0; an unknown version is a problem."""
     assert checks._version(facts).verdict == verdict
 
 
 def test_a_slow_way_and_clocks_apart_are_found() -> None:
-    """Distance is advice, a clock that is off is a problem, whichever way."""
+    """A slow answer is advice, and a clock difference is found in both directions."""
     assert checks._speed(0.5).verdict == "advice"
     assert "ahead of" in checks._clock(100.0, 10.0).found
     assert "behind" in checks._clock(10.0, 100.0).found
 
 
 def test_a_disk_that_failed_is_found() -> None:
-    """The server says that its last write went wrong."""
+    """A failed last write to the append-only file is a problem."""
     (found,) = checks._persistence({"aof_last_write_status": "err"}, None, "durable")
     assert found.verdict == "problem"
 
@@ -228,7 +228,7 @@ def test_a_disk_that_failed_is_found() -> None:
     ],
 )
 def test_a_store_that_is_not_there_is_a_finding(url: str, tmp_path: Path) -> None:
-    """By every way to name one; no exception, and a line about what to do."""
+    """A store that does not answer is one problem for each form of URL, and the change names SASH_REDIS_URL."""
     (found,) = check_store(url, tmp_path, "durable")
     assert (found.verdict, found.subject) == ("problem", "store")
     assert found.change is not None
@@ -236,7 +236,7 @@ def test_a_store_that_is_not_there_is_a_finding(url: str, tmp_path: Path) -> Non
 
 
 def test_a_wrong_password_is_said_to_be_one(server: redis.Redis, patient: EmbeddedStore, tmp_path: Path) -> None:
-    """Not that the store is down."""
+    """With a wrong password, the finding says to correct user and password, not that the store is down."""
     server.execute_command("ACL", "SETUSER", "guest", "on", ">right", "~*", "+@all")
     try:
         url = patient.url.replace("unix://", "unix://guest:wrong@")
@@ -247,7 +247,7 @@ def test_a_wrong_password_is_said_to_be_one(server: redis.Redis, patient: Embedd
 
 
 def test_a_data_directory_without_room_or_rights_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file where the directory should be, and a disk with less than a gigabyte."""
+    """A file in place of the directory is a problem, and so is a disk with too little free space."""
     (tmp_path / "file").write_text("")
     assert checks._room(tmp_path / "file" / "data").verdict == "problem"
     assert checks._room(tmp_path / "new" / "data").verdict == "good"
@@ -260,14 +260,14 @@ def test_a_data_directory_without_room_or_rights_is_found(tmp_path: Path, monkey
 
 
 def examined(*arguments: str, **variables: str) -> tuple[int, list[dict[str, Any]]]:
-    """Exit status and findings of ``sash doctor`` with these variables and no others of ours."""
+    """Return exit status and findings of ``sash doctor`` with these variables and no other ``SASH_`` variables."""
     others = {name: None for name in os.environ if name.startswith("SASH_")}
     result = CliRunner().invoke(main, ["doctor", *arguments], env={**others, **variables}, catch_exceptions=False)
     return result.exit_code, json.loads(result.stdout)
 
 
 def test_all_is_well_with_the_defaults(tmp_path: Path) -> None:
-    """With nothing set the embedded store is tried, and its data directory is not touched."""
+    """With default settings the embedded store is tried without a problem, and no data directory is made."""
     status, findings = examined(SASH_DATA_DIR=str(tmp_path / "data"))
     assert [each for each in findings if each["verdict"] == "problem"] == []
     assert status == 0
@@ -278,7 +278,7 @@ def test_all_is_well_with_the_defaults(tmp_path: Path) -> None:
 
 
 def test_the_embedded_store_that_runs_is_looked_at(patient: EmbeddedStore, tmp_path: Path) -> None:
-    """Not another one in a temporary directory; and which it was is said, with the process that holds the lock."""
+    """A running embedded store is checked and its process named; if none runs, a temporary one is tried."""
     (data_dir,) = {Path(patient.url.removeprefix("unix://")).parent}
     _, findings = examined(SASH_DATA_DIR=str(data_dir))
     (found,) = [each for each in findings if each["subject"] == "embedded store"]
@@ -289,7 +289,7 @@ def test_the_embedded_store_that_runs_is_looked_at(patient: EmbeddedStore, tmp_p
 
 
 def test_an_embedded_store_that_hangs_is_found(tmp_path: Path) -> None:
-    """A stopped server answers nobody: a problem within seconds, that says which process to look at."""
+    """An embedded store that does not answer is a problem within ten seconds, and the change mentions its process."""
     with EmbeddedStore(tmp_path) as store:
         os.kill(store.pid, signal.SIGSTOP)
         try:
@@ -306,7 +306,7 @@ def test_an_embedded_store_that_hangs_is_found(tmp_path: Path) -> None:
 
 
 def test_an_embedded_store_on_a_long_path_is_looked_at(tmp_path: Path) -> None:
-    """Its socket is elsewhere, because the system bounds the path of one."""
+    """An embedded store on a long path is checked; its socket is elsewhere, because a socket's path is limited."""
     data_dir = tmp_path / ("long" * 30)
     with EmbeddedStore(data_dir) as store:
         status, findings = examined(SASH_DATA_DIR=str(data_dir))
@@ -314,7 +314,7 @@ def test_an_embedded_store_on_a_long_path_is_looked_at(tmp_path: Path) -> None:
 
 
 def test_files_that_are_gone_under_the_running_store_are_found(tmp_path: Path) -> None:
-    """The server does not notice, and answers."""
+    """Deleted files of a running store are a problem, although the server does not notice and still answers."""
     with EmbeddedStore(tmp_path):
         shutil.rmtree(tmp_path / "appendonlydir")
         status, findings = examined(SASH_DATA_DIR=str(tmp_path))
@@ -324,14 +324,14 @@ def test_files_that_are_gone_under_the_running_store_are_found(tmp_path: Path) -
 
 
 def test_a_running_service_is_asked(served: Served) -> None:
-    """What it says of itself comes first, with its address."""
+    """With ``--url`` the first finding is the service's own state, with its address."""
     _, findings = examined("--url", served.url, SASH_DATA_DIR=str(served.data_dir))
     assert (findings[0]["subject"], findings[0]["verdict"]) == ("service", "good")
     assert findings[0]["found"] == f"{served.url} is ready, durability durable (appendfsync always)"
 
 
 def test_a_service_that_is_not_ready_says_why(tmp_path: Path) -> None:
-    """The reason of its /readyz is the finding, and what to do the change."""
+    """If a service is not ready, the finding gives the reason of its ``/readyz``, and the change says what to do."""
     served = Served(tmp_path / "data")
     served.start()
     try:
@@ -347,13 +347,13 @@ def test_a_service_that_is_not_ready_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "nonsense", "http://", "ftp://127.0.0.1", "http://[::1"])
 def test_a_service_that_is_not_there_is_a_finding(url: str, tmp_path: Path) -> None:
-    """Whatever was given for an address."""
+    """A service that does not answer, or a wrong address, is a problem."""
     status, findings = examined("--url", url, SASH_DATA_DIR=str(tmp_path))
     assert (status, findings[0]["subject"], findings[0]["verdict"]) == (1, "service", "problem")
 
 
 def test_something_else_at_the_address_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that answers with no JSON, one that answers nonsense, and one that takes a connection and stays silent."""
+    """A server is a problem if its answer is not JSON or not HTTP, or if it accepts a connection and does not answer."""
     monkeypatch.setattr(doctor, "_SERVICE_SECONDS", 1.0)
     for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", b"hello\r\n\r\n", b""):
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -365,7 +365,7 @@ def test_something_else_at_the_address_is_a_finding(tmp_path: Path, monkeypatch:
 
 
 def _answer(listener: socket.socket, answer: bytes) -> None:
-    """Say this to one caller; with nothing to say, keep the connection until the caller leaves."""
+    """Send this answer to one client; if it is empty, keep the connection open until the client closes it."""
     connection, _ = listener.accept()
     with connection:
         connection.recv(65536)
@@ -375,7 +375,7 @@ def _answer(listener: socket.socket, answer: bytes) -> None:
 
 
 def test_a_store_of_ones_own_is_looked_at(patient: EmbeddedStore) -> None:
-    """SASH_REDIS_URL names it."""
+    """The store that SASH_REDIS_URL names is checked instead of the data directory."""
     status, findings = examined(SASH_REDIS_URL=patient.url)
     assert status == 0
     subjects = {each["subject"]: each["found"] for each in findings}
@@ -384,7 +384,7 @@ def test_a_store_of_ones_own_is_looked_at(patient: EmbeddedStore) -> None:
 
 
 def test_bad_settings_are_problems_and_the_rest_is_still_looked_at() -> None:
-    """Each wrong variable is a line, and the tokenisers are checked all the same."""
+    """Each wrong variable is a problem with a change, and tokenisers and clock are still checked."""
     status, findings = examined(SASH_PORT="x", SASH_HSOT="1.2.3.4")
     assert status == 1
     assert {each["subject"]: each["verdict"] for each in findings} == {
@@ -398,7 +398,7 @@ def test_bad_settings_are_problems_and_the_rest_is_still_looked_at() -> None:
 
 
 def test_weak_keys_and_open_doors_are_found(tmp_path: Path) -> None:
-    """A short key is a problem; listening for everyone without a key is advice; a models file is read."""
+    """A short key and a broken models file are problems; listening on all addresses without a key is advice."""
     models = tmp_path / "models.toml"
     models.write_text("nonsense")
     shared = {"SASH_DATA_DIR": str(tmp_path / "data")}
@@ -417,7 +417,7 @@ def test_weak_keys_and_open_doors_are_found(tmp_path: Path) -> None:
 
 
 def test_the_table_says_what_to_change() -> None:
-    """For people, with the figures at its end; what is found may hold brackets."""
+    """``--table`` shows the problems and how many there are; brackets in a finding stay text."""
     result = CliRunner().invoke(main, ["doctor", "--table"], env={"SASH_PORT": "[x]", "COLUMNS": "160"})
     assert result.exit_code == 1
     assert "PROBLEM" in result.stdout
@@ -426,19 +426,19 @@ def test_the_table_says_what_to_change() -> None:
 
 
 def test_samples_are_counted_as_they_should_be() -> None:
-    """The doctor's own table is right, so a wrong count is the tokeniser's."""
+    """The tokenisers count the doctor's samples as its table says, so the table itself is right."""
     for text, o200k, cl100k in doctor._PARITY:
         assert (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) == (o200k, cl100k)
 
 
 def test_a_tokeniser_that_counts_wrongly_or_slowly_is_found() -> None:
-    """Wrong is a problem; tiktoken in toktok's place is advice."""
+    """A wrong count is a problem; tiktoken in place of toktok is advice."""
     assert doctor.judge_tokeniser("toktok-rs 0.3.0", 1).verdict == "problem"
     assert doctor.judge_tokeniser("tiktoken 0.14.0", 0).verdict == "advice"
 
 
 def test_a_clock_from_the_past_is_found() -> None:
-    """Ids and ages follow the clock."""
+    """A clock in 1970 is a problem, because ids and ages follow the clock."""
     assert doctor._check_clock(datetime(1970, 1, 1, tzinfo=UTC)).verdict == "problem"
 
 
@@ -448,7 +448,7 @@ VALKEY = binaries()["valkey-9"]
 
 
 def test_every_primary_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
-    """Three primaries, each with its own findings; a script of another's slot is nobody's problem."""
+    """All three primaries are checked, and a script whose slot is on another primary is no problem."""
     assert VALKEY is not None
     cluster = Cluster(VALKEY, tmp_path, appendonly="yes", appendfsync="always")
     try:
@@ -460,7 +460,7 @@ def test_every_primary_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_denies_its_map_is_said_to(tmp_path: Path) -> None:
-    """Not that it does not answer, nor that it is no cluster, which is what redis-py takes it for."""
+    """If CLUSTER SLOTS is denied, the finding says so, although redis-py reports that the server is no cluster."""
     assert VALKEY is not None
     with one_server(VALKEY, tmp_path, cluster_enabled="yes") as running:
         running.connect().execute_command("ACL", "SETUSER", "guest", "on", ">pw", "~sash:*", "+@all", "-cluster")
@@ -469,7 +469,7 @@ def test_a_cluster_that_denies_its_map_is_said_to(tmp_path: Path) -> None:
 
 
 def test_the_primary_that_sentinels_name_is_looked_at(tmp_path: Path) -> None:
-    """The deployment's own settings are what counts."""
+    """The primary that the sentinels name is checked, and its sync every second is the only advice."""
     assert VALKEY is not None
     sentinels = Sentinels(VALKEY, tmp_path, appendonly="yes", appendfsync="everysec")
     try:
@@ -480,7 +480,7 @@ def test_the_primary_that_sentinels_name_is_looked_at(tmp_path: Path) -> None:
 
 
 def test_any_store_can_be_tried(patient: EmbeddedStore, server: redis.Redis) -> None:
-    """Each command and the scripts have a line, all is well, and no key is left."""
+    """``--url`` with a store's address tries each command and the scripts, finds no problem and leaves no key."""
     code, found = examined("--url", patient.url)
     assert [each for each in found if each["verdict"] == "problem"] == []
     tried = {each["subject"]: each["verdict"] for each in found}
@@ -494,7 +494,7 @@ def test_any_store_can_be_tried(patient: EmbeddedStore, server: redis.Redis) -> 
 
 
 def test_a_command_that_a_store_lacks_is_named(tmp_path: Path) -> None:
-    """A relative of Redis without one command that Sash needs, and one that it can do without."""
+    """A missing command is a problem if Sash needs it, as PEXPIRETIME, and advice if not, as WAITAOF."""
     binary = binaries()["valkey-9"]
     assert binary is not None
     lacking = tmp_path / "lacking.conf"
@@ -510,13 +510,13 @@ def test_a_command_that_a_store_lacks_is_named(tmp_path: Path) -> None:
 
 
 def test_an_address_that_is_no_stores_is_refused() -> None:
-    """A line that says what to write, and exit status 2."""
+    """A wrong store address exits with status 2 and a line that shows a correct one."""
     found = CliRunner().invoke(main, ["doctor", "--url", "redis://host:six"])
     assert (found.exit_code, "redis://host:6379/0" in found.output) == (2, True)
 
 
 def test_the_vocabularies_that_are_here_are_listed_and_tried(tmp_path: Path) -> None:
-    """Each of an operator's files is tried; one that is broken, or a folder that is missing, is a problem."""
+    """Each of an operator's files is tried; a broken file or a missing folder is a problem, an empty folder advice."""
     ranks = b"".join(base64.b64encode(bytes([i])) + f" {i}\n".encode() for i in range(256))
     (tmp_path / "llama-3.tiktoken").write_bytes(ranks)
     (tmp_path / "kimi.json").write_text("{}")
@@ -538,7 +538,7 @@ def test_the_vocabularies_that_are_here_are_listed_and_tried(tmp_path: Path) -> 
 
 @pytest.fixture
 async def worn(patient: EmbeddedStore) -> AsyncIterator[Conversations]:
-    """Conversations of an older version, of two tenants, on a store that has nothing else."""
+    """Yield three conversations on an otherwise empty store: two that an older version counted, and a new one."""
     with redis.Redis.from_url(patient.url) as server:
         server.flushall()
         async with opened(patient.url) as conversations:
@@ -551,12 +551,12 @@ async def worn(patient: EmbeddedStore) -> AsyncIterator[Conversations]:
 
 
 def counts_in(findings: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """What is said of messages' counts."""
+    """Return verdict and text of each finding about message counts."""
     return [(each["verdict"], each["found"]) for each in findings if each["subject"] == "message counts"]
 
 
 async def test_counts_of_an_older_version_are_repaired(worn: Conversations, patient: EmbeddedStore) -> None:
-    """The doctor advises it, does it, and is content then; a second repair has nothing to do."""
+    """The doctor advises a repair, makes it, and advises none afterwards; a second repair changes no count."""
     advised = await asyncio.to_thread(examined, SASH_REDIS_URL=patient.url)
     repaired = await asyncio.to_thread(examined, "--repair", SASH_REDIS_URL=patient.url)
     after = await asyncio.to_thread(examined, SASH_REDIS_URL=patient.url)
@@ -577,14 +577,14 @@ async def test_counts_of_an_older_version_are_repaired(worn: Conversations, pati
 
 
 async def test_a_repair_ends_with_its_figures(worn: Conversations, patient: EmbeddedStore) -> None:  # noqa: ARG001
-    """For people they are a line of the table."""
+    """``--repair --table`` shows how many messages were counted again."""
     variables = {"SASH_REDIS_URL": patient.url, "COLUMNS": "200"}
     result = await asyncio.to_thread(CliRunner().invoke, main, ["doctor", "--repair", "--table"], env=variables)
     assert (result.exit_code, "messages counted again: 6" in result.stdout) == (0, True)
 
 
 async def test_a_repair_starts_the_embedded_store_if_none_runs(tmp_path: Path) -> None:
-    """A store that is stopped is repaired too, and stopped again."""
+    """A repair starts a stopped embedded store, and stops it afterwards."""
     with EmbeddedStore(tmp_path) as store:
         async with opened(store.url) as conversations:
             await conversations.append("acme", "old", said("one", "two"), **APPEND)
@@ -596,7 +596,7 @@ async def test_a_repair_starts_the_embedded_store_if_none_runs(tmp_path: Path) -
 
 
 async def test_a_repair_tells_what_it_could_not_read(worn: Conversations, patient: EmbeddedStore) -> None:
-    """Without their key encrypted conversations are advice; one that lost a part is a problem. The others are repaired."""
+    """Encrypted conversations without a key are advice, a damaged one is a problem, and the others are repaired."""
     async with opened(patient.url) as others:
         sealed = Conversations(others._client, data_keys=DataKeys(others._client, (b"k" * 32,)))
         await sealed.append("gamma", "locked", said("one"), **APPEND)
@@ -613,7 +613,7 @@ async def test_a_repair_tells_what_it_could_not_read(worn: Conversations, patien
 
 
 async def test_a_user_who_may_not_scan_is_told_what_to_allow(worn: Conversations, patient: EmbeddedStore) -> None:  # noqa: ARG001
-    """Advice where nothing is asked for but a look; a repair ends with the line and exit status 2."""
+    """If SCAN is denied, a check advises to allow it, and a repair says the same and exits with status 2."""
     with redis.Redis.from_url(patient.url, decode_responses=True) as server, guest(server, patient.url, "-scan"):
         url = patient.url.replace("unix://", "unix://guest:pw@")
         status, findings = await asyncio.to_thread(examined, SASH_REDIS_URL=url)
@@ -623,7 +623,7 @@ async def test_a_user_who_may_not_scan_is_told_what_to_allow(worn: Conversations
 
 
 def test_a_store_of_a_newer_version_is_not_repaired(patient: EmbeddedStore, server: redis.Redis) -> None:
-    """Nobody writes to data that it cannot read."""
+    """A repair of a newer version's data exits with status 2 and says to run that version."""
     server.set(LAYOUT_KEY, LAYOUT + 1)
     try:
         found = CliRunner().invoke(main, ["doctor", "--repair"], env={"SASH_REDIS_URL": patient.url})
@@ -633,6 +633,6 @@ def test_a_store_of_a_newer_version_is_not_repaired(patient: EmbeddedStore, serv
 
 
 def test_only_the_store_of_the_settings_is_repaired() -> None:
-    """A store that is tried is left as it is."""
+    """``--repair`` with ``--url`` is refused with exit status 2."""
     found = CliRunner().invoke(main, ["doctor", "--repair", "--url", "redis://host"])
     assert (found.exit_code, "leave --url out" in found.output) == (2, True)

@@ -1,4 +1,4 @@
-"""``sash keys master``, ``rotate`` and ``rewrap``, and what ``sash doctor`` says of encryption at rest."""
+"""``sash keys master``, ``rotate`` and ``rewrap``, and what ``sash doctor`` finds about encryption at rest."""
 
 import base64
 import json
@@ -21,14 +21,14 @@ OLD, NEW = (base64.b64encode(letter * 32).decode() for letter in (b"o", b"n"))
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
-    """A store of this file's own: keys of tenants are for good."""
+    """Yield a store that only this file uses, because tenants' data keys are never deleted."""
     with EmbeddedStore(tmp_path_factory.mktemp("keys"), fsync="everysec") as store:
         yield store
 
 
 @pytest.fixture
 async def tenants(store: EmbeddedStore) -> None:
-    """Two tenants that have written something under the old master key, and nothing else."""
+    """Empty the store and make the data keys of two tenants under the old master key."""
     with redis.Redis.from_url(store.url) as server:
         server.flushall()
     client = Client(store.url)
@@ -44,13 +44,13 @@ def run(*arguments: str, **variables: Any) -> Result:
 
 
 def doctor(store: EmbeddedStore, **variables: str) -> list[dict[str, str]]:
-    """What the doctor finds about encryption."""
+    """Return the doctor's findings about encryption."""
     findings = json.loads(run("doctor", "--json", REDIS_URL=store.url, **variables).stdout)
     return [each for each in findings if each["subject"] == "encryption"]
 
 
 def test_a_master_key_is_one_that_a_start_takes() -> None:
-    """What is printed is 256 bits in base64, another each time."""
+    """``sash keys master`` prints 256 bits in base64, different each time."""
     one, two = (run("keys", "master").stdout.strip() for _ in range(2))
 
     assert one != two
@@ -59,7 +59,7 @@ def test_a_master_key_is_one_that_a_start_takes() -> None:
 
 @pytest.mark.usefixtures("tenants")
 def test_data_keys_are_rotated(store: EmbeddedStore) -> None:
-    """Every tenant's, or one's; a tenant that has written nothing has nothing to rotate."""
+    """``rotate`` makes a new data key for all tenants or for one; a tenant without a data key gives exit status 2."""
     every = run("keys", "rotate", REDIS_URL=store.url, ENCRYPTION_KEY=OLD)
     one = run("keys", "rotate", "--tenant", "beta", REDIS_URL=store.url, ENCRYPTION_KEY=OLD)
     none = run("keys", "rotate", "--tenant", "gamma", REDIS_URL=store.url, ENCRYPTION_KEY=OLD)
@@ -74,7 +74,7 @@ def test_data_keys_are_rotated(store: EmbeddedStore) -> None:
 
 @pytest.mark.usefixtures("tenants")
 def test_the_master_key_is_replaced(store: EmbeddedStore) -> None:
-    """A new key in front, rewrap, the old one away; the doctor knows each step."""
+    """The doctor advises ``rewrap`` after a new master key was added, and finds the new key alone good afterwards."""
     (before,) = doctor(store, ENCRYPTION_KEY=f"{NEW},{OLD}")
     rewrapped = run("keys", "rewrap", REDIS_URL=store.url, ENCRYPTION_KEY=f"{NEW},{OLD}")
     (after,) = doctor(store, ENCRYPTION_KEY=NEW)
@@ -88,7 +88,7 @@ def test_the_master_key_is_replaced(store: EmbeddedStore) -> None:
 
 @pytest.mark.usefixtures("tenants")
 def test_a_tenant_that_the_list_lost_is_found(store: EmbeddedStore) -> None:
-    """The doctor knows, rewrap does it as every other and says so, and then all is well with the new key alone."""
+    """The doctor finds a tenant that the list lacks; ``rewrap`` names the tenant and rewraps its keys too."""
     with redis.Redis.from_url(store.url) as server:
         server.srem("sash:{keys}:tenants", "beta")
 
@@ -106,7 +106,7 @@ def test_a_tenant_that_the_list_lost_is_found(store: EmbeddedStore) -> None:
 
 @pytest.mark.usefixtures("tenants")
 def test_what_cannot_be_opened_is_refused(store: EmbeddedStore) -> None:
-    """Without a key, and with the wrong one, commands do nothing and the doctor says what to set."""
+    """Without a key or with a wrong one, commands exit with status 2 and the doctor says what to set."""
     without = run("keys", "rotate", REDIS_URL=store.url)
     wrong = run("keys", "rewrap", REDIS_URL=store.url, ENCRYPTION_KEY=NEW)
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_opened_is_refused(store: EmbeddedStore) -> None:
 
 @pytest.mark.usefixtures("tenants")
 def test_a_changed_key_is_found(store: EmbeddedStore) -> None:
-    """Keys that somebody wrote over are a problem, and whose they are is told."""
+    """A data key with a changed byte is a problem, and the finding names the tenant."""
     with redis.Redis.from_url(store.url) as server:
         name = next(iter(server.hkeys("sash:{beta/keys/data}:wrapped")))
         value = server.hget("sash:{beta/keys/data}:wrapped", name)
@@ -137,13 +137,13 @@ def test_a_changed_key_is_found(store: EmbeddedStore) -> None:
 
 
 def test_the_doctor_is_silent_where_nothing_is_encrypted(tmp_path: Path) -> None:
-    """Encryption is an option: nothing is said of it until it is chosen."""
+    """If no key is set and nothing is encrypted, the doctor has no finding about encryption."""
     findings = json.loads(run("doctor", "--json", DATA_DIR=tmp_path / "data").stdout)
     assert "encryption" not in {each["subject"] for each in findings}
 
 
 def test_a_wrong_key_ends_the_start() -> None:
-    """A key that is none is a line that says how to make one, and exit status 2."""
+    """A malformed key makes ``sash serve`` exit with status 2 and say how to make a key."""
     result = run("serve", ENCRYPTION_KEY="c2hvcnQ=")
 
     assert result.exit_code == 2

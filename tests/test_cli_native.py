@@ -50,7 +50,7 @@ def read(value: Any, form: str) -> list[Any]:
 
 
 def test_a_request_is_imported_once(served: Served, tmp_path: Path, conversation: str) -> None:
-    """A request as it was sent becomes settings and messages; a second run adds nothing; a window is the request again."""
+    """A request becomes settings and messages, a second import adds nothing, and a window returns the request again."""
     file = tmp_path / "request.json"
     file.write_text(json.dumps(REQUEST))
     asked = ("import", str(file), "--format", "anthropic", "--id", conversation, "--url", served.url)
@@ -68,7 +68,7 @@ def test_a_request_is_imported_once(served: Served, tmp_path: Path, conversation
 
 
 def test_messages_alone_in_a_list_or_a_line_each() -> None:
-    """A list of messages, and a message a line, are one conversation named after the file."""
+    """A list of messages, or one message per line, becomes one conversation named after the file."""
     items = [{"role": "user", "content": "Hi"}, {"type": "reasoning", "id": "rs_1", "summary": []}]
     items.append({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Ho"}]})
     lines = "\n".join(map(json.dumps, items)).encode()
@@ -88,7 +88,7 @@ def test_messages_alone_in_a_list_or_a_line_each() -> None:
     ],
 )
 def test_what_cannot_be_read_is_named(value: Any, said: str) -> None:
-    """The file and the place are named."""
+    """The error names the file and the place."""
     with pytest.raises(SourceError, match=f"chat.json: .*{said}"):
         read(value, "anthropic")
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_read_is_named(value: Any, said: str) -> None:
     ("name", "form"), [("more_anthropic", "anthropic"), ("more_gemini", "gemini"), ("kani_responses", "responses")]
 )
 def test_recorded_requests_can_be_imported(name: str, form: str) -> None:
-    """Nearly every recorded request passes the checks that are made before anything is sent."""
+    """At least 99% of recorded requests pass the checks that an import makes before it sends anything."""
     rows = json.loads((TRUTH / f"{name}.json").read_text())
     refused = []
     for row in rows:

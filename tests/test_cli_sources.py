@@ -1,7 +1,7 @@
-"""What ``sash import`` reads: each format to conversations, and a clear line for what is none.
+"""``sash import`` reads each format into conversations, and reports where a source cannot be read.
 
 The stored forms of LangChain and of the Agents SDK are written out by hand here, as langchain-community 0.4,
-langchain-redis 0.2 and openai-agents 0.24 write them, because the libraries themselves bring much else along.
+langchain-redis 0.2 and openai-agents 0.24 write them, because the libraries have many dependencies.
 """
 
 import json
@@ -57,7 +57,7 @@ def langchain(kind: str, content: Any, **data: Any) -> dict[str, Any]:
 
 
 def test_an_id_stays_what_it_is_and_other_names_become_ids() -> None:
-    """The same name gives the same id every time, and two names never the same one."""
+    """A valid id stays unchanged; any other name becomes a valid id, always the same, and different names differ."""
     assert safe_id("user-1.a_B") == "user-1.a_B"
     made = [safe_id(name) for name in ("user:1", "user/1", "é", "", "x" * 300, "-a")]
     assert all(IDS.fullmatch(each) for each in made)
@@ -66,23 +66,23 @@ def test_an_id_stays_what_it_is_and_other_names_become_ids() -> None:
 
 
 def test_entries_are_named_by_their_place_unless_they_have_an_id() -> None:
-    """So a second import of a longer history adds only its end."""
+    """Entries without an id are named by place, so that a second import of a longer history adds only its end."""
     (conversation,) = read([USER, {"id": "mine", "message": REPLY}, USER])
     assert [entry["id"] for entry in conversation.entries] == ["import-1", "mine", "import-3"]
 
 
-# ---- our own forms
+# ---- Sash's own formats
 
 
 def test_a_list_of_messages_is_one_conversation_named_after_its_file() -> None:
-    """The plainest of all sources."""
+    """A list of messages is one conversation whose id is made from the file's name."""
     (conversation,) = read([USER, REPLY], "some/where/my chat.json")
     assert conversation.id.startswith("my-chat-")
     assert [entry["message"] for entry in conversation.entries] == [USER, REPLY]
 
 
 def test_lines_of_messages_and_entries_are_one_conversation() -> None:
-    """Newline-delimited, with a byte order mark and empty lines for good measure."""
+    """Lines of messages and entries are one conversation; a byte order mark and empty lines are ignored."""
     (conversation,) = read(
         b"\xef\xbb\xbf" + lines(USER) + b"\n\n" + lines({"message": REPLY, "pinned": True}), "c.ndjson"
     )
@@ -91,7 +91,7 @@ def test_lines_of_messages_and_entries_are_one_conversation() -> None:
 
 
 def test_conversations_are_lines_or_a_list_or_one_object() -> None:
-    """With settings, and ``entries`` or ``messages``."""
+    """Conversations have settings and ``entries`` or ``messages``, and come as lines, a list or one object."""
     first = {"id": "a", "system": "Be brief.", "entries": [{"id": "m", "message": USER}]}
     second = {"id": "b", "tools": None, "messages": []}
     for value in (lines(first, second), [first, second]):
@@ -103,7 +103,7 @@ def test_conversations_are_lines_or_a_list_or_one_object() -> None:
 
 
 def test_an_export_is_settings_and_then_entries() -> None:
-    """Several one after another; what a listing adds to an entry is not sent again."""
+    """Several exports may follow one another; fields that a listing adds to an entry are not sent."""
     settings = {"id": "a", "system": "S", "version": 3, "created_at": "2026-01-01T00:00:00.000Z", "summary": None}
     listed = {
         "seq": 1,
@@ -121,7 +121,7 @@ def test_an_export_is_settings_and_then_entries() -> None:
 
 
 def test_an_export_without_entries_is_one_line() -> None:
-    """A conversation that nobody has said anything in."""
+    """An export without messages is a conversation without entries."""
     (conversation,) = read(lines({"id": "a", "version": 1, "created_at": "x", "messages": {"count": 0}}))
     assert (conversation.id, conversation.entries, len(conversation.exported)) == ("a", [], 1)
 
@@ -130,7 +130,7 @@ def test_an_export_without_entries_is_one_line() -> None:
 
 
 def test_langchains_kinds_become_roles() -> None:
-    """Every kind of message, names, developer messages and chunks included."""
+    """Each kind of message gets its role, including developer messages and chunks, and keeps its name."""
     given = [
         langchain("system", "S", additional_kwargs={"__openai_role__": "developer"}),
         langchain("human", "H", name="ada"),
@@ -152,7 +152,7 @@ def test_langchains_kinds_become_roles() -> None:
 
 
 def test_langchains_tool_calls_become_the_providers() -> None:
-    """Parsed calls, and those that could not be parsed; results follow with their ids."""
+    """Parsed and unparsable calls become tool calls, and tool results keep the ids of their calls."""
     calls = [{"name": "find", "args": {"seats": 2}, "id": "c1", "type": "tool_call"}]
     broken = [{"name": "menu", "args": "{oops", "id": "c2", "error": "x", "type": "invalid_tool_call"}]
     given = [
@@ -169,7 +169,7 @@ def test_langchains_tool_calls_become_the_providers() -> None:
 
 
 def test_a_calls_own_bytes_win_over_its_parsed_form() -> None:
-    """``additional_kwargs`` keeps what the provider sent, which is what it billed."""
+    """The call in ``additional_kwargs`` is used, because the provider sent and billed it in that form."""
     original = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"seats":2}'}}
     parsed = [{"name": "find", "args": {"seats": 2}, "id": "c1"}]
     for data in ({"tool_calls": parsed}, {}):  # langchain-redis keeps no parsed calls
@@ -178,7 +178,7 @@ def test_a_calls_own_bytes_win_over_its_parsed_form() -> None:
 
 
 def test_old_function_calls_and_refusals_are_kept() -> None:
-    """Both live in ``additional_kwargs``."""
+    """A function call and a refusal in ``additional_kwargs`` are kept."""
     call = {"name": "find", "arguments": "{}"}
     given = [
         langchain("ai", "", additional_kwargs={"function_call": call}),
@@ -191,7 +191,7 @@ def test_old_function_calls_and_refusals_are_kept() -> None:
 
 
 def test_langchains_blocks_become_parts() -> None:
-    """Text, images in each of three spellings, audio and files; calls and thinking inside the content are left out."""
+    """Text, images in all forms, audio and files become parts; tool calls and thinking in the content are left out."""
     blocks = [
         "plain",
         {"type": "text", "text": "more"},
@@ -216,21 +216,21 @@ def test_langchains_blocks_become_parts() -> None:
 
 
 def test_what_an_assistant_cannot_carry_is_left_out_and_counted() -> None:
-    """An image in a reply has no place among an assistant's parts."""
+    """An image in an assistant's message is left out and counted."""
     (conversation,) = read([langchain("ai", [{"type": "image", "url": "https://example.org/b.png"}])])
     assert conversation.entries[0]["message"]["content"] == ""
     assert conversation.left_out == {"image_url of assistant": 1}
 
 
 def test_a_removal_is_left_out() -> None:
-    """LangChain's RemoveMessage says what to forget; it is no message."""
+    """LangChain's RemoveMessage, which says what to delete, is left out and counted."""
     (conversation,) = read([langchain("human", "H"), langchain("remove", "", id="x")])
     assert len(conversation.entries) == 1
     assert conversation.left_out == {"remove": 1}
 
 
 def test_a_list_as_redis_gives_it_begins_with_the_newest() -> None:
-    """LangChain pushes on the left; a dump of messages is in order; ``order`` says otherwise."""
+    """A Redis list begins with the newest message, a list of messages with the oldest; ``order`` overrides both."""
     old, new = langchain("human", "old"), langchain("ai", "new")
     stored = [json.dumps(new), json.dumps(old)]
     assert [m["content"] for m in messages(stored)] == ["old", "new"]
@@ -243,7 +243,7 @@ def test_a_list_as_redis_gives_it_begins_with_the_newest() -> None:
 
 
 def test_langchain_redis_documents_are_sorted_into_sessions_by_time() -> None:
-    """A document a message, in no order, of several sessions."""
+    """Documents with one message each are grouped by session and sorted by time."""
     documents = [
         {**langchain("ai", "second"), "session_id": "s:1", "timestamp": 2.0},
         {**langchain("human", "other"), "session_id": "s2", "timestamp": 1.5},
@@ -278,7 +278,7 @@ ITEMS: list[dict[str, Any]] = [
 
 
 def test_agents_items_become_messages() -> None:
-    """Calls join the text before them; outputs are tool messages; what chat cannot say is counted."""
+    """Calls join the text before them, outputs become tool messages, and items without a chat form are counted."""
     (conversation,) = read(ITEMS)
     check(conversation)
     custom = {"id": "c2", "type": "custom", "custom": {"name": "menu", "input": "all"}}
@@ -300,7 +300,7 @@ def test_agents_items_become_messages() -> None:
 
 
 def test_a_sqlite_session_file_is_read_session_by_session(tmp_path: Path) -> None:
-    """The tables as SQLiteSession makes them; entries are named by row, so later rows never rename earlier ones."""
+    """Each session is a conversation; entries are named by row, so that later rows never rename earlier ones."""
     path = tmp_path / "sessions.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id TEXT, message_data TEXT)")
@@ -317,7 +317,7 @@ def test_a_sqlite_session_file_is_read_session_by_session(tmp_path: Path) -> Non
 
 
 def test_another_sqlite_file_is_refused(tmp_path: Path) -> None:
-    """A file without the table is named as what it is not."""
+    """A SQLite file without the Agents SDK's table is refused with a message that says so."""
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE t (x)")
@@ -326,7 +326,7 @@ def test_another_sqlite_file_is_refused(tmp_path: Path) -> None:
         from_sqlite(path)
 
 
-# ---- what is wrong is said
+# ---- errors
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_another_sqlite_file_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_source_that_cannot_be_read_names_the_place(given: Any, said: str) -> None:
-    """One line with the file, the place, and what is wrong there."""
+    """The error names the file, the place, and what is wrong there."""
     with pytest.raises(SourceError, match=said) as caught:
         read(given)
     assert str(caught.value).startswith("chat.json")
@@ -369,14 +369,14 @@ def test_a_source_that_cannot_be_read_names_the_place(given: Any, said: str) -> 
     ],
 )
 def test_what_a_server_would_refuse_is_found_before_anything_is_sent(given: Any, said: str) -> None:
-    """The conversation and the entry are named."""
+    """``check`` raises an error that names the wrong field or entry."""
     (conversation,) = read(given)
     with pytest.raises(SourceError, match=said):
         check(conversation)
 
 
 def test_orphans_are_results_that_no_open_call_waits_for() -> None:
-    """Answered already, never asked, or overtaken by another message."""
+    """An orphan's call is missing, already has a result, or was followed by another message first."""
     call = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     result = {"role": "tool", "tool_call_id": "c1", "content": "x"}
     assert orphans([result, call, result, result, USER, call, USER, result]) == [
@@ -393,7 +393,7 @@ def test_orphans_are_results_that_no_open_call_waits_for() -> None:
 
 
 def test_batches_are_bounded_in_entries_and_bytes() -> None:
-    """At most 100 entries and about 2 MiB go together, in order, none left out."""
+    """A batch has at most 100 entries and about 2 MiB, and no entry is left out."""
     small = [{"id": f"e{n}", "message": USER} for n in range(205)]
     assert [len(batch) for batch in batches(small)] == [100, 100, 5]
     large = [{"id": f"e{n}", "message": {"role": "user", "content": "x" * 900_000}} for n in range(5)]
@@ -401,7 +401,7 @@ def test_batches_are_bounded_in_entries_and_bytes() -> None:
 
 
 def test_settings_with_a_type_are_no_agents_item() -> None:
-    """Only the Responses API's own type names make an item."""
+    """Only an object with a type name of the Responses API is an item."""
     assert agents.is_item({"type": "mcp_call"})
     assert not agents.is_item({"type": "conversation"})
     assert not agents.is_item("text")
@@ -416,7 +416,7 @@ JSON = st.recursive(
 
 @st.composite
 def damaged(draw: st.DrawFn) -> Any:
-    """A sound source with one value in it put in another's place."""
+    """Draw a valid source in which one value is replaced by arbitrary JSON."""
     call = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     sound: list[Any] = [
         [USER, call, {"role": "tool", "tool_call_id": "c1", "content": "x"}],
@@ -449,7 +449,7 @@ def damaged(draw: st.DrawFn) -> Any:
 )
 @settings(max_examples=300, deadline=None)
 def test_whatever_a_file_holds_it_is_read_or_refused(value: Any, order: Any, as_lines: Any) -> None:
-    """Never a traceback: every JSON is conversations that may be sent, or a SourceError."""
+    """Any JSON is read as conversations that may be sent, or raises a SourceError."""
     data = lines(*value) if as_lines and isinstance(value, list) else json.dumps(value).encode()
     with suppress(SourceError):
         for conversation in conversations_in(data, "f.json", order=order):
@@ -461,7 +461,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(value: Any, order: Any, as_
 
 
 def test_a_working_memory_is_a_conversation_of_its_user() -> None:
-    """Sessions come as an object, as a list and as lines; what they do not name is not set."""
+    """Sessions come as an object, a list or lines; settings that a session lacks are not set."""
     session = {"session_id": "user:1", "messages": [{"role": "human", "content": "Two seats?", "id": "m 1"}]}
     for value in (session, [session], lines(session, {**session, "session_id": "s-2"})):
         first = read(value)[0]
@@ -471,6 +471,6 @@ def test_a_working_memory_is_a_conversation_of_its_user() -> None:
 
 
 def test_what_is_no_working_memory_says_so() -> None:
-    """A message without text is not sent without it."""
+    """A message without text raises an error that names the session."""
     with pytest.raises(SourceError, match="session s is not as agent-memory-server"):
         read({"session_id": "s", "messages": [{"role": "user", "content": "Hi"}, {"role": "user"}]})

@@ -1,4 +1,4 @@
-"""``sash top``: the first line says what is wrong, in any terminal."""
+"""``sash top``: its report with ``--once``, its errors, and its live display in a terminal."""
 
 import os
 import pty
@@ -21,7 +21,7 @@ TOP = [sys.executable, "-m", "service", "top"]
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A store that a test may kill."""
+    """Yield a store that a test may kill."""
     running = Server(binaries()["valkey-9"] or _bundled_binary(), tmp_path_factory.mktemp("top")).start()
     yield running
     running.kill()
@@ -29,7 +29,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def service(store: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service on it, with figures behind a key."""
+    """Yield a service on ``store`` whose metrics need a key."""
     served = Served(
         tmp_path_factory.mktemp("top") / "data",
         SASH_REDIS_URL=store.url,
@@ -52,13 +52,13 @@ def key_of(service: Served) -> tuple[str, str]:
 
 
 def test_it_says_how_things_are(service: Served):
-    """What is well or not, requests, refusals with their cause, tenants, the store."""
+    """``sash top --once`` shows the store's state, requests, refusals with their cause, and tenants, but no message."""
     headers = {"Authorization": "Bearer k1"}
     body = {"messages": [{"message": {"role": "user", "content": "plover"}}]}
     with httpx.Client(base_url=service.url, headers=headers) as client:
         client.post("/conversations/c-1/messages?model=gpt-4o-mini", json=body).raise_for_status()
         client.get("/conversations/c-1/window?model=gpt-4o-mini&max_tokens=1")
-    for _ in range(10):  # the figures of a worker that is not asked come with its next flush
+    for _ in range(10):  # another worker's figures arrive with its next flush
         done = once(service.url, *key_of(service))
         if "acme" in done.stdout:
             break
@@ -78,21 +78,21 @@ def test_it_says_how_things_are(service: Served):
 
 
 def test_without_the_key_it_says_which(service: Served):
-    """The answer's own words, and exit status 1."""
+    """Without the metrics key, ``sash top`` exits with status 1 and names SASH_METRICS_KEY."""
     done = once(service.url)
     assert (done.returncode, "SASH_METRICS_KEY" in done.stdout) == (1, True)
 
 
 def test_a_service_that_is_not_there_is_said():
-    """No traceback."""
+    """If the service does not answer, ``sash top`` says so and exits with status 1, without a traceback."""
     done = once("http://127.0.0.1:1")
     assert (done.returncode, "Sash does not answer" in done.stdout, done.stderr) == (1, True, "")
 
 
 def test_it_is_live_and_names_an_outage(service: Served, store: Server):
-    """In a terminal it goes on until it is interrupted; a store that is killed is its first line within two seconds."""
+    """In a terminal ``sash top`` runs until SIGINT, and shows within three seconds that the store was killed."""
     ours, theirs = pty.openpty()
-    # As in a terminal: a shell that runs the tests in its background has SIGINT ignored in all that they start.
+    # As in a terminal: a shell that runs the tests in the background makes their child processes ignore SIGINT.
     command = ["env", "--default-signal=INT", *TOP, "--url", service.url, "--every", "0.3", *key_of(service)]
     process = subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs)
     try:
@@ -113,7 +113,7 @@ def test_it_is_live_and_names_an_outage(service: Served, store: Server):
 
 
 def _until_it_ends(terminal: int, process: "subprocess.Popen[bytes]", seconds: float) -> None:
-    """Read on until the process has ended, as a terminal does: one that nobody reads would keep it from writing."""
+    """Read the terminal until the process ends, because a full terminal buffer would block the process."""
     give_up = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < give_up:
         if select.select([terminal], [], [], 0.1)[0]:
@@ -121,7 +121,7 @@ def _until_it_ends(terminal: int, process: "subprocess.Popen[bytes]", seconds: f
 
 
 def _until(terminal: int, words: str, seconds: float) -> str:
-    """What a terminal shows until these words."""
+    """Read the terminal until these words appear, and return its output."""
     shown, give_up = "", time.monotonic() + seconds
     while words not in shown and time.monotonic() < give_up:
         if select.select([terminal], [], [], 0.1)[0]:

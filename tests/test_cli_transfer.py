@@ -39,7 +39,7 @@ def conversation_file(folder: Path, **fields: Any) -> str:
 
 
 def test_an_import_stores_settings_and_entries_once(served: Served, tmp_path: Path, conversation: str) -> None:
-    """In batches of a hundred; the second run finds everything there, and a longer history adds its end."""
+    """An import stores 230 entries and the settings; a second run adds nothing, and a longer history adds its end."""
     entries: list[Any] = [{"id": f"m{n}", "message": USER if n % 2 else REPLY} for n in range(230)]
     file = conversation_file(tmp_path, id=conversation, system="Be brief.", entries=entries)
     first, second = (sash("import", file, "--url", served.url) for _ in range(2))
@@ -58,7 +58,7 @@ def test_an_import_stores_settings_and_entries_once(served: Served, tmp_path: Pa
 def test_an_export_comes_back_as_it_was(
     served: Served, tmp_path: Path, conversation: str, fresh: Callable[[], str]
 ) -> None:
-    """import(export(x)) = x: under another id all is equal but the id; under its own, nothing is stored twice."""
+    """An export imported under another id differs only in the id; under its own id, no message is stored twice."""
     entry = {
         "message": USER,
         "grounding": {"documents": [{"text": "Open until ten."}]},
@@ -79,7 +79,7 @@ def test_an_export_comes_back_as_it_was(
 
 
 def test_an_older_export_does_not_undo_what_came_since(served: Served, tmp_path: Path, conversation: str) -> None:
-    """Its entries are there already; the newer one stays."""
+    """An older export adds no entry, because its entries are stored already, and the newer entry stays."""
     file = conversation_file(tmp_path, id=conversation, entries=[{"message": USER}])
     assert sash("import", file, "--url", served.url).exit_code == 0
     exported = sash("export", conversation, "--url", served.url).stdout_bytes
@@ -93,7 +93,7 @@ def test_an_older_export_does_not_undo_what_came_since(served: Served, tmp_path:
 
 
 def test_a_conversation_without_messages_is_created(served: Served, tmp_path: Path, conversation: str) -> None:
-    """Settings alone are worth keeping."""
+    """A conversation with settings and no entries is stored."""
     file = conversation_file(tmp_path, id=conversation, system="S", entries=[])
     shown = sash("import", file, "--url", served.url, "--table")
     assert shown.exit_code == 0
@@ -104,7 +104,7 @@ def test_a_conversation_without_messages_is_created(served: Served, tmp_path: Pa
 def test_a_refused_conversation_does_not_keep_others_from_going(
     served: Served, tmp_path: Path, fresh: Callable[[], str]
 ) -> None:
-    """The failure is a line, the exit status is 1, and the rest is stored."""
+    """A refused conversation is one line and exit status 1, and the other conversation is stored."""
     one, two = fresh(), fresh()
     assert (
         sash("import", conversation_file(tmp_path, id=one, entries=[{"message": USER}]), "--url", served.url).exit_code
@@ -121,7 +121,7 @@ def test_a_refused_conversation_does_not_keep_others_from_going(
 
 
 def test_a_dry_run_sends_nothing(tmp_path: Path) -> None:
-    """It needs no server, and still finds what is wrong."""
+    """A dry run needs no server, shows the figures, and exits with status 1 on a wrong message."""
     file = conversation_file(tmp_path, id="c", entries=[{"message": USER}])
     shown = sash("import", file, "--dry-run", "--url", f"http://127.0.0.1:{free_port()}", "--table")
     assert shown.exit_code == 0
@@ -131,7 +131,7 @@ def test_a_dry_run_sends_nothing(tmp_path: Path) -> None:
 
 
 def test_an_import_can_be_watched(served: Served, tmp_path: Path, conversation: str) -> None:
-    """One message an append, also of an export, and the address to watch it at; what is stored is the same."""
+    """``--every`` appends one message at a time, also from an export, and prints the dashboard's address."""
     file = conversation_file(tmp_path, id=conversation, entries=[{"id": f"m{n}", "message": USER} for n in range(3)])
     watched = sash("import", file, "--url", served.url, "--every", "0.001")
     assert json.loads(watched.stdout)["messages"] == 3
@@ -144,7 +144,7 @@ def test_an_import_can_be_watched(served: Served, tmp_path: Path, conversation: 
 
 
 def test_what_is_watched_has_a_window(served: Served, tmp_path: Path, conversation: str) -> None:
-    """A model that the source does not name can be given, and the page is opened with it; a named one stays."""
+    """``--model`` is stored if the source names no model, and the dashboard's address has the stored model."""
     (tmp_path / "chat.json").write_text(json.dumps([USER, REPLY]))
     options = ("--url", served.url, "--model", "gpt-4o-mini", "--every", "0.001")
     watched = sash("import", str(tmp_path / "chat.json"), "--id", conversation, *options)
@@ -158,7 +158,7 @@ def test_what_is_watched_has_a_window(served: Served, tmp_path: Path, conversati
 
 
 def test_orphans_are_left_out_when_asked(tmp_path: Path) -> None:
-    """Otherwise they end the import before it begins."""
+    """``--drop-orphans`` leaves out tool results without a call; without the option they end the import."""
     orphan = {"role": "tool", "tool_call_id": "x", "content": "y"}
     file = conversation_file(tmp_path, id="c", entries=[{"message": orphan}, {"message": USER}])
     refused = sash("import", file, "--dry-run")
@@ -180,14 +180,14 @@ def test_orphans_are_left_out_when_asked(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_use_of_import_is_one_line(arguments: tuple[str, ...], given: Any, said: str) -> None:
-    """Exit status 1 and no traceback."""
+    """Wrong arguments exit with status 1 and a message that says why."""
     result = sash("import", "-", *arguments, given=json.dumps(given))
     assert result.exit_code == 1
     assert said in result.stderr
 
 
 def test_an_empty_redis_holds_no_conversation(store: Any) -> None:
-    """Keys that match nothing are said to be nothing; a Redis that is not there is one line."""
+    """Keys that match nothing, and a Redis that does not answer, are errors that say so."""
     result = sash("import", store.url, "--keys", "no-such-prefix:*")
     assert "there is no conversation in what was given" in result.stderr
     result = sash("import", "redis://127.0.0.1:1/0")
@@ -196,14 +196,14 @@ def test_an_empty_redis_holds_no_conversation(store: Any) -> None:
 
 
 def test_a_sqlite_file_is_named_not_piped() -> None:
-    """SQLite needs a file to open."""
+    """A SQLite file on standard input is refused, because SQLite can only open a named file."""
     result = sash("import", "-", given=b"SQLite format 3\0" + b"\0" * 100)
     assert "cannot be read from standard input" in result.stderr
 
 
 @pytest.mark.parametrize(("name", "said"), [("a b", "no conversation's id"), ("absent", "absent: ")])
 def test_an_export_that_cannot_be_is_one_line(served: Served, tmp_path: Path, name: str, said: str) -> None:
-    """And leaves no file behind."""
+    """An export that fails exits with status 1 and leaves no file."""
     result = sash("export", name, "--url", served.url, "-o", str(tmp_path / "x"))
     assert result.exit_code == 1
     assert said in result.stderr
@@ -211,7 +211,7 @@ def test_an_export_that_cannot_be_is_one_line(served: Served, tmp_path: Path, na
 
 
 def test_an_export_to_nowhere_is_one_line(served: Served, tmp_path: Path) -> None:
-    """A directory that does not exist, and a server that does not."""
+    """An export reports a directory that does not exist and a server that does not answer."""
     result = sash("export", "x", "--url", served.url, "-o", str(tmp_path / "no" / "x"))
     assert "cannot be written: No such file or directory" in result.stderr
     assert "does not answer" in sash("export", "x", "--url", f"http://127.0.0.1:{free_port()}").stderr
@@ -222,7 +222,7 @@ def test_an_export_to_nowhere_is_one_line(served: Served, tmp_path: Path) -> Non
 
 @contextmanager
 def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, list[str]]]:
-    """A server that gives these answers in turn, the last one for ever; its URL, and the keys that it was shown."""
+    """Yield the URL of a server that gives these answers in turn, repeating the last, and the keys that it received."""
     left, seen = list(answers), []
 
     class Handler(BaseHTTPRequestHandler):
@@ -243,7 +243,7 @@ def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, lis
             self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -256,7 +256,7 @@ def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, lis
 
 
 def test_what_may_pass_is_asked_again() -> None:
-    """A lost answer, 503 and 429: again, waiting at least as long as the server asks; the key goes along each time."""
+    """After no answer, 503 or 429, the request is sent again with the key, after at least the ``Retry-After``."""
     waits: list[float] = []
     busy = (429, b"{}", {"Retry-After": "3"})
     answers = ((0, b"", {}), (503, b"{}", {}), busy, (200, b'{"a": 1}', {}))
@@ -267,7 +267,7 @@ def test_what_may_pass_is_asked_again() -> None:
 
 
 def test_patience_ends() -> None:
-    """A server that stays unavailable is refused by, one that never answers is unreachable, sooner."""
+    """Repeated 503s end in Refused, repeated silence in Unreachable: after 3 attempts if no answer ever came, else 7."""
     away = (503, b'{"detail": "The store is away."}', {})
     with (
         stub(away) as (url, _),
@@ -289,7 +289,7 @@ def test_patience_ends() -> None:
 
 @pytest.mark.parametrize("status", [200, 404])
 def test_another_programs_server_is_noticed(status: int) -> None:
-    """An HTML page is no answer of ours."""
+    """An HTML page as the answer is Refused, because it is not from a Sash server."""
     with (
         stub((status, b"<html>", {})) as (url, _),
         RemoteServer(url) as server,
@@ -300,7 +300,7 @@ def test_another_programs_server_is_noticed(status: int) -> None:
 
 @pytest.mark.parametrize("came", [0, 1, 3])
 def test_a_short_export_is_no_file(tmp_path: Path, came: int) -> None:
-    """What came is counted against what the first line promises: a proxy may have ended it as if it were whole."""
+    """An export with more or fewer lines than its first line announces is an error: a proxy may have cut it."""
     head = b'{"id":"c","messages":{"count":2,"first_seq":1,"last_seq":2}}\n'
     with stub((200, head + b"{}\n" * came, {})) as (url, _):
         result = sash("export", "c", "--url", url, "-o", str(tmp_path / "x"))
@@ -311,7 +311,7 @@ def test_a_short_export_is_no_file(tmp_path: Path, came: int) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>\n", b"{}\n", b"\xff\n"])
 def test_an_export_that_is_none_is_one_line(body: bytes) -> None:
-    """Another program's answer is named as that."""
+    """An answer that is no export exits with status 1 and says that no Sash server sent it."""
     with stub((200, body, {})) as (url, _):
         result = sash("export", "c", "--url", url)
     assert result.exit_code == 1
@@ -319,7 +319,7 @@ def test_an_export_that_is_none_is_one_line(body: bytes) -> None:
 
 
 def test_a_smaller_servers_limit_halves_the_batches(tmp_path: Path) -> None:
-    """413 for 100 entries: the same in two halves."""
+    """After a 413 for 100 entries, the import sends the entries in two halves."""
     too_large = (413, b'{"detail": "A request may append 50 entries."}', {})
     message = {"duplicate": False, "tokens": {"o200k_base": 1}}
     stored_half = (201, json.dumps({"messages": [message] * 50}).encode(), {})
@@ -330,7 +330,7 @@ def test_a_smaller_servers_limit_halves_the_batches(tmp_path: Path) -> None:
 
 
 def test_a_single_entry_that_is_too_large_fails(tmp_path: Path) -> None:
-    """There is nothing left to halve."""
+    """A 413 for a single entry, which cannot be halved, fails with the server's message."""
     file = conversation_file(tmp_path, id="c", entries=[{"message": USER}])
     with stub((413, b'{"detail": "Too large."}', {})) as (url, _):
         result = sash("import", file, "--url", url)
@@ -339,7 +339,7 @@ def test_a_single_entry_that_is_too_large_fails(tmp_path: Path) -> None:
 
 
 def test_a_refused_key_ends_the_import(tmp_path: Path) -> None:
-    """The next conversation would fare no better."""
+    """A 401 ends the import, because the next conversation would be refused too."""
     path = tmp_path / "two.jsonl"
     path.write_text("".join(json.dumps({"id": name, "entries": [{"message": USER}]}) + "\n" for name in "ab"))
     with stub((401, b'{"detail": "An API key is needed."}', {})) as (url, seen):
@@ -349,7 +349,7 @@ def test_a_refused_key_ends_the_import(tmp_path: Path) -> None:
 
 
 def test_a_server_that_goes_away_says_how_far_it_came(tmp_path: Path) -> None:
-    """And that running it again is safe."""
+    """If the server does not answer, the error says how many messages were stored and to run the import again."""
     file = conversation_file(tmp_path, id="c", system="S", entries=[{"message": USER}])
     result = sash("import", file, "--url", f"http://127.0.0.1:{free_port()}")
     assert result.exit_code == 1
@@ -357,7 +357,7 @@ def test_a_server_that_goes_away_says_how_far_it_came(tmp_path: Path) -> None:
 
 
 def test_a_key_is_the_first_line_that_is_no_remark(tmp_path: Path) -> None:
-    """A file that holds none is said to."""
+    """Empty lines and comments are skipped; a file without a key, or with an invalid one, is an error."""
     path = tmp_path / "key"
     path.write_text("# ours\n\n secret \nother\n")
     assert read_key(str(path)) == "secret"

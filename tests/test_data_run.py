@@ -1,4 +1,4 @@
-"""A few real conversations through the server that README starts, killed and stopped on the way."""
+"""The data run with two real conversations, on a server that is killed and stopped meanwhile."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 
 def test_windows_of_real_conversations_are_counted_right_and_survive_restarts(tmp_path: Path) -> None:
-    """Every window equals an independent count, and nothing acknowledged is lost to SIGKILL or SIGTERM."""
+    """Every window's total equals an independent count, and SIGKILL and SIGTERM lose no acknowledged message."""
     sources = data_run.load_conversations()
     if not sources:
         pytest.skip(NO_DATA)
@@ -28,7 +28,7 @@ def test_windows_of_real_conversations_are_counted_right_and_survive_restarts(tm
 
 
 def test_a_count_that_is_off_by_one_is_noticed(tmp_path: Path) -> None:
-    """The independent count is a check: a window whose total is one more than its messages cost is reported."""
+    """A window whose total is one token more than the independent count is reported."""
     (tmp_path / "ranks").mkdir()
     reference = data_run.Reference(tmp_path / "ranks")
     entry = {"id": "a", "message": {"role": "user", "content": "hello"}}

@@ -1,8 +1,8 @@
 """The section "Moving in" of service/commands/README.md, run line by line against the stores that it names.
 
-What LangChain and the Agents SDK store is written by hand, in the forms of langchain-community 0.4 (a list, the newest
-message first) and openai-agents 0.24 (a table, and a list with the oldest first): the libraries bring numpy and SQLAlchemy
-along, or an HTTP framework, and are not worth installing for this.
+The data of LangChain and the Agents SDK is written by hand, in the formats of langchain-community 0.4 (a list, the newest
+message first) and openai-agents 0.24 (a table, and a list with the oldest first). The libraries would install numpy and
+SQLAlchemy, or an HTTP framework, which this test does not need.
 """
 
 import json
@@ -110,7 +110,7 @@ CLAUDE: list[dict[str, Any]] = [
 
 
 def words_of(message: dict[str, Any]) -> dict[str, Any]:
-    """The message with its calls' arguments read: how they are spaced is nobody's business."""
+    """Return the message with its calls' arguments parsed, because their spacing does not matter."""
     calls = [
         {**call["function"], "arguments": json.loads(call["function"]["arguments"])}
         for call in message.get("tool_calls", ())
@@ -119,7 +119,7 @@ def words_of(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def commands() -> list[list[str]]:
-    """Every line of the section's shell blocks, split as a shell does."""
+    """Return every line of the section's shell blocks, split as a shell does."""
     found = blocks("sh", section("service/commands/README.md", "## Moving in"))
     return [shlex.split(line) for block in found for line in block.splitlines() if line.strip()]
 
@@ -171,7 +171,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("folder")
 def test_the_pages_way_in_works_and_may_be_taken_twice(served: Served, theirs: EmbeddedStore) -> None:
-    """Each source arrives whole and in order, ready for a window; a second run adds nothing."""
+    """Each command imports its source completely and in order, and a second run adds nothing."""
     run = [[word.replace(THEIR_REDIS, theirs.url) for word in command] for command in commands()]
     assert [command[:2] for command in run] == [["sash", "import"]] * 7
     told: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The pages: no dead link, no block of code that no test runs, nothing named that does not exist, and a short README."""
+"""The pages: links work, each code block has a test, everything that is named exists, and README is short."""
 
 import json
 import re
@@ -78,18 +78,18 @@ RUN_BY = {
         ("# Accuracy", "sh"): "test_pages.py::test_every_module_and_path_exists",
     },
 }
-"""The test of each block of code: by page, then by heading and language. ``text`` is no code."""
+"""The test of each code block, by page, then by heading and language; ``text`` blocks are not code."""
 
 
 def links(page: str) -> Iterator[str]:
-    """The links of a page into the project, pictures among them."""
+    """Yield a page's links into the project, including pictures."""
     for target in _LINK.findall(without_blocks(read(page))):
         if not re.match(r"[a-z]+:", target):
             yield target
 
 
 def anchors(page: str) -> set[str]:
-    """What links to the headings of a page end in, as GitHub makes it of their text."""
+    """Return the anchors of a page's headings, as GitHub makes them from the text."""
     texts = [re.sub(r"[^\w\- ]", "", each.lstrip("# ").lower()).replace(" ", "-") for each in headings(page)]
     return {
         text + (f"-{texts[:place].count(text)}" if text in texts[:place] else "") for place, text in enumerate(texts)
@@ -97,19 +97,19 @@ def anchors(page: str) -> set[str]:
 
 
 def reached(page: str, target: str) -> Path:
-    """The file or folder that a link of a page leads to."""
+    """Return the file or folder that a link of a page leads to."""
     return ((ROOT / page).parent / target.partition("#")[0]).resolve() if not target.startswith("#") else ROOT / page
 
 
 def spans(page: str) -> list[str]:
-    """What a page gives to type: the lines of its shell blocks without remarks, and its spans of code."""
+    """Return the lines of a page's shell blocks, without comments, and its inline code."""
     shell = [line.partition(" #")[0] for code in blocks("sh", read(page)) for line in code.splitlines()]
     return shell + re.findall(r"`([^`\n]+)`", without_blocks(read(page)))
 
 
 @pytest.mark.parametrize("page", pages())
 def test_every_link_leads_somewhere(page: str) -> None:
-    """Files exist beside the page, and headings in the page that is named."""
+    """Each link leads to a file that exists and, if it has an anchor, to a heading that exists."""
     dead = []
     for target in links(page):
         file, anchor = reached(page, target), target.partition("#")[2]
@@ -119,12 +119,12 @@ def test_every_link_leads_somewhere(page: str) -> None:
 
 
 def test_the_readme_is_short() -> None:
-    """It is for the first quarter of an hour."""
+    """README has fewer than 16,000 bytes, because it is for the first 15 minutes."""
     assert len((ROOT / "README.md").read_bytes()) < README_BYTES
 
 
 def test_every_page_is_near() -> None:
-    """Two clicks lead from README to any page."""
+    """Every page is at most two clicks from README."""
     seen = {"README.md"}
     for _ in range(CLICKS):
         found = {reached(page, target) for page in seen for target in links(page)}
@@ -133,7 +133,7 @@ def test_every_page_is_near() -> None:
 
 
 def test_every_block_of_code_has_a_test() -> None:
-    """Each block has its test, and each test is there."""
+    """Each code block has a test, and each of these tests exists."""
     listed = {(page, *place) for page, tests in RUN_BY.items() for place in tests}
     assert {place for place in places() if place[2] != "text"} == listed
     for test in {test for tests in RUN_BY.values() for test in tests.values()}:
@@ -157,7 +157,7 @@ def _written(default: Any) -> str:
 
 
 def test_every_setting_has_its_line() -> None:
-    """The table has all variables, in their order, with their defaults, and says of which a file may hold the value."""
+    """The table has all variables, in their order, with their defaults, and marks those that a file may hold."""
     lines = rows(section("deploy/README.md", "## Settings").partition("\n### ")[0])
     shown = [(name.strip("`"), default, "†" in meaning) for name, meaning, default in lines]
     defaults = Settings()
@@ -171,7 +171,7 @@ def _set(default: Any) -> str:
 
 
 def test_the_models_file_is_one() -> None:
-    """The example is a models file; a model without ``like`` is an estimate with the margin that it names."""
+    """The example is a valid models file; ``like`` gives a model's counting rules, and ``margin`` its margin."""
     text = block("toml", "deploy/README.md", "### Models of your own")
     models = load_models_toml(text)
     assert set(models) == set(tomllib.loads(text)["models"])
@@ -181,7 +181,7 @@ def test_the_models_file_is_one() -> None:
 
 @pytest.mark.parametrize("page", pages())
 def test_every_setting_and_problem_that_is_named_exists(page: str) -> None:
-    """Variables are those of the service and of the tests, problems those of its errors."""
+    """Each variable that a page names belongs to the service or the tests, and each problem to the service."""
     known = {variable.name for variable in VARIABLES} | {"SASH_TEST_DATA"}
     assert set(re.findall(r"\bSASH_[A-Z0-9_]*[A-Z0-9]\b", read(page))) - known == set()
     kinds = [kind for kind in vars(problems).values() if isinstance(kind, type) and issubclass(kind, problems.Problem)]
@@ -190,7 +190,7 @@ def test_every_setting_and_problem_that_is_named_exists(page: str) -> None:
 
 @pytest.mark.parametrize("page", pages())
 def test_every_command_that_is_named_exists(page: str) -> None:
-    """Each ``sash …`` of a page is a command with those options."""
+    """Each ``sash …`` on a page is a command that exists, with options that exist."""
     for span in spans(page):
         for words in re.findall(r"(?:^|[/|(] ?)sash ([a-z][^|)\"]*)", span):
             command: click.Command = main
@@ -204,7 +204,7 @@ def test_every_command_that_is_named_exists(page: str) -> None:
 
 @pytest.mark.parametrize("page", pages())
 def test_every_module_and_path_exists(page: str) -> None:
-    """Each ``python -m …`` of a page is a module that can be run; paths of tests and marks behind pytest exist."""
+    """Each project module after ``python -m`` exists, and so do the test paths and marks after ``pytest``."""
     marks = {"nightly", "clients", "deploy"}
     for span in spans(page):
         for module, words in re.findall(r"python -m ([\w.]+)([^&|]*)", span):
@@ -218,7 +218,7 @@ def test_every_module_and_path_exists(page: str) -> None:
 
 
 def test_the_readmes_figures_are_those_of_the_pages() -> None:
-    """Requests predicted to the token, turns without a fault, and how a library compares."""
+    """README's figures on accuracy, faults and speed agree with the pages that report them."""
     figures = section("README.md", "## Figures")
     kinds = [row for row in rows(section("tests/truth/README.md", "# Accuracy")) if row[:2] == ["OpenAI", "all"]]
     ((cases, exact, _, short),) = (kind[2:6] for kind in kinds)

@@ -1,4 +1,4 @@
-"""The arithmetic of a deployment's size, by hand."""
+"""The plan of a deployment's size equals calculations by hand."""
 
 from tests.bench.plan import Assumed, Measured, Plan, Wanted, plan_of
 
@@ -13,7 +13,7 @@ def plan(conversations: float, turns_a_day: float, retention_days: float, replic
 
 
 def test_memory_decides_where_much_is_kept() -> None:
-    """20 messages each of 64 million conversations are 672 GB: 15.75 nodes of 64 GB with half as much again, so 16."""
+    """64 million conversations of 20 messages are 672 GB; with half as much again for room, that is 16 nodes of 64 GB."""
     found = plan(64e6, 64e5, 100)
     assert (round(found.memory_gb), found.by_memory, found.shards) == (672, 16, 16)
     assert found.nodes_dollars == 16 * 2 * 0.5 * 730
@@ -21,14 +21,14 @@ def test_memory_decides_where_much_is_kept() -> None:
 
 
 def test_processors_decide_where_many_write() -> None:
-    """864 million turns a day are 30,000 a second at the peak: 18 half busy processors of the store, 48 of workers."""
+    """864 million turns a day are 30,000 a second at the peak: at half load, 18 processors for the store, 48 for workers."""
     found = plan(1e6, 864e6, 0.001)
     assert (found.peak_turns, found.by_processor, found.shards, found.workers) == (30_000, 18, 18, 48)
     assert round(found.workers_dollars) == round(48 * 0.1 * 730)
 
 
 def test_a_small_one_has_a_cluster_and_a_spare_worker() -> None:
-    """A cluster has three shards, and one of two workers may be replaced."""
+    """The smallest plan has a cluster's three shards, and two workers so that one can be replaced."""
     found = plan(1_000, 1_000, 30, replicas=0)
     assert (found.shards, found.workers) == (3, 2)
     assert found.nodes_dollars == 3 * 0.5 * 730

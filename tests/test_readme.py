@@ -1,7 +1,7 @@
-"""The programs of the pages, run as they stand against ``sash serve`` and a stand-in for the providers.
+"""The programs of the pages, run unchanged against ``sash serve`` and a stand-in for the providers.
 
-Frameworks need dozens of packages that nothing else here needs, so they have environments of their own, and the mark
-``clients``, as have those that need npm: ``python -m pytest -m clients tests/test_readme.py``.
+Frameworks need dozens of packages that no other test needs, so their tests have their own environments and the mark
+``clients``. Tests that need npm have the mark too: ``python -m pytest -m clients tests/test_readme.py``.
 """
 
 import json
@@ -43,7 +43,7 @@ ANSWERED = {"role": "assistant", "content": ANSWER}
 SYSTEM = {"role": "system", "content": "You know the programme."}
 THEIR_TESTS = ["tests/memory/test_session.py", "tests/memory/test_session_limit.py"]
 NOT_THE_PROTOCOL = [
-    "connection",  # the rest of this list: what their SQLite does with threads, locks, rows and commits
+    "connection",  # to post_commit: what their SQLite does with threads, locks, rows and commits
     "closed_rejects",
     "corrupt",
     "file_lock",
@@ -51,7 +51,7 @@ NOT_THE_PROTOCOL = [
     "failed_clear",
     "failed_pop",
     "post_commit",
-    "settings_default",  # theirs makes SessionSettings of what it is given; the protocol allows None
+    "settings_default",  # their class turns its argument into SessionSettings; the protocol allows None
     "normalizes_dictionary",
     "unknown_dictionary",
 ]
@@ -59,7 +59,7 @@ NOT_THE_PROTOCOL = [
 
 @pytest.fixture(scope="module")
 def fresh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of these tests' own, for README's ids are the same each time."""
+    """Yield the URL of a server that only this file uses, because README's conversation ids never change."""
     process = Served(tmp_path_factory.mktemp("readme") / "data")
     process.start()
     yield process.url
@@ -73,7 +73,7 @@ def provider(fresh_server: str) -> Iterator[Provider]:
 
 
 def stored(server: str, conversation: str) -> list[dict[str, object]]:
-    """The messages of a conversation, without what the provider adds to them."""
+    """Return the messages of a conversation, without ``annotations`` and null fields."""
     page = httpx.get(f"{server}/conversations/{conversation}/messages").raise_for_status().json()
     return [
         {name: value for name, value in entry["message"].items() if name != "annotations" and value is not None}
@@ -86,7 +86,7 @@ def call(identity: str) -> dict[str, object]:
 
 
 def holds(found: Any, shown: Any) -> bool:
-    """Whether ``found`` has all that is ``shown``, and perhaps more members."""
+    """Return whether ``found`` has all of ``shown``; its objects may have more members."""
     if isinstance(shown, dict):
         return all(name in found and holds(found[name], value) for name, value in shown.items())
     if isinstance(shown, list):
@@ -95,7 +95,7 @@ def holds(found: Any, shown: Any) -> bool:
 
 
 def test_both_commands_install_in_the_same_way() -> None:
-    """They differ in the lock and in what they run at last; CI runs the second, and the data run starts the first."""
+    """README's two commands differ only in the lock file and in what they run last, and CI runs the second."""
     serve, tests = (code.strip() for code in blocks("sh", section("README.md", "## Two commands")))
     assert serve.replace("requirements.lock", "requirements-test.lock").removesuffix(".venv/bin/sash serve") == (
         tests.removesuffix(".venv/bin/python -m tests")
@@ -106,14 +106,14 @@ def test_both_commands_install_in_the_same_way() -> None:
 
 @_CURL
 def test_the_first_window_is_the_one_that_is_shown(fresh_server: str) -> None:
-    """The first curl is answered with all that the page shows of its answer."""
+    """The answer to the first curl has all that the page shows."""
     (answer,) = curl(block("sh", "README.md", "## A first window"), server=fresh_server)
     shown = json.loads(block("json", "README.md", "## A first window"))
     assert holds(answer, shown), json.dumps(answer, indent=1)
 
 
 def test_the_stand_in_serves_what_the_environment_names() -> None:
-    """The stand-in's command starts it, and the exported variables are those of a stand-in on its port."""
+    """The page's command starts the stand-in, and the exported variables point to the stand-in's default port."""
     started, exported = blocks("sh", section("README.md", "## A chat loop"))
     shown = dict(pair.split("=", 1) for line in exported.splitlines() for pair in line.removeprefix("export ").split())
     assert shown == {
@@ -133,13 +133,13 @@ def test_the_stand_in_serves_what_the_environment_names() -> None:
 
 
 def test_turn_400_has_what_turn_3_said(fresh_server: str) -> None:
-    """The chat of 400 turns ends with a window that recalls the third."""
+    """The window after 400 turns recalls turn 3."""
     done = run([sys.executable], block("python", "README.md", "## A long memory"), server=fresh_server)
     assert 3 in json.loads(printed(done)[0])
 
 
 def test_the_openai_loop_goes_through_a_tool_call(fresh_server: str, provider: Provider) -> None:
-    """Windows go to the SDK as they are, a call's result follows its call, and the second question has the first turn."""
+    """The SDK sends each window; a tool result follows its call, and the second question comes with the first turn."""
     code = block("python", "README.md", "### Python, with the OpenAI SDK")
     done = run([sys.executable], code, server=fresh_server, environment=provider.environment, typed=TYPED)
     assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
@@ -159,7 +159,7 @@ def test_the_openai_loop_goes_through_a_tool_call(fresh_server: str, provider: P
 
 
 def test_the_claude_loop_sends_windows_and_reports_the_bill(fresh_server: str, provider: Provider) -> None:
-    """Windows in Anthropic's form go to the SDK as they are; both turns are stored, and both bills are known."""
+    """The SDK sends windows in Anthropic's format; both turns are stored, and both bills calibrate the model."""
     code = block("python", "README.md", "### Claude, with the Anthropic SDK")
     done = run([sys.executable], code, server=fresh_server, environment=provider.environment, typed=TYPED)
     assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
@@ -173,7 +173,7 @@ def test_the_claude_loop_sends_windows_and_reports_the_bill(fresh_server: str, p
 
 
 def runs_typescript() -> bool:
-    """Whether Node takes TypeScript as it is: from 22.18 on."""
+    """Return whether Node runs TypeScript directly, which it does from 22.18 on."""
     if shutil.which("node") is None:
         return False
     version = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
@@ -202,7 +202,7 @@ def told_in_typescript(command: list[str], server: str, provider: Provider) -> N
 
 @pytest.fixture
 def talk(fresh_server: str, tmp_path: Path) -> Path:
-    """README's program in TypeScript, as a file, for the server of these tests."""
+    """Return a file with README's TypeScript program, changed to the address of ``fresh_server``."""
     httpx.delete(f"{fresh_server}/conversations/talks-2")
     path = tmp_path / "talk.ts"
     path.write_text(block("ts", "README.md", "### TypeScript").replace(SERVER, fresh_server))
@@ -211,7 +211,7 @@ def talk(fresh_server: str, tmp_path: Path) -> Path:
 
 @pytest.mark.skipif(not runs_typescript(), reason="needs node 22.18 or newer")
 def test_node_runs_the_typescript_loop(fresh_server: str, provider: Provider, talk: Path) -> None:
-    """Fetch appends, sends the window and appends the reply, twice."""
+    """The program appends a question, sends the window and appends the reply, twice."""
     told_in_typescript(["node", str(talk)], fresh_server, provider)
 
 
@@ -231,7 +231,7 @@ def test_the_typescript_loop_is_well_typed_and_runs(fresh_server: str, provider:
 @pytest.mark.clients
 @_NPM
 def test_a_typescript_client_is_generated_and_run(fresh_server: str, tmp_path: Path) -> None:
-    """The section's commands, one after the other in an empty folder; the client says what the window holds."""
+    """The section's commands run in order in a new folder, and the generated client prints the window's messages."""
     text = section(CLIENTS, "## A generated client").replace(SERVER, fresh_server)
     (program,) = blocks("ts", text)
     (tmp_path / "talk.ts").write_text(program)
@@ -244,12 +244,12 @@ def test_a_typescript_client_is_generated_and_run(fresh_server: str, tmp_path: P
 
 
 def words_of(content: str | list[dict[str, str]]) -> str:
-    """What a message says, as a string or in parts."""
+    """Return a message's text, which is a string or a list of parts."""
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
 def test_the_page_names_every_adapter_that_is_shipped() -> None:
-    """Each class of service/clients that has a place in a framework has one in their page."""
+    """The clients' page names each class of service/clients that plugs into a framework."""
     text = read(CLIENTS)
     assert [
         name for name in ("SashMiddleware", "SashHistory", "SashSession", "SashSessionService") if name not in text
@@ -257,7 +257,7 @@ def test_the_page_names_every_adapter_that_is_shipped() -> None:
 
 
 def test_the_adapters_need_httpx2_alone() -> None:
-    """What a client installs without an extra imports, without the server's packages; the command says what is missing."""
+    """The Agents SDK's adapter imports without the server's packages, and the command ``sash`` names a missing one."""
     blocked = ["msgspec", "litestar", "granian", "redis", "click", "structlog", "tiktoken", "toktok", "rich"]
     program = f"""import sys
 sys.modules |= dict.fromkeys({blocked})
@@ -286,13 +286,13 @@ def test_an_agent_goes_on_behind_a_huge_result(fresh_server: str, tmp_path: Path
 
 
 def sash(code: str) -> str:
-    """A block whose ``sash`` is this checkout's."""
+    """Return a shell block in which ``sash`` runs this checkout."""
     told = f'sash() {{ {sys.executable} -m service "$@"; }}\nset -eu\nexport PYTHONPATH={ROOT}\n'
     return told + code.replace(".venv/bin/python", sys.executable).replace(".venv/bin/sash", "sash")
 
 
 def test_the_pure_commands_take_a_file(tmp_path: Path) -> None:
-    """The window, the count and the count of a text are printed as JSON, where nobody is at a terminal."""
+    """On a pipe, the window, the count and the count of a text are printed as JSON."""
     (tmp_path / "chat.json").write_text(json.dumps([QUESTION]))
     (tmp_path / "prompt.txt").write_text("is there a talk about gradle?")
     code = block("sh", "service/commands/README.md", "## Windows and counts of a file")
@@ -310,7 +310,7 @@ def test_the_pure_commands_take_a_file(tmp_path: Path) -> None:
 
 
 def test_a_conversation_flows_in_to_be_watched(fresh_server: str, tmp_path: Path) -> None:
-    """The made-up conversation arrives message by message, here without the waiting."""
+    """The page's command imports all 80 messages, here with a shorter interval."""
     code = block("sh", "service/commands/README.md", "## Watching a window move")
     assert "--every 0.5" in code
     quick = code.replace("--every 0.5", f"--every 0.001 --url {fresh_server}")
@@ -320,7 +320,7 @@ def test_a_conversation_flows_in_to_be_watched(fresh_server: str, tmp_path: Path
 
 
 def environment(folder: Path, requirements: Path) -> Path:
-    """The Python of an environment with what a file names."""
+    """Make an environment with the packages of a requirements file, and return its Python."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=120)
     python = folder / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "-q", "-r", requirements], check=True, timeout=600)
@@ -329,13 +329,13 @@ def environment(folder: Path, requirements: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def adapters(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with LangChain, Pydantic AI and the Agents SDK."""
+    """Return the Python of an environment with LangChain, Pydantic AI and the Agents SDK."""
     return environment(tmp_path_factory.mktemp("adapters"), REQUIREMENTS)
 
 
 @pytest.fixture(scope="session")
 def with_adk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with the Google ADK, which shares no set of versions with the others."""
+    """Return the Python of an environment with the Google ADK, whose versions conflict with the other frameworks'."""
     return environment(tmp_path_factory.mktemp("adk"), REQUIREMENTS_ADK)
 
 
@@ -345,17 +345,17 @@ _ALONE = {
     "OPENAI_AGENTS_DISABLE_TRACING": "1",
     "LANGSMITH_TRACING": "false",
 }
-"""The frameworks' environment: the project to import, and no traces to anybody's cloud."""
+"""Environment variables of the frameworks: they import this project and send no traces."""
 
 
 def quiet(provider: Provider) -> dict[str, str]:
-    """The same, with the provider to ask."""
+    """Return the frameworks' variables and those that point SDKs to the provider."""
     return {**provider.environment, **_ALONE}
 
 
 @pytest.mark.clients
 def test_the_agents_sdk_runs_on_windows(fresh_server: str, provider: Provider, adapters: Path) -> None:
-    """Two runs with a tool call: the second begins with the window of the first, reasoning and ids included."""
+    """The second run sends the window of the first, with its tool call, reasoning and ids."""
     code = block("python", CLIENTS, AGENTS)
     done = run([str(adapters), "-"], code, server=fresh_server, environment=quiet(provider))
     assert printed(done) == [ANSWER, ANSWER]
@@ -375,7 +375,7 @@ def test_the_agents_sdk_runs_on_windows(fresh_server: str, provider: Provider, a
 
 @pytest.mark.clients
 def test_the_agents_sdk_is_never_refused(fresh_server: str, adapters: Path) -> None:
-    """80 runs with calls and reasoning, stored by the provider and not, and nothing that was added is lost."""
+    """In 80 runs with calls and reasoning, stored by the provider or not, no request is refused and no item is lost."""
     code = (ROOT / "tests" / "clients" / "adapters" / "with_agents.py").read_text()
     with serving(OpenAI(window_tokens=3500)) as url:
         environment = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none", **_ALONE}
@@ -385,7 +385,7 @@ def test_the_agents_sdk_is_never_refused(fresh_server: str, adapters: Path) -> N
 
 @pytest.mark.clients
 def test_the_adapters_in_short_run(fresh_server: str, provider: Provider, adapters: Path) -> None:
-    """README's few lines for a framework have a question answered, and store both."""
+    """README's framework example gets an answer, and stores the question and the answer."""
     program = block("python", "README.md", "## With your framework")
     done = run([str(adapters), "-"], program, server=fresh_server, environment=quiet(provider))
     assert printed(done) == [ANSWER]
@@ -394,7 +394,7 @@ def test_the_adapters_in_short_run(fresh_server: str, provider: Provider, adapte
 
 @pytest.mark.clients
 def test_the_agents_sdks_own_session_tests_pass(fresh_server: str, adapters: Path, tmp_path: Path) -> None:
-    """Their tests of SQLiteSession hold for ours, but for those of SQLite itself and of its constructor."""
+    """The SDK's tests of SQLiteSession pass for SashSession, except those of SQLite itself and of its constructor."""
     version = next(line for line in REQUIREMENTS.read_text().splitlines() if line.startswith("openai-agents=="))
     pip = [adapters, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "openai-agents"]
     subprocess.run([*pip, "--no-build-isolation", "-d", tmp_path, version], check=True, timeout=300)
@@ -431,7 +431,7 @@ TOOL_LOOP = [
 def test_an_agent_of_chat_completions_runs_on_windows(
     fresh_server: str, provider: Provider, adapters: Path, heading: str, conversation: str
 ) -> None:
-    """The second run is asked with the window of the first, tool call included, behind the agent's own prompt."""
+    """The second run sends the agent's prompt and then the window of the first, including its tool call."""
     done = run(
         [str(adapters), "-"], block("python", CLIENTS, heading), server=fresh_server, environment=quiet(provider)
     )
@@ -443,7 +443,7 @@ def test_an_agent_of_chat_completions_runs_on_windows(
 
 @pytest.mark.clients
 def test_the_adk_runs_on_windows(fresh_server: str, provider: Provider, with_adk: Path) -> None:
-    """The second run is asked with the window of the first, call and result included; events are a user's conversation."""
+    """The second run sends the window of the first, with call and result; the user owns one conversation of six events."""
     done = run([str(with_adk), "-"], block("python", CLIENTS, ADK), server=fresh_server, environment=quiet(provider))
     assert printed(done) == [ANSWER, ANSWER]
     sent = provider.requests[-1]["contents"]
@@ -461,7 +461,7 @@ def test_the_adk_runs_on_windows(fresh_server: str, provider: Provider, with_adk
 @pytest.mark.clients
 @_NPM
 def test_the_vercel_sdk_runs_on_windows(fresh_server: str, provider: Provider, tmp_path: Path) -> None:
-    """The section's commands and its program, checked by the compiler, in an empty folder."""
+    """The section's commands run in a new folder, and its program passes the compiler and sends the tool loop."""
     text = section(CLIENTS, "## Vercel AI SDK").replace(SERVER, fresh_server)
     (tmp_path / "agent.ts").write_text(blocks("ts", text)[0])
     check = "npx tsc --noEmit --strict --skipLibCheck --module nodenext --target es2023 agent.ts"
@@ -514,7 +514,7 @@ ADAPTED = {
 def test_an_adapter_gives_back_what_its_framework_added(
     fresh_server: str, provider: Provider, request: pytest.FixtureRequest, program: str
 ) -> None:
-    """Messages equal themselves after a round trip, are stored once, and are windowed; what is refused says so."""
+    """Each adapter's program passes its checks: of round trips, of windows and of refusals."""
     python = request.getfixturevalue("with_adk" if program == "with_adk" else "adapters")
     code = (ROOT / "tests" / "clients" / "adapters" / f"{program}.py").read_text()
     done = run([str(python), "-"], code, server=fresh_server, environment=quiet(provider))

@@ -1,4 +1,4 @@
-"""The commands of the page on encryption at rest, run as they stand on a store with encrypted messages."""
+"""The commands of the page on encryption at rest, run unchanged on a store with encrypted messages."""
 
 import asyncio
 import subprocess
@@ -25,7 +25,7 @@ async def service(own: EmbeddedStore, key: str) -> AsyncIterator[httpx.AsyncClie
 
 
 def commands(own: EmbeddedStore) -> str:
-    """Run the block; the new master key."""
+    """Run the page's block, and return the new master key."""
     told = f'sash() {{ {sys.executable} -m service "$@"; }}\nset -eu\n'
     done = subprocess.run(
         ["sh"],
@@ -42,7 +42,7 @@ def commands(own: EmbeddedStore) -> str:
 
 
 async def test_both_kinds_of_keys_are_changed(own: EmbeddedStore) -> None:
-    """The block's commands succeed, the doctor is content, and the new key alone opens what the old one encrypted."""
+    """The block's commands succeed, and the new key alone decrypts what the service encrypted with the old key."""
     turn = {"messages": [{"message": {"role": "user", "content": "is there a talk about gradle?"}}]}
     async with service(own, OLD) as client:
         assert (await client.post("/conversations/c/messages", json=turn)).status_code == 201

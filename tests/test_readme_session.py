@@ -1,4 +1,4 @@
-"""The Agents SDK's session as it is shipped: items there and back, without the SDK and against ``sash serve``."""
+"""``SashSession``, the session for the Agents SDK, without the SDK and against ``sash serve``."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -34,13 +34,13 @@ async def session(served: Served, fresh: Callable[[], str]) -> AsyncIterator[Sas
 
 @pytest.mark.parametrize("items", [TURN, [REASONING], [REASONING, SAID], [], [SEARCH, SAID]])
 async def test_items_come_back(session: SashSession, items: list[dict[str, Any]]) -> None:
-    """Nothing is lost and nothing moves, reasoning and hosted calls included."""
+    """Added items come back complete and in order, including reasoning and hosted calls."""
     await session.add_items(items)
     assert await session.get_items() == items
 
 
 async def test_an_item_that_is_wrong_is_refused(session: SashSession) -> None:
-    """What a provider would refuse is the server's problem, which names the place."""
+    """A function call without ``call_id`` raises the server's 400, which names the field, and stores nothing."""
     with pytest.raises(SashError, match="call_id") as refused:
         await session.add_items([QUESTION, {"type": "function_call", "name": "find_table", "arguments": "{}"}])
     assert refused.value.status == 400
@@ -48,7 +48,7 @@ async def test_an_item_that_is_wrong_is_refused(session: SashSession) -> None:
 
 
 async def test_a_session_gives_back_what_was_added(session: SashSession) -> None:
-    """All items in order, and any number of the last ones."""
+    """``get_items`` returns all items in order, or any number of the last ones."""
     await session.add_items(TURN)
     assert await session.get_items() == TURN
     assert [await session.get_items(limit) for limit in range(len(TURN) + 2)] == [
@@ -57,7 +57,7 @@ async def test_a_session_gives_back_what_was_added(session: SashSession) -> None
 
 
 async def test_items_are_popped_one_by_one(session: SashSession) -> None:
-    """The last item goes first, also where several items are one message; then there is none."""
+    """``pop_item`` returns the last item, also if several items are one message, and None when no item is left."""
     await session.add_items(TURN)
     popped = [await session.pop_item() for _ in range(len(TURN) + 1)]
     assert popped == [*reversed(TURN), None]
@@ -65,14 +65,14 @@ async def test_items_are_popped_one_by_one(session: SashSession) -> None:
 
 
 async def test_more_than_an_append_takes_is_several(session: SashSession) -> None:
-    """250 messages arrive once and in order."""
+    """250 messages, more than one append takes, are stored once and in order."""
     items = [{"role": "user", "content": f"{number}"} for number in range(250)]
     await session.add_items(items)
     assert await session.get_items() == items
 
 
 async def test_a_cleared_session_is_empty_and_goes_on(session: SashSession) -> None:
-    """Clearing works before there is anything, and items may be added after it."""
+    """An empty session can be cleared, and items can be added after clearing."""
     await session.clear_session()
     await session.add_items([QUESTION])
     await session.clear_session()
@@ -82,7 +82,7 @@ async def test_a_cleared_session_is_empty_and_goes_on(session: SashSession) -> N
 
 
 async def test_with_a_model_a_session_is_its_window(served: Served, session: SashSession) -> None:
-    """What fits comes as it was added, with the newest turn's reasoning; the last items come whatever fits."""
+    """With a model, ``get_items`` returns the window; with a number, it returns the last items whether they fit or not."""
     windowed = SashSession(session.session_id, url=served.url, model="gpt-4o-mini", limit=2, stable=False)
     assert await windowed.get_items() == []
     await windowed.add_items([QUESTION, REASONING, SAID, QUESTION])
@@ -92,7 +92,7 @@ async def test_with_a_model_a_session_is_its_window(served: Served, session: Sas
 
 
 async def test_a_session_says_why_it_was_refused(session: SashSession) -> None:
-    """A result without its call is the server's problem, with its sentence."""
+    """A tool result without its call raises SashError with the server's status and problem."""
     with pytest.raises(SashError) as refused:
         await session.add_items([OUTPUT])
     assert 400 <= refused.value.status < 500
@@ -100,13 +100,13 @@ async def test_a_session_says_why_it_was_refused(session: SashSession) -> None:
 
 
 def test_window_parameters_need_a_model() -> None:
-    """A reserve without a model would be ignored: it is refused."""
+    """``reserve`` without a model is refused, because it would be ignored."""
     with pytest.raises(ValueError, match="reserve"):
         SashSession("s", reserve=1)
 
 
 def test_a_session_outlives_its_event_loop(served: Served, fresh: Callable[[], str]) -> None:
-    """Each loop has connections of its own."""
+    """A session works in a second event loop, because each loop has its own connections."""
     session = SashSession(fresh(), url=served.url)
 
     async def add_and_close() -> list[Any]:
@@ -119,7 +119,7 @@ def test_a_session_outlives_its_event_loop(served: Served, fresh: Callable[[], s
 
 
 class LostReply:
-    """A server between the adapter and the service that loses the first answer to a rewind, and lets others write then."""
+    """A proxy that drops the service's first answer to a rewind, after it has called ``meanwhile``."""
 
     def __init__(self, target: str, meanwhile: Callable[[], Any]) -> None:
         self._port = int(target.rsplit(":", 1)[1])
@@ -141,7 +141,7 @@ class LostReply:
 
 
 async def test_a_session_cleared_twice_keeps_what_came_between(served: Served, fresh: Callable[[], str]) -> None:
-    """The answer to a clearing is lost, somebody adds an item, the adapter asks again: the item stays."""
+    """If the answer to a clearing is lost and another session adds an item, the adapter's retry keeps that item."""
     name = fresh()
     other = SashSession(name, url=served.url)
     await other.add_items([QUESTION])

@@ -27,7 +27,7 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 def refused(data_dir: Path, *options: str, **settings: str) -> str:
-    """The one line with which a service that cannot start ends, after exit status 2 and before it has made a store."""
+    """Return the one line of a service that cannot start, which exits with status 2 before it makes a store."""
     ended = subprocess.run(
         [sys.executable, "-m", "service", "serve", "--data-dir", str(data_dir), *options],
         cwd=ROOT,
@@ -63,7 +63,7 @@ def log_of(served: Served) -> str:
 
 
 def until(true: Callable[[], object], seconds: float = _PATIENCE_SECONDS) -> None:
-    """Return when it is true."""
+    """Wait until ``true()`` is true, for at most ``seconds``."""
     give_up = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < give_up
@@ -75,7 +75,7 @@ def until(true: Callable[[], object], seconds: float = _PATIENCE_SECONDS) -> Non
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_port_of_another_service(tmp_path: Path, workers: str) -> None:
-    """A second service on the port of a first says so and ends; the first goes on."""
+    """A second service on the same port exits and says that the port is in use; the first keeps serving."""
     with running(tmp_path, SASH_WORKERS=workers) as first:
         line = refused(tmp_path / "other", "--port", str(port_of(first)), SASH_WORKERS=workers)
         assert f"port {port_of(first)} is in use on 127.0.0.1: stop what listens there" in line
@@ -85,7 +85,7 @@ def test_a_port_of_another_service(tmp_path: Path, workers: str) -> None:
 
 @pytest.mark.parametrize("shares", [False, True])
 def test_a_port_of_another_program(tmp_path: Path, shares: bool) -> None:  # noqa: FBT001
-    """One that would share its port (SO_REUSEPORT) too."""
+    """A port of another program is refused, even if the program shares the port (SO_REUSEPORT)."""
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shares)
         other.bind(("127.0.0.1", 0))
@@ -98,7 +98,7 @@ def test_a_port_of_another_program(tmp_path: Path, shares: bool) -> None:  # noq
 def starting(
     data_dir: Path, port: int, *, out: int | IO[bytes] = subprocess.DEVNULL, err: int | IO[bytes] = subprocess.PIPE
 ) -> Iterator[subprocess.Popen[str]]:
-    """A service whose lines are read one by one."""
+    """Start a service whose lines a test can read, yield its process, and stop it."""
     words = [sys.executable, "-m", "service", "serve", "--port", str(port), "--data-dir", str(data_dir)]
     with subprocess.Popen(words, cwd=ROOT, env=environment(), stdout=out, stderr=err, text=True) as service:
         try:
@@ -109,7 +109,7 @@ def starting(
 
 
 def listening(service: subprocess.Popen[str]) -> str:
-    """Where it says that it listens, after a line about its store."""
+    """Return the URL where the service says that it listens, after a line about its store."""
     assert service.stderr is not None
     assert "embedded store in" in service.stderr.readline()
     said = service.stderr.readline()
@@ -118,7 +118,7 @@ def listening(service: subprocess.Popen[str]) -> str:
 
 
 def test_a_port_that_its_service_is_still_leaving(tmp_path: Path) -> None:
-    """A service that was killed leaves workers for a moment: its successor waits for the port."""
+    """A service waits for its port, because the workers of a killed service may keep it for a moment."""
     with socket.socket() as leaving:
         leaving.bind(("127.0.0.1", 0))
         leaving.listen()
@@ -131,7 +131,7 @@ def test_a_port_that_its_service_is_still_leaving(tmp_path: Path) -> None:
 
 
 def test_port_0_is_a_free_one(tmp_path: Path) -> None:
-    """Which one it is, is said."""
+    """With port 0 the service takes a free port and prints its URL."""
     with starting(tmp_path / "data", 0) as service:
         url = listening(service)
         until(lambda: answers(url))
@@ -144,7 +144,7 @@ def answers(url: str) -> bool:
 
 
 def test_connections_go_to_all_workers(tmp_path: Path) -> None:
-    """Forty connections that come one after the other: each of two workers has some."""
+    """Of 40 connections, one after the other, each of two workers gets at least five."""
     with running(tmp_path, SASH_WORKERS="2") as served, contextlib.ExitStack() as clients:
         workers = workers_of(served)
         before = [sockets(worker) for worker in workers]
@@ -168,7 +168,7 @@ def test_connections_go_to_all_workers(tmp_path: Path) -> None:
     ],
 )
 def test_a_models_file_that_cannot_be_used(tmp_path: Path, text: str | bytes | None, said: str) -> None:
-    """Missing, no TOML, a model without its window, bytes that are no text."""
+    """A models file that is missing, not TOML, incomplete or not UTF-8 ends the start with one line."""
     models = tmp_path / "models.toml"
     if text is not None:
         models.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -185,12 +185,12 @@ def test_a_models_file_that_cannot_be_used(tmp_path: Path, text: str | bytes | N
     ],
 )
 def test_a_host_that_is_not_here(tmp_path: Path, host: str, said: str) -> None:
-    """A name that nobody knows; an address of another machine."""
+    """A host name that does not resolve, and an address of another machine, end the start with one line."""
     assert said in refused(tmp_path / "data", "--host", host, SASH_ALLOW_ANONYMOUS="1")
 
 
 def test_a_data_directory_that_cannot_be_written(tmp_path: Path) -> None:
-    """A file is in its place."""
+    """A file in place of the data directory ends the start with one line."""
     (tmp_path / "data").write_text("a file")
     line = refused(tmp_path / "data", "--port", str(free_port()))
     assert line.startswith(f"sash: the embedded store cannot use {tmp_path / 'data'}: ")
@@ -201,14 +201,14 @@ def test_a_data_directory_that_cannot_be_written(tmp_path: Path) -> None:
 
 @pytest.fixture
 def open_files() -> Iterator[Callable[[int], None]]:
-    """Sets how many files may be open, here and in processes that are started from here; 0 is as many as can be."""
+    """Yield a function that sets the limit of open files, also for child processes; 0 sets the highest limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield lambda number: resource.setrlimit(resource.RLIMIT_NOFILE, (number or hard, hard))
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_others_are_served_beside_5000_that_say_nothing(tmp_path: Path, open_files: Callable[[int], None]) -> None:
-    """Silent connections, halves of a head and idle ones are cut within ten seconds, and nobody waits for them.
+    """Silent, half-sent and idle connections are closed within twelve seconds, and other requests are still answered.
 
     The service is started with the limit of open files that most systems have, 1,024.
     """
@@ -234,7 +234,7 @@ def test_others_are_served_beside_5000_that_say_nothing(tmp_path: Path, open_fil
 
 
 def test_http_2_is_off(served: Served) -> None:
-    """A client that speaks HTTP/2 is told so and cut; streams that nobody reads can hold no memory."""
+    """A client that speaks HTTP/2 gets 400 or no answer and is disconnected, so that unread streams hold no memory."""
     with socket.create_connection(("127.0.0.1", port_of(served)), timeout=5) as client:
         client.sendall(_PREFACE)
         said = b"".join(iter(lambda: client.recv(1000), b""))
@@ -242,7 +242,7 @@ def test_http_2_is_off(served: Served) -> None:
 
 
 def test_http_2_behind_a_proxy(tmp_path: Path) -> None:
-    """SASH_HTTP2=1: the preface is answered by the server's own settings."""
+    """With SASH_HTTP2=1 the server answers the HTTP/2 preface with its settings, and still serves HTTP/1.1."""
     with running(tmp_path, SASH_HTTP2="1") as served:
         with socket.create_connection(("127.0.0.1", port_of(served)), timeout=5) as client:
             client.sendall(_PREFACE)
@@ -258,7 +258,7 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
 
 
 def workers_of(served: Served) -> list[int]:
-    """The process ids of its workers, in the order of their start."""
+    """Return the process ids of a service's workers, in the order of their start."""
     assert served.process is not None
     children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split()
     return [int(child) for child in children if b"valkey" not in Path(f"/proc/{child}/cmdline").read_bytes()]
@@ -273,7 +273,7 @@ def sockets(process: int) -> int:
 
 
 def test_a_worker_that_ends_is_replaced(tmp_path: Path) -> None:
-    """One line says which and how; requests are answered again, and the service ends well."""
+    """A killed worker is replaced and one log line names it; requests are answered again, and the service exits with 0."""
     with running(tmp_path) as served:
         (worker,) = workers_of(served)
         os.kill(worker, signal.SIGKILL)
@@ -285,7 +285,7 @@ def test_a_worker_that_ends_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_ends_again_ends_the_service(tmp_path: Path) -> None:
-    """Exit status 3, after a line that says which, how, how soon, and where to look; the store ends in good order."""
+    """If the new worker is killed too, the service exits with status 3 and a line with worker, signal and seconds."""
     with running(tmp_path) as served:
         (first,) = workers_of(served)
         os.kill(first, signal.SIGKILL)
@@ -302,7 +302,7 @@ def test_a_worker_that_ends_again_ends_the_service(tmp_path: Path) -> None:
 
 
 def test_help_tells_the_exit_statuses() -> None:
-    """``sash serve --help`` says what each means."""
+    """``sash serve --help`` explains exit status 3."""
     words = [sys.executable, "-m", "service", "serve", "--help"]
     text = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert re.search(r"3\s+a worker ended again within seconds", text)
@@ -310,7 +310,7 @@ def test_help_tells_the_exit_statuses() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a log that is always full")
 def test_a_log_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
-    """With the log's disk full, the dashboard still follows the store, and a store that ended is started again."""
+    """With the log's disk full, ``/status`` still follows the store, and a killed store is started again."""
     port, data_dir = free_port(), tmp_path / "data"
     url = f"http://127.0.0.1:{port}"
     with Path("/dev/full").open("wb") as full, starting(data_dir, port, out=full, err=full):
@@ -327,14 +327,14 @@ def test_a_log_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
 
 
 def store_process(data_dir: Path) -> int:
-    """The process id of the embedded store; 0 while there is none."""
+    """Return the process id of the embedded store, or 0 while none runs."""
     with contextlib.suppress(redis.ConnectionError), redis.Redis(unix_socket_path=f"{data_dir}/valkey.sock") as link:
         return int(link.info("server")["process_id"])
     return 0
 
 
 def condition(url: str) -> str:
-    """How the service says that its store is; nothing while it starts."""
+    """Return the store's condition in ``/status``, or an empty string while the service starts."""
     with contextlib.suppress(httpx.TransportError):
         return str(httpx.get(f"{url}/status").json()["condition"]["name"])
     return ""

@@ -1,4 +1,4 @@
-"""Settings: what is accepted, what is refused and in which words, and what is never shown."""
+"""Settings: accepted values, refused values with their messages, and secrets that are never shown."""
 
 import base64
 from pathlib import Path
@@ -116,7 +116,7 @@ def wrong_lines(environ: dict[str, str]) -> tuple[str, ...]:
 
 
 def test_nothing_set_gives_the_defaults():
-    """An empty environment is a service on loopback with the embedded store beside it."""
+    """Without variables the service listens on loopback and uses the embedded store."""
     assert Settings() == Settings.read({"PATH": "/bin", "SASHIMI": "raw"})
     assert Settings().redis_url is None
     assert Settings().loopback
@@ -124,7 +124,7 @@ def test_nothing_set_gives_the_defaults():
 
 @pytest.mark.parametrize(("name", "text", "field", "value"), RIGHT)
 def test_a_right_value_is_read(name: str, text: str, field: str, value: object):
-    """Each variable reaches its field, surrounding space and letter case aside."""
+    """Each variable sets its field; surrounding spaces and letter case are ignored."""
     read = getattr(Settings.read({name: text}), field)
 
     assert read != getattr(Settings(), field) or value == read
@@ -134,7 +134,7 @@ def test_a_right_value_is_read(name: str, text: str, field: str, value: object):
 
 @pytest.mark.parametrize(("name", "text", "line"), WRONG)
 def test_a_wrong_value_is_one_line_that_says_what_to_write(name: str, text: str, line: str):
-    """A wrong value ends the start with one line: the variable, what it is, what to write instead."""
+    """A wrong value is an error of one line that says what to write instead."""
     lines = wrong_lines({name: text})
 
     assert len(lines) == 1
@@ -143,20 +143,20 @@ def test_a_wrong_value_is_one_line_that_says_what_to_write(name: str, text: str,
 
 
 def test_every_field_has_a_variable_named_after_it():
-    """No field is out of an operator's reach, and no variable goes nowhere."""
+    """Every field has a variable, and every variable sets a field."""
     assert list(Settings.__struct_fields__) == [variable.field for variable in VARIABLES]
     assert [f"SASH_{field.upper()}" for field in Settings.__struct_fields__] == [v.name for v in VARIABLES]
 
 
 def test_everything_wrong_is_reported_at_once():
-    """A start fails once, not once for each mistake."""
+    """One error reports all wrong variables."""
     lines = wrong_lines({"SASH_PORT": "x", "SASH_WORKERS": "0", "SASH_LOG_LEVEL": "loud", "SASH_POTR": "1"})
 
     assert [line.split()[0] for line in lines] == ["SASH_LOG_LEVEL", "SASH_PORT", "SASH_POTR", "SASH_WORKERS"]
 
 
 def test_an_unknown_variable_names_the_nearest_one():
-    """A misspelt variable is an error, not a default in silence."""
+    """An unknown variable is an error, which names the nearest variable if there is one."""
     assert wrong_lines({"SASH_REDIS": "redis://cache"}) == (
         "SASH_REDIS is not a setting: did you mean SASH_REDIS_URL?",
     )
@@ -164,12 +164,12 @@ def test_an_unknown_variable_names_the_nearest_one():
 
 
 def test_an_empty_value_counts_as_absent():
-    """`SASH_REDIS_URL=` in a compose file means no Redis."""
+    """An empty value, such as ``SASH_REDIS_URL=`` in a compose file, gives the default."""
     assert Settings.read({"SASH_REDIS_URL": "", "SASH_PORT": " ", "SASH_TYPO": ""}) == Settings()
 
 
 def test_what_kubernetes_injects_for_a_service_is_ignored():
-    """A Service called sash, or sash-redis, does not break the start of the pods behind it."""
+    """Variables that Kubernetes injects for a Service named sash or sash-redis are ignored."""
     injected = {
         "SASH_SERVICE_HOST": "10.0.0.7",
         "SASH_SERVICE_PORT": "80",
@@ -187,7 +187,7 @@ def test_what_kubernetes_injects_for_a_service_is_ignored():
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "sash.internal"])
 def test_listening_beyond_this_machine_needs_keys_or_a_plain_word(host: str):
-    """A service that others can reach is never open by accident."""
+    """An address beyond loopback needs SASH_API_KEYS or SASH_ALLOW_ANONYMOUS=1."""
     (line,) = wrong_lines({"SASH_HOST": host})
 
     assert "SASH_API_KEYS" in line
@@ -205,12 +205,12 @@ def test_broken_keys_are_not_reported_as_missing_keys():
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
 def test_loopback_needs_no_keys(host: str):
-    """On one's own machine the service just runs."""
+    """A service on loopback needs no keys."""
     assert Settings.read({"SASH_HOST": host}).loopback
 
 
 def test_keys_may_come_from_a_file():
-    """`@file` reads the keys from a mounted secret: commas or lines, and remarks."""
+    """``@file`` reads keys from a file, separated by commas or lines; comments are ignored."""
     files = {Path("/run/keys"): "# ours\nacme:k1\n\nbeta:k2, gamma:k3\n"}
 
     settings = Settings.read({"SASH_API_KEYS": "@/run/keys"}, read_text=files.__getitem__)
@@ -219,7 +219,7 @@ def test_keys_may_come_from_a_file():
 
 
 def test_a_file_that_cannot_be_read_is_a_line(tmp_path: Path):
-    """A missing file and one that is no text each say so, and name the file."""
+    """A file that is missing or not UTF-8 is an error of one line that names the file."""
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe")
 
@@ -231,7 +231,7 @@ def test_a_file_that_cannot_be_read_is_a_line(tmp_path: Path):
 
 
 def test_a_short_request_timeout_shortens_the_wait_for_the_store():
-    """Who sets one timeout need not know of the other."""
+    """A short request timeout also shortens the store timeout, so that an operator need not set both."""
     settings = Settings.read({"SASH_REQUEST_TIMEOUT_SECONDS": "2"})
 
     assert (settings.request_timeout_seconds, settings.store_timeout_seconds) == (2.0, 2.0)
@@ -284,5 +284,5 @@ def test_no_secret_is_in_an_error():
     ],
 )
 def test_mask_url(url: str, masked: str):
-    """Masking hides the user, the password and secret parameters, and leaves the rest to read."""
+    """``mask_url`` hides user, password and secret parameters, and keeps the rest."""
     assert masked == mask_url(url)

@@ -1,4 +1,4 @@
-"""Tasks beside requests end when they are told to."""
+"""``end_tasks`` ends tasks that run beside requests."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from service.tasks import end_tasks
 
 
 async def test_a_task_that_loses_its_cancellation_ends() -> None:
-    """``asyncio.wait_for`` of Python 3.11 swallows a cancellation that comes in the moment of its result."""
+    """A task ends although Python 3.11's ``asyncio.wait_for`` swallows a cancellation that comes with its result."""
     sent = asyncio.get_running_loop().create_future()
 
     async def send_for_ever() -> None:
@@ -22,7 +22,7 @@ async def test_a_task_that_loses_its_cancellation_ends() -> None:
 
 
 async def test_an_error_while_a_task_ends_is_not_raised() -> None:
-    """Whoever ends tasks has more to close."""
+    """A task's error is not raised, because the caller of ``end_tasks`` has more to close."""
 
     async def fails() -> None:
         raise RuntimeError("failed")

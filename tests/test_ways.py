@@ -1,4 +1,4 @@
-"""The way of a request is short, and stays so: functions and modules of Sash that it enters."""
+"""A request enters at most a fixed number of Sash's functions and modules."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ MOST_MODULES = {"window": 30, "append": 36}
 
 @pytest.fixture(scope="module")
 def ways() -> dict[str, dict[str, int]]:
-    """What a window, and an append with its window, enter, counted in a process of its own."""
+    """Return how many functions and modules a window, and an append with its window, enter in a separate process."""
     command = [sys.executable, "-m", "tests.bench.ways", "--json"]
     done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr.decode()
@@ -23,11 +23,11 @@ def ways() -> dict[str, dict[str, int]]:
 
 @pytest.mark.parametrize("way", ["window", "append"])
 def test_a_request_enters_no_more_functions_than_it_did(ways: dict[str, dict[str, int]], way: str) -> None:
-    """Whoever lengthens the way of a window, or of an append with its window, says so here."""
+    """A window, or an append with its window, enters at most this many functions; a change may raise the limit."""
     assert 0 < ways[way]["functions"] <= MOST_FUNCTIONS[way]
 
 
 @pytest.mark.parametrize("way", ["window", "append"])
 def test_a_request_enters_no_more_modules_than_it_did(ways: dict[str, dict[str, int]], way: str) -> None:
-    """The same for modules, each of which a reader opens."""
+    """A window, or an append with its window, enters at most this many modules, each of which a reader has to open."""
     assert 0 < ways[way]["modules"] <= MOST_MODULES[way]
