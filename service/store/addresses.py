@@ -7,7 +7,7 @@ import msgspec
 from redis.asyncio.connection import parse_url
 
 _DEFAULT_PORT = {"single": 6379, "cluster": 6379, "sentinel": 26379}
-_SENTINEL = "sentinel_"  # a parameter of the sentinels themselves, such as sentinel_password
+_SENTINEL = "sentinel_"  # parameters for the connections to the sentinels begin so, such as sentinel_password
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ def _endpoint(text: str, default_port: int) -> tuple[str, int]:
 
 
 def connection_options(address: Address, timeout_seconds: float) -> dict[str, Any]:
-    """Return the arguments of every connection. It has no retry and no timeout of its own, because Client has both."""
+    """Return the arguments of each connection: no retry and no timeout of replies, because ``Client`` has both."""
     return {
         **address.options,
         "socket_connect_timeout": timeout_seconds,

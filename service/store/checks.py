@@ -1,4 +1,4 @@
-"""Check a store by asking it: for ``sash doctor``, never while serving.
+"""Check a store with commands, for ``sash doctor``; not used while serving.
 
 Each finding says what was found, and what to change where that is not good. Only one key is written, and it expires at once.
 A store that denies a command, or does not answer within three seconds, is a finding.
@@ -317,7 +317,7 @@ def _check_embedded(data_dir: Path, durability: str) -> Iterator[Finding]:
 
 
 def _holder(directory: Path) -> str | None:
-    """Return the process that runs a store on the directory, by its lock; None when there is none, or it is unknown."""
+    """Return the process that the locked lock file names; None when no store runs here, or the file cannot be read."""
     try:
         with (directory / "sash.lock").open("rb") as lock:
             try:

@@ -6,7 +6,7 @@ from service.problems import Conflict
 from service.store.reading import Reader
 from service.store.replies import Page, State
 
-_MESSAGES = 200  # a fork stages as many in one script, and every client of the store waits while it runs
+_MESSAGES = 200  # a fork stages this many in one script, and every client of the store waits while the script runs
 _BYTES = 1024 * 1024
 
 

@@ -3,11 +3,12 @@
 ::
 
     sash:{tenant/request/<hash of the key>}:claim   hash   fingerprint, run, until, began, life, answer
-    sash:{tenant/conversation}:answers              hash   token -> when, and the answer
+    sash:{tenant/conversation}:answers              hash   token -> time of the answer, and the answer
 
 A claim holds the answer itself where the answer says nothing about a conversation. Other answers are kept beside their
-conversation, and are erased when it is erased, redacted or rewound. The claim then holds the place of the answer. The key of
-a run that died is free within seconds. The next run learns when the first run began, so it gives entries the same ids.
+conversation, and are erased when it is erased, redacted or rewound. The claim then holds the place of the answer. If a
+process dies while it runs a request, the key is free within ten seconds. The next run learns when the first run began, so it
+gives entries the same ids.
 """
 
 import secrets
@@ -28,11 +29,11 @@ from service.store.sealing import Kind, Purpose
 KEEP_MS = 24 * 3600 * 1000
 HOLD_MS = 10_000
 _LONG_BYTES = 1024
-_LONG_AGO_MS = 1  # a hold that ended without a result
+_LONG_AGO_MS = 1  # the end of a hold whose run may have changed something
 
 
 class KeptAnswer(msgspec.Struct, array_like=True, frozen=True):
-    """The answer to a request; ``read`` identifies its body where the body was streamed."""
+    """The answer to a request; ``read`` is the SHA-256 of the request's body where that was streamed."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -49,9 +50,9 @@ class _Kept(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A key that was taken. ``token`` is the same in every run; ``again`` is true when an earlier run has an unknown end.
+    """A key that was taken. ``again`` is true when an earlier run may have changed something.
 
-    ``veil`` masks ids. It is computed from the key, which is not stored.
+    ``token`` is the same in every run. ``veil`` masks ids. It is computed from the key, which is not stored.
     """
 
     key: str
@@ -134,9 +135,9 @@ class Claims:
     async def settle(
         self, tenant: str, claim: Claim, answer: KeptAnswer, conversation: str, etag: str, now_ms: int
     ) -> None:
-        """Keep the answer, which shows the state ``etag``, beside its conversation, while this life of it lasts.
+        """Keep the answer: beside the conversation whose state ``etag`` it shows, or in the claim if it shows none.
 
-        If what it may show was taken away meanwhile, only that the request was done is kept.
+        If something that the answer may show was taken away meanwhile, only the fact that the request was done is kept.
         """
         if conversation and life_of(etag) and answer.body:
             name = conversation_name(tenant, conversation)

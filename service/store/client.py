@@ -5,9 +5,9 @@
     Client ─┬──────────────────────── Server ─── Connection ─── Pipeline
             └─ Cluster (slot → node) ─┘ one a node  a few each     an open socket
 
-A call is a batch of commands. The client finds the server (``cluster.py``), the server a connection (``servers.py``), and
-the batches of one tick leave in one write (``pipeline.py``). A call goes to one slot, because a conversation's keys share
-a hash tag.
+A call is a batch of commands. The client finds the server (``cluster.py``), the server chooses a connection
+(``servers.py``), and the batches of one tick of the event loop are sent in one write (``pipeline.py``). A call goes to one
+slot, because a conversation's keys share a hash tag.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ T = TypeVar("T")
 _RETRY_SECONDS = 0.1
 _WATCH_SECONDS = 0.25
 _SCANNED = 1000  # keys of one step of a scan, which takes well under a millisecond
-_WAIT_SHARE = 0.4  # of the deadline: a batch may wait for an earlier batch, and then for its own replies
+_WAIT_SHARE = 0.4  # of the timeout, for one barrier: a batch may wait for an earlier barrier, and then for its own
 _TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
 _LATER_ERRORS = (ReadOnlyError, ClusterDownError, TryAgainError)
 _READING = frozenset(
@@ -58,7 +58,7 @@ _name = itemgetter(0)
 
 
 class Load(NamedTuple):
-    """Commands that wait for the store, sent or not; connections that are idle, busy, and lost or not yet made."""
+    """Numbers of waiting commands, sent or not, and of connections that are idle, busy, or down (lost or not yet made)."""
 
     waiting: int
     idle: int
@@ -67,7 +67,7 @@ class Load(NamedTuple):
 
 
 class Client:
-    """The store as Sash sees it: call a script, or plain commands, about one conversation."""
+    """Runs scripts and plain commands on the store."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Client:
         self._watch: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin to connect. Does not wait for the store, which may start later; readiness tells."""
+        """Begin to connect. Does not wait for the store, which may start later: ``/readyz`` reports it."""
         address, seconds = self._address, self._timeout_seconds
         if address.kind == "cluster":
             self._cluster = Cluster(address, seconds, self._setup)
@@ -150,7 +150,7 @@ class Client:
         return [(server.found, server.quiet_seconds) for server in self._servers]
 
     async def sample(self, count: int) -> list[tuple[bytes, int]]:
-        """Return ``count`` random keys of each server, with their memory in bytes; none where the user may not ask."""
+        """Return ``count`` random keys of each server, with their memory in bytes; none where the user lacks permission."""
         deadline = time.monotonic() + self._timeout_seconds
         found: list[tuple[bytes, int]] = []
         for server in self._servers if count else ():
@@ -184,10 +184,10 @@ class Client:
         return await self._answer("commands", words, writes=not _READING.issuperset(map(_name, words)))
 
     async def scan(self, pattern: str) -> AsyncIterator[bytes]:
-        """Yield every key like ``pattern``, on every node; some may come twice. It goes through all keys of the store.
+        """Yield every key that matches ``pattern``, on every node; some may come twice. Scans all keys of the store.
 
         Raises:
-            StoreUnavailable: no answer before the deadline, or a user that may not ask.
+            StoreUnavailable: no answer before the deadline, or the store's user may not run SCAN.
         """
         for server in await self._primaries():
             cursor = b"0"
@@ -237,7 +237,7 @@ class Client:
         return replies
 
     async def _send(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
-        """Send again until there is an answer or the deadline has passed."""
+        """Return the replies; the commands are sent again until there is an answer or the deadline has passed."""
         asked: Server | None = None
         while True:
             try:
@@ -278,7 +278,7 @@ class Client:
 
 
 async def _replies(server: Server, words: Commands, deadline: float) -> list[Any]:
-    """Return a server's replies; none where it does not answer, or the user may not ask."""
+    """Return a server's replies; none where it does not answer, or denies a command."""
     if not words or server.found is None:
         return []
     answer: Any
@@ -295,8 +295,8 @@ def _words(call: ScriptCall[Any]) -> tuple[Any, ...]:
 def _with_sources(words: Commands) -> Commands:
     """Return the same calls with each script's source in place of its hash, because the server's scripts were flushed.
 
-    The whole batch is sent again, because a call may run twice. Scripts are not loaded first: another flush could come
-    between the load and the call.
+    The whole batch is sent again: a call that runs twice does no harm. Scripts are not loaded first: another flush could
+    come between the load and the call.
     """
     return [("EVAL", _SOURCES[each[1]], *each[2:]) if each[0] == "EVALSHA" else each for each in words]
 
@@ -318,7 +318,7 @@ def _slots(words: Commands) -> list[int]:
 
 
 def _slot(words: Commands) -> int:
-    """Return the slot of the first command with a key; any slot where none has one."""
+    """Return the slot of the first command with a key; 0 where no command has one."""
     key = key_of(words)
     return key_slot(key.encode() if isinstance(key, str) else key) if key is not None else 0
 

@@ -62,7 +62,7 @@ class Cluster:
         return [self._server(place) for place in sorted(set(self._slots.values()))]
 
     async def redirect(self, error: Exception) -> tuple[Server | None, float]:
-        """Return the node to ask next, where it is not the slot's own, and the seconds to wait before.
+        """Return the node to ask next, None for the slot's own node, and the seconds to wait before that.
 
         After MOVED, the slot's new node is used at once, and the whole map is read soon, because slots rarely move alone.
         ASK names a node that is taking the slot over and may have the key already. After a node is lost, a new map is read.
@@ -109,7 +109,7 @@ class Cluster:
             await asyncio.gather(*(server.close(NodeLost("the node left the cluster")) for server in gone))
 
     async def _read(self) -> list["Range"]:
-        """Ask known nodes, then those in the store's URL, and return the map that covers most slots."""
+        """Ask known nodes, then those in the store's URL, and return the map that covers the most slots."""
         widest: list[Range] = []
         self._unread = None
         for place in (*random.sample(sorted(self._known), len(self._known)), *self._address.hosts):

@@ -2,9 +2,9 @@
 
 ::
 
-    sash:{tenant/conversation}:columns   hash   made -> the history they are of: its life and its last edit
+    sash:{tenant/conversation}:columns   hash   made -> the history that was counted: its life and its last edit
                                                 "<vocabulary> <block>" -> 32-bit numbers, a message each: tokens + 1, or 0
-                                                where nobody has counted; a block is of 512 messages
+                                                where not counted; a block is of 512 messages
 
 A lost column is made again. A rewind or a redaction drops all columns. Counts of an earlier history are neither read nor
 written.
@@ -26,7 +26,7 @@ BLOCK = 512
 
 
 class Column(msgspec.Struct, frozen=True):
-    """Whole blocks of a column: ``counts`` begins at message ``first_seq``; tokens + 1, or 0 for one not counted."""
+    """A part of a column, from the start of a block: for each message from ``first_seq`` on, tokens + 1, or 0 if unknown."""
 
     vocabulary: str
     first_seq: int

@@ -34,9 +34,9 @@ class Conversations:
     async def create(
         self, tenant: str, conversation: str, settings: bytes, *, ttl_ms: int | None, now_ms: int, token: str
     ) -> str:
-        """Create it without messages; gives its entity tag. ``token`` makes a repeated call of one request succeed.
+        """Create a conversation without messages; gives its entity tag.
 
-        Raises ConversationExists, ConversationDamaged.
+        ``token`` makes a repeated call of one request succeed. Raises ConversationExists, ConversationDamaged.
         """
         name = conversation_name(tenant, conversation)
         sealer = await self.data_keys.sealer(tenant, name)
@@ -177,9 +177,10 @@ class Conversations:
         token: str,
         forget: Sequence[str] = (),
     ) -> Written:
-        """Replace the stored settings ``standing`` by others, in one ``life``.
+        """Replace the stored settings ``standing`` by ``settings``, if the conversation's life is still ``life``.
 
-        ``token`` makes a repeated call of one request succeed; ``forget`` names lists that recall no longer needs.
+        ``token`` makes a repeated call of one request succeed. ``forget`` names the parts of the index that recall no longer
+        needs: ``words``, ``vectors``.
 
         Raises:
             NotFound, and PreconditionFailed when the settings or the version have changed.

@@ -7,11 +7,11 @@ content is lost when it ends. So the files are checked before a write.
 from pathlib import Path
 
 VARIABLE = "_SASH_STORE_FILES"
-"""The variable that tells worker processes the files of the store that their parent started."""
+"""The environment variable with the identity of the store's files, set for worker processes by their parent."""
 
 _FOLDER = "appendonlydir"
 _MANIFEST = "appendonly.aof.manifest"
-_ATTEMPTS = 3  # a rewrite puts a new manifest in place, and then deletes the files of the earlier one
+_ATTEMPTS = 3  # between two steps of a check, a rewrite may put a new manifest in place and delete the older files
 
 
 def identify(data_dir: Path) -> str:

@@ -6,7 +6,7 @@
     sash:{keys}:tenants               set    tenants with keys; a tenant is added before its first key is made. A store that
                                              lost its newest writes may lack a tenant here and still have its keys, which
                                              are in another slot. So operators' commands look for the keys themselves
-    sash:{keys}:masters               set    ids of the master keys that wrap them
+    sash:{keys}:masters               set    ids of the master keys that wrap tenants' keys
 
 The newest data key seals; the older keys open values that were sealed before. A process reads the keys again after ten
 seconds, so a new data key is in use everywhere within ten seconds. Where the store lost a key that a process knows (a
@@ -225,7 +225,7 @@ class DataKeys:
     # ---- for operators
 
     async def refusal(self) -> str:
-        """Return why this process cannot read the store's encrypted values, nor others its own; empty when all is well.
+        """Return why this process and others could not read each other's encrypted values; empty when they can.
 
         Raises StoreUnavailable.
         """
@@ -242,7 +242,7 @@ class DataKeys:
         """Make a data key, which seals from now on; gives its id. Raises StoreUnavailable, StoreFull."""
         await self._note(tenant)
         made = [_wrapped(value).created_ms for value in (await self._stored(tenant)).values()]
-        # The id is later than every other one, even if clocks differ.
+        # The time is later than that of every other key, even if clocks differ.
         created_ms = max([time.time_ns() // 1_000_000, *(each + 1 for each in made)])
         identity = new_key()[:_ID_BYTES]
         await self._client.commands([("HSETNX", _key_of(tenant), identity, self._new(tenant, identity, created_ms))])
@@ -280,7 +280,7 @@ class DataKeys:
             await self._client.commands([("SREM", _MASTERS, *others)])
 
     async def reports(self) -> AsyncIterator[KeyReport]:
-        """Yield each tenant's keys, and whether they open; nothing without a listed tenant or a master key here.
+        """Yield a report for each tenant; nothing where no tenant is listed and this process has no master key.
 
         Raises StoreUnavailable.
         """
@@ -300,7 +300,7 @@ def _key_of(tenant: str) -> str:
 
 
 def _wrapped(value: bytes) -> Wrapped:
-    """A key as it is stored; one of no master when it was changed."""
+    """Return the wrapped key in a stored value; an empty one when the value cannot be decoded."""
     try:
         return _decode(value)
     except msgspec.MsgspecError:
@@ -308,7 +308,7 @@ def _wrapped(value: bytes) -> Wrapped:
 
 
 def _newest(wrapped: Mapping[bytes, Wrapped]) -> bytes:
-    """The data key that seals; nothing when there is none."""
+    """Return the id of the data key that seals; empty when there is none."""
     return max(wrapped.keys() - {_DIGEST}, key=lambda name: (wrapped[name].created_ms, name), default=b"")
 
 

@@ -1,4 +1,4 @@
-"""How safe an acknowledged turn is. It is found out at each connection, because a fail-over may bring another server.
+"""Find out, at each new connection, how safe an acknowledged turn is: a fail-over may bring another server.
 
 ======================  =============================================================================================
 ``fast``                acknowledged in the server's memory; the server's own settings say when it reaches the disk
@@ -48,13 +48,13 @@ _UNSEEN = (
 
 
 class Barrier(msgspec.Struct, frozen=True):
-    """Commands after a batch of writes that wait until it is safe, and the least number that each must answer."""
+    """Commands that wait until the batch of writes before them is safe, and the least number that each must answer."""
 
     words: tuple[tuple[Any, ...], ...]
     least: tuple[int, ...]
 
     def reached(self, replies: Sequence[Any]) -> bool:
-        """Return whether the last replies are high enough: this server's disk for WAITAOF, replicas for WAIT."""
+        """Return whether the last replies are high enough: they count this server's disk (WAITAOF) or replicas (WAIT)."""
         counts = [reply[0] if isinstance(reply, list) else reply for reply in replies[-len(self.least) :]]
         return all(count >= least for count, least in zip(counts, self.least, strict=True))
 
@@ -69,7 +69,7 @@ class Inspection(msgspec.Struct, frozen=True):
     how: str
     """How a turn becomes as safe as the level asks."""
     refusal: str = ""
-    """Why writes are refused; empty when nothing but ``denied`` is against them."""
+    """Why writes are refused, apart from ``denied``; empty when there is no such reason."""
     barrier: Barrier | None = None
     denied: tuple[str, ...] = ()
     """Needed commands that the store's user may not run."""

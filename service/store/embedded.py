@@ -3,11 +3,11 @@
 The data directory after a start::
 
     sash.lock          flocked by the server process; names it and the process that started it
-    valkey.sock        the only way in; a link to one under the temporary directory when this path would be too long
+    valkey.sock        the only socket; a link to one under the temporary directory when this path would be too long
     valkey.log         the server's own lines; moved to valkey.log.1 at a start once over a megabyte
     appendonlydir/     the append-only file: the data
 
-How it keeps its promises:
+Guarantees, and how they are kept:
 
 - Nothing acknowledged is lost: the append-only file is written and synced before a reply is sent.
 - One server for each directory: only the server inherits the lock, so the lock is held exactly as long as a server runs. A
@@ -17,7 +17,7 @@ How it keeps its promises:
   uses a small process that waits at a pipe.
 
 No Python may run between fork and exec, because the parent may have threads. So this file is also the child's first program:
-as a script it arranges for its own end and then becomes the server, under the same pid.
+as a script it makes sure that it ends with its parent, and then becomes the server, under the same pid.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ _SETTINGS = {
     "no-appendfsync-on-rewrite": "no",  # yes would stop syncing for as long as a rewrite lasts
     "aof-load-truncated": "yes",  # a crash may cut the last, unacknowledged write
     "aof-use-rdb-preamble": "yes",
-    "list-compress-depth": "8",  # all of a long list but 64 KB at either end, so usual windows read no compressed part
+    "list-compress-depth": "8",  # compress a long list, except 64 KB at each end: usual windows read no compressed part
     "maxmemory-policy": "noeviction",  # a full store refuses writes; it must not drop keys
     "slowlog-log-slower-than": "-1",  # it would keep messages, as arguments, after they are erased
 }
@@ -319,7 +319,7 @@ def _ping(path: Path) -> bytes:
 def _become_server(
     parent_pid: int, lock_path: str, lock_fd: int, pipe_fd: int, command: list[str]
 ) -> None:  # pragma: no cover
-    """Run as the child's first program: sign the lock, arrange for its own end, and become the server.
+    """Run as the child's first program: write both pids to the lock file, arrange to end with the parent, become the server.
 
     Tests run this, but coverage does not measure it: ``-I -S`` loads only the standard library.
     """

@@ -37,8 +37,10 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
 
 
 def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
-    """Raise InvalidEntry where an entry holds no chat message, with its place below ``prefix``; Unprocessable for documents
-    on a message that is not a user's.
+    """Check entries. Problems point to the place of an entry below ``prefix``, a JSON pointer.
+
+    Raises InvalidEntry where an entry holds no chat message, Unprocessable where its message cannot have its documents or
+    its status.
     """
     for index, entry in enumerate(entries):
         check_entry(entry, f"{prefix}/messages/{index}")
@@ -47,7 +49,7 @@ def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
 
 
 def check_entry(entry: Entry, pointer: str) -> None:
-    """Check one entry at ``pointer`` in the same way. Windows show documents only with user messages."""
+    """Check one entry, except its status, as ``check_entries`` does. Windows show documents only with user messages."""
     message, grounding = entry.message, entry.grounding
     place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
     if "native" in message:
@@ -65,7 +67,7 @@ def opened_by(entry: Entry) -> Calls:
 
 
 def check_status(entry: Entry, pointer: str) -> None:
-    """Raise Unprocessable where an entry that is not a reply is in progress or interrupted."""
+    """Raise Unprocessable where an entry that is not an assistant's message is in progress or interrupted."""
     if entry.status in ("in_progress", "interrupted") and entry.message["role"] != "assistant":
         detail = "Only an assistant's message is in progress or interrupted"
         raise Unprocessable(f"{detail}.", errors=[Pointer(f"#{pointer}/status", detail)])
@@ -120,7 +122,7 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
 def _content_digest(message: Mapping[str, Any], identity: str) -> bytes:
     """Return the digest that finds a repeated message.
 
-    A message without content (a refusal, a call) is never a duplicate, however its digest is sealed.
+    A message without content (a refusal, a call) must not be a duplicate, so its digest is made from the entry's id.
     """
     content, native = message.get("content"), message.get("native")
     if content is None:

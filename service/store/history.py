@@ -101,7 +101,7 @@ class Histories:
         """Forget the messages after ``to_seq``. Raises NotFound, PreconditionFailed, Unprocessable.
 
         The conversation is then as it was right after that message: in the middle of a tool group, its calls wait again for
-        their results. ``progress`` is called after every few thousand messages.
+        their results. ``progress`` is called after each step of about a thousand messages.
         """
         keys = keys_of(conversation_name(tenant, conversation))
         for _ in range(_ATTEMPTS):
@@ -191,9 +191,9 @@ class Histories:
         return 0
 
     async def _boundary(self, tenant: str, conversation: str, to_seq: int, state: State) -> tuple[bytes, list[int]]:
-        """Return the tool group that message ``to_seq`` leaves open, and its messages that are not pinned.
+        """Return the tool group that message ``to_seq`` leaves open, and the seqs that no longer belong in every window.
 
-        Raises HistoryEdited.
+        The group is JSON, empty when there is none. Raises HistoryEdited.
         """
         if to_seq == 0:
             return b"", []
@@ -255,7 +255,10 @@ class Histories:
             raise Unprocessable(f"{detail}.", errors=[Pointer("#/through_seq", detail)]) from None
 
     async def lease_summary(self, tenant: str, conversation: str, holder: str, *, now_ms: int, until_ms: int) -> bool:
-        """Take the right to summarise until ``until_ms``, or return it with 0; gives whether the holder has, or had, it."""
+        """Take the right to summarise until ``until_ms``, or return it with 0.
+
+        Gives False where another holder has it, or there is no conversation.
+        """
         keys = keys_of(conversation_name(tenant, conversation))
         call = scripts.lease(keys, holder=holder, now_ms=now_ms, until_ms=until_ms)
         return await self._client.run(call) == 1

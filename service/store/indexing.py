@@ -3,11 +3,11 @@
 ::
 
     log      1 2 3 4 5 6 7 8 9
-    words    1 2 3 4 5 6 7          written behind the appends, never ahead of the log
+    words    1 2 3 4 5 6 7          written after the appends, never longer than the log
     vectors  1 2 3 4                of one model, whose name stands in the conversation's hash
 
-A reader takes what is there, and computes the words of some newer messages itself. A writer goes on at the end of the index,
-so that the next writer resumes after any failure. Where two write the same, it is written once.
+A reader uses the index, and computes the words of up to a thousand newer messages itself. A writer continues at the end of
+the index, so the next writer resumes after any failure. Where two writers write the same messages, one of them is refused.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _DIGEST = slice(3, 19)
 """Where details have the digest of their entry (layout.py)."""
 _STEP_MESSAGES = 4000
 _SHORT_BYTES = 16_384
-"""Bytes of messages whose words take a millisecond or two; more are counted in a thread."""
+"""Bytes of messages whose words take a millisecond or two; above this, words are computed in a thread."""
 _ON_THE_SPOT = 1000
 """Messages whose words a reader computes itself, in some ten microseconds each."""
 
@@ -173,9 +173,10 @@ class Index:
         digests: Sequence[bytes],
         model: str = "",
     ) -> tuple[int, int] | None:
-        """Write from ``length`` on, for the entries with these digests.
+        """Write ``elements`` at the end of the index of ``part`` (``words``, ``vectors``), which has ``length`` messages.
 
-        Gives the lengths of the index and of the log, None when the history has changed.
+        ``digests`` are those of the entries. Gives the lengths of the index and of the log; None when the history has
+        changed, or the index has another length.
         """
         call = scripts.index(
             keys_of(conversation_name(tenant, conversation)),

@@ -3,7 +3,8 @@
 A key is ``sash_`` id ``_`` secret. The id finds it. The secret has 256 random bits, and only its SHA-256 is kept, so that
 a reader of the store cannot use a key. All keys are one hash, ``sash:{keys}:api``, id -> record.
 
-A process keeps an answer for five seconds: a known key costs no round trip, and a revoked key stops within five seconds.
+A process remembers a key for five seconds. So a known key costs no round trip, and a revoked key is refused within five
+seconds.
 """
 
 import secrets

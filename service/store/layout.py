@@ -13,17 +13,17 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:word_blocks    hash    messages' words as numbers (core/words.py), for recall: blocks.py
     sash:{tenant/conversation}:vector_blocks  hash    messages' embeddings, for semantic recall: blocks.py
     sash:{tenant/conversation}:columns        hash    tokens in vendors' vocabularies (columns.py), made when asked for
-    sash:{tenant/conversation}:answers        hash    token of a request -> when it was answered, and what
+    sash:{tenant/conversation}:answers        hash    token of a request -> time of the answer, and the answer
     sash:{tenant/conversation}:done           hash    token of a request that changed older messages -> when
 
-The log, the counts and the details have the same length; a message's seq is its place, from 1. So to read a tail costs only
-the tail:
+The log, the counts and the details have the same length; a message's seq is its place, from 1. So the cost of reading a tail
+depends only on its length:
 
-- a window is the tail of ``counts``, read as columns, arithmetic, and the same slice of ``log``;
+- a window is computed from the tail of ``counts``, read as columns, and takes the same slice of ``log``;
 - ``details`` are read with it only where the conversation has, or had, a message that is not plain (field ``rich``);
 - the script estimates the beginning of the tail from the running totals, so one round trip is enough for the usual window.
   A window with over 128 KB of bodies, or with messages older than its budget reaches (``overflow=skip``), reads the older
-  ones in a second round trip; a large page reads all of its bodies so;
+  ones in a second round trip; a large page reads all of its bodies in a second one;
 - ``pinned`` repeats the few messages that are in every window, so that no script searches the middle of a long list.
 
 core/records.py describes records. Details are a msgpack array. Its first bytes have fixed places, because scripts read them
@@ -106,7 +106,7 @@ class Keys(NamedTuple):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The keys whose time to live each write renews. Answers and done requests go after a day at the latest."""
+        """The keys whose time to live each write renews. Answers and done requests expire after a day at the latest."""
         return self[:-2]
 
     @property

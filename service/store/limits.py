@@ -1,9 +1,9 @@
-"""Requests a second for each tenant, over all replicas and processes.
+"""Limit the requests a second of each tenant, over all replicas and processes.
 
 The store has a bucket for each tenant, and for each key with a rate of its own. A script takes from it, so that no request
 is missed or counted twice. A process takes the requests of a tenth of a second at once and grants them itself: a busy
-tenant costs ten small calls a second, and not one call for each request. Requests not granted within a second are dropped,
-so that rather too few are granted.
+tenant costs ten small calls a second, and not one call for each request. Requests that were taken and are not granted within
+a second are dropped, so that a tenant may get too few, but not too many.
 
 While the store does not answer, no request is refused here: a request that needs the store fails by itself.
 """

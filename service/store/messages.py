@@ -18,7 +18,7 @@ STEP_BYTES = 4 * 1024 * 1024
 """Bytes of text in one reply of the store, unless a single message has more."""
 _STRETCHES = 250
 SMALL_STEP_BYTES = 1024 * 1024
-"""The same for many replies in a row: each blocks the event loop for some milliseconds."""
+"""Like ``STEP_BYTES``, for many replies in a row: each blocks the event loop for some milliseconds."""
 
 
 class NewEntry(msgspec.Struct, frozen=True):
@@ -61,8 +61,8 @@ def seal_message(
 ) -> Stored:
     """Return a message as it is stored.
 
-    A sealed message has its plain digests sealed before the body, for copies and exports. Beside the record are digests made
-    with the tenant's key, because plain ones would confirm a guess at the text.
+    In a sealed message the plain digests stand before the body and are sealed with it, for copies and exports. The record
+    and the details have digests made with the tenant's key, because plain ones would confirm a guess at the text.
 
     ``as_before`` keeps the entry's plain digest, to compare it with an entry that was stored before encryption had a key.
     """
@@ -96,9 +96,9 @@ def open_bodies(sealer: AnySealer, records: Records, bodies: Sequence[bytes]) ->
 def in_steps(
     stretches: Iterable[tuple[int, Records]], most_bytes: int = STEP_BYTES
 ) -> Iterator[list[tuple[int, Records]]]:
-    """Yield the stretches of each step, each with its first seq.
+    """Yield the steps in which the store's replies are read: each a list of stretches, as first seq and records.
 
-    The bodies of a step have at most ``most_bytes``, or are one body; a step has at most ``_STRETCHES``.
+    The bodies of a step have at most ``most_bytes`` together, or are one body; a step has at most ``_STRETCHES`` stretches.
     """
     step: list[tuple[int, Records]] = []
     held = 0

@@ -7,15 +7,15 @@
 These rules hold whatever crashes between any two commands:
 
 - A conversation is put on its owner's list *before* it is made or changes hands. So no list lacks a conversation.
-- A list is only a hint: the owner of each conversation is read before it is shown or erased. So no conversation is shown
+- A list is not trusted: the owner of each conversation is read before it is shown or erased. So no conversation is shown
   to, or erased for, the wrong owner.
 - A wrong line is removed by a reader, but only after ten minutes (a running request may make it right), and only if it was
   not changed since. The erasure of a conversation also removes its line.
 
-The activity of appends is written to the lists later, in batches; a reader first writes the activity that its own process
-holds. Such a hint may come late, from another replica, after its conversation was erased. So a hint only moves an existing
-line. A missing line is made again if the conversation exists (a failover may have lost the line). The score of a hint is
-odd, and the score of a new conversation is even, so that an erasure removes its line even if a hint has moved it.
+The activity of appends is written to the lists later, as hints in batches; a reader first writes the hints that its own
+process holds. A hint may come late, from another replica, after its conversation was erased. So a hint only moves an
+existing line. A missing line is made again if the conversation exists (a failover may have lost the line). The score of a
+hint is odd, and the score of a new conversation is even, so that an erasure removes its line even if a hint has moved it.
 """
 
 import asyncio
@@ -160,8 +160,9 @@ class Owners:
     async def read(
         self, tenant: str, owner: str, *, before: tuple[float, str] = (_FOREVER, ""), limit: int
     ) -> tuple[list[ListedConversation], bool]:
-        """Return at most ``limit`` conversations of the owner, newest activity first, after ``before`` (score, id); and
-        whether there are more. They may be fewer where their settings are large.
+        """Return the owner's conversations after ``before`` (score, id), newest activity first; and whether there are more.
+
+        They are at most ``limit``, or fewer where their settings are large.
         """
         await self._flush()
         found: list[ListedConversation] = []
@@ -248,7 +249,7 @@ class Owners:
             yield erased
 
     async def _erase_one(self, tenant: str, owner: str, conversation: str) -> bool:
-        """Erase a conversation if it is the owner's; the version in the condition makes sure that it still is."""
+        """Erase a conversation if it is the owner's; the entity tag in the condition makes sure that it still is."""
         while True:
             state = await self._state(tenant, conversation)
             if state is None or not _is_owner(owner, state):

@@ -67,7 +67,7 @@ class Batch(msgspec.Struct, eq=False):
     """Monotonic seconds."""
     writes: bool = False
     expected: int = 1
-    """Replies."""
+    """The number of replies."""
     replies: list[Any] = []
     error: Exception | None = None
 
@@ -215,7 +215,7 @@ class Pipeline(asyncio.Protocol):
 
 
 def _note(batch: Batch, error: RedisError) -> None:
-    """Keep the first error among a batch's replies. Raises an error that makes the connection useless."""
+    """Keep the first error among a batch's replies. Raises ConnectionError, after which the connection is useless."""
     if isinstance(error, ConnectionError):
         raise error
     batch.error = batch.error or error

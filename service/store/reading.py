@@ -1,6 +1,7 @@
 """Read conversations: the tail for a window, older messages, pages, and a conversation's state.
 
-Each reply names the history that it is of. Where several reads belong together, another name raises HistoryEdited.
+Each reply names the history that was read. Where several reads belong together, a reply with another name raises
+HistoryEdited.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,11 +88,8 @@ class Reader:
     ) -> list[bytes]:
         """Return the bodies of the messages in ``stretches``, in their order. A stretch is its first seq and its records.
 
-        The bodies are of the history that ``state`` names.
-
-        Large bodies take more than one round trip, so that their replies are not all in memory at once.
-
-        Raises HistoryEdited.
+        The bodies are of the history that ``state`` names. Large bodies take more than one round trip, so that their replies
+        are not all in memory at once. Raises HistoryEdited.
         """
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
@@ -112,7 +110,7 @@ class Reader:
     async def grounding(
         self, tenant: str, conversation: str, records: Mapping[int, Record], *, state: State
     ) -> dict[int, StoredGrounding]:
-        """Return the documents of the messages that have any, of the history of ``state``.
+        """Return the documents of the messages in ``records`` by seq, of the history of ``state``. Each must have documents.
 
         Raises HistoryEdited, ConversationDamaged.
         """
@@ -203,7 +201,7 @@ class Reader:
         return list(bodies)
 
     async def stretch(self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State) -> Records:
-        """Return the same as ``records``, with details. Raises HistoryEdited."""
+        """Return the records of ``first_seq`` to ``last_seq``, with details. Raises HistoryEdited."""
         keys = keys_of(conversation_name(tenant, conversation))
         packed, details = await self._commands_on(
             keys,
@@ -216,7 +214,7 @@ class Reader:
     async def stretches(
         self, tenant: str, conversation: str, wanted: Sequence[tuple[int, int]], *, state: State
     ) -> list[Records]:
-        """Return the records of stretches from first to last seq, with details. Raises HistoryEdited."""
+        """Return the records of each (first seq, last seq) in ``wanted``, with details. Raises HistoryEdited."""
         keys = keys_of(conversation_name(tenant, conversation))
         found = await self._commands_on(
             keys,

@@ -1,4 +1,4 @@
-"""The parts of redis-py that the service uses: it connects, logs in and reads addresses; then Sash uses the socket itself.
+"""The parts of redis-py that the service uses: redis-py reads addresses, connects and logs in; then Sash uses the socket.
 
 These parts are private or undocumented, so pyproject.toml pins redis-py exactly. They are used only here and in
 ``addresses.py`` (``parse_url``). A test uses each, so that it fails when an upgrade changes one.

@@ -1,4 +1,4 @@
-"""Measure the messages that an older version measured once more, and store the result: for ``sash doctor --repair``.
+"""Measure again the messages that an older version measured, and store the result: for ``sash doctor --repair``.
 
 A window measures such a message each time it reads it (``windows/tail.py``); after a repair it need not. The service may
 run meanwhile: each step is one script, which skips a message that has changed since it was read. A repair can be stopped
@@ -32,17 +32,17 @@ _LOOK_CONVERSATIONS = 50
 _AT_ONCE = 8
 """Conversations that are repaired together: while one pauses, others go on."""
 _SAMPLE_RECORDS = 100
-"""Of a conversation's beginning, where older messages are."""
+"""Records that are read from a conversation's beginning, where its oldest messages are."""
 _STEP_MESSAGES = 100
-"""Messages that one script writes: 2 to 4 ms in a list that is short."""
+"""Messages that one script writes at most, in 2 to 4 ms where the list is short."""
 _LEAST_MESSAGES = 5
 _STEP_NODES = 500_000
 """Nodes of a list that one script passes: each message is sought from the list's nearer end, at some 8 ns a node."""
 _NODE_BYTES = 8192
 _BURST_STEPS = 4
 _PAUSE_SECONDS = 0.25
-"""Time between two writes, so that a reader of several steps can end between them. It starts over after each write, eight
-times at most (``windows/stored.py``)."""
+"""Pause after every ``_BURST_STEPS`` writes, so that a reader of several steps can end meanwhile. Such a reader starts over
+after each write, eight times at most (``windows/stored.py``)."""
 
 
 class Repaired(msgspec.Struct, frozen=True):

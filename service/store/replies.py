@@ -142,7 +142,7 @@ def check_history(found: Sequence[bytes | None], made: Made) -> None:
 
 
 def made_of(life: bytes | None, edited: bytes | None) -> Made:
-    """Return a life and its last edit, from the fields with them."""
+    """Return ``Made`` from the values of the fields ``life`` and ``edited``."""
     return life or b"", edited or b""
 
 

@@ -238,7 +238,7 @@ def change(
     owner: str,
     forget: Collection[str] = (),
 ) -> ScriptCall[Written]:
-    """Replace the settings ``standing`` by others. The call raises NotFound, PreconditionFailed.
+    """Replace the settings ``standing`` by ``settings``. The call raises NotFound, PreconditionFailed.
 
     ``forget`` names the parts of the index that recall no longer needs: ``words``, ``vectors``.
     """
@@ -288,7 +288,7 @@ def _read_redacted(reply: list[Any]) -> Written | None:
 
 
 class Remeasured(msgspec.Struct, frozen=True):
-    """How many messages were written, and how many tokens more the totals have, as (o200k_base, cl100k_base)."""
+    """How many messages were written, and how many tokens were added to the totals, as (o200k_base, cl100k_base)."""
 
     messages: int
     tokens: tuple[int, int]
@@ -297,8 +297,9 @@ class Remeasured(msgspec.Struct, frozen=True):
 def remeasure(keys: Keys, *, life: str, messages: Sequence[Sequence[Any]]) -> ScriptCall[Remeasured]:
     """Put newer measures in the place of older ones, where record and details are still those that were read.
 
-    Each of ``messages``, ascending, is a seq, what stands there, the five parts that take its place (body, documents and
-    metadata empty where they stay), and tokens more in both encodings. The call raises NotFound, ConversationDamaged.
+    Each of ``messages``, in ascending order, is a seq, the record and details that were read, the five values that replace
+    the stored ones (body, documents and metadata empty where they stay), and the tokens that are added in both encodings.
+    The call raises NotFound, ConversationDamaged.
     """
     arguments = (life, new_name(), *(part for message in messages for part in message))
     return _call("remeasure", keys, arguments, _read_remeasured)
@@ -389,7 +390,7 @@ def _read_summarized(reply: list[Any]) -> Written:
 
 
 def lease(keys: Keys, *, holder: str, now_ms: int, until_ms: int) -> ScriptCall[int]:
-    """Take the right to summarise until ``until_ms``, or return it with 0; gives 1 when the holder has, or had, it."""
+    """Take the right to summarise until ``until_ms``, or return it with 0; gives 0 where another holder has it."""
     return _call("lease", keys[:1], (holder, now_ms, until_ms), int)
 
 
@@ -448,7 +449,7 @@ def index(
     """Write at the end of the index of ``part`` (``words``, ``vectors``), which has ``length`` messages.
 
     ``digests`` are those of the entries, as they are stored; each of ``elements`` belongs to one. Gives the lengths of the
-    index and of the log; None when the conversation has changed, or the index is longer.
+    index and of the log; None when the conversation has changed, or the index has another length.
     """
     arguments = (life, edited, part, length, model, b"".join(digests), *elements)
     return _call(
@@ -538,7 +539,7 @@ def _read_page(reply: list[Any]) -> PageReply:
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """The caller may run the request. ``again`` is true when an earlier run ended without a result."""
+    """The caller may run the request. ``again`` is true when an earlier run may have changed something."""
 
     began_ms: int
     again: bool

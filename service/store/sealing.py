@@ -7,7 +7,7 @@
 
 A sealed value is 33 bytes longer than the plain one::
 
-    0       1: neither JSON nor a record begins with it, so that it marks sealed values among older plain ones
+    0       the byte 1: neither JSON nor a record begins with it, so it marks sealed values among older plain ones
     1-4     id of the data key
     5-16    nonce, random
     17-     ciphertext, then 16 bytes of authentication tag
@@ -123,7 +123,7 @@ class TenantKeys:
 
     @property
     def can_seal(self) -> bool:
-        """Whether the sealing key is there: not before a tenant's first value, and not without the master key."""
+        """Whether values can be sealed. The keys are missing before a tenant's first value, or without the master key."""
         return self.newest in self.data and self.digest_key is not None
 
     def cipher(self, identity: bytes, name: bytes, kind: bytes) -> AESGCM:

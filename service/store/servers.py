@@ -131,7 +131,7 @@ class Connection:
             await asyncio.sleep(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1])
 
     async def _serve(self) -> None:
-        """Connect, and serve until the connection is lost. Raises what went wrong."""
+        """Connect, and serve until the connection is lost. Raises the error that ended it."""
         async with asyncio.timeout(_CONNECT_SECONDS) as limit:
             connection = await self._connect()
             try:
@@ -165,7 +165,7 @@ class Connection:
 
 def _raise_errors(replies: Sequence[Any]) -> None:
     for reply in replies:
-        if isinstance(reply, ResponseError) and not isinstance(reply, NoPermissionError):  # judged by then
+        if isinstance(reply, ResponseError) and not isinstance(reply, NoPermissionError):  # the inspection reports it
             raise reply
 
 
@@ -219,7 +219,7 @@ class Server:
     def _take_probe(self, answer: "asyncio.Future[list[Any]]") -> None:
         self._took_seconds = time.monotonic() - self._probed
         if not answer.cancelled():
-            answer.exception()  # looked at; what it means is told by the connections
+            answer.exception()  # retrieved, so that asyncio logs nothing; the connections handle errors
 
     def _judge(self, replies: Sequence[Any]) -> Inspection:
         """Return the inspection from the server's answers to INSPECT. It holds for all connections at once."""
@@ -232,7 +232,7 @@ class Server:
         return found
 
     def expire(self, now: float) -> None:
-        """Fail the batches past their deadline at ``now``, in seconds of the loop's clock."""
+        """Fail the batches past their deadline at ``now``, in seconds of the monotonic clock."""
         for connection in self.connections:
             connection.expire(now)
 
@@ -264,7 +264,7 @@ def _is_busy(reply: Any) -> bool:
 
 
 def _choose(connections: Sequence[Connection]) -> Connection:
-    """Return the connection with commands of this tick, else the one with the fewest batches, even if all are lost."""
+    """Return a connection with batches of this tick, else the one with the fewest batches; the first if all are lost."""
     chosen, fewest = connections[0], math.inf
     for connection in connections:
         pipeline, queued = connection.pipeline, len(connection.queue)

@@ -1,12 +1,12 @@
-"""Build a whole conversation beside its name, and give it the name at the end: a fork, an import.
+"""Build a whole conversation under temporary keys, and give it its name at the end: for a fork or an import.
 
 ::
 
     entries ── Staging.add ──▶ sash:{…}:staged-<random>:log …        ── publish ──▶ sash:{…}:log …
-               (appends)       seen by nobody, gone in ten minutes   (one script: renames)
+               (appends)       not readable, expire in ten minutes   (one script: renames)
 
 All keys share the conversation's slot, and the append script stages the entries. A request that dies leaves only keys that
-expire. Two requests that build the same name do not disturb each other; the second to publish finds that it exists.
+expire. Two requests that build the same name do not disturb each other; the second to publish gets ConversationExists.
 """
 
 from collections.abc import Sequence

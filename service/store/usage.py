@@ -27,7 +27,7 @@ _KEEP_MS = 90 * 24 * 3600 * 1000
 _REMEMBERED = 100
 _FRESH_SECONDS = 5.0
 _LATE_SECONDS = 60.0
-"""Seconds from a window to its report; the prediction had one of the margins of that time."""
+"""A report is expected within this time after its window, so its prediction had one of the margins of that time."""
 _MOST_CACHED = 10_000
 
 

@@ -40,7 +40,7 @@ local function digest_of(its_details) return string.sub(its_details, 4, 19) end
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
 local function blobs_of(index) return unpack(ARGV, 3 + (index - 1) * BLOBS, 2 + index * BLOBS) end
 
--- Take a newest message's words and vector away; they are indexed again later.
+-- Remove the words and vectors of message `seq` and of later ones from the index; they are indexed again later.
 local function unindex(seq)
   cut_index(words, seq - 1)
   cut_index(vectors, seq - 1)
@@ -55,7 +55,7 @@ local function stored_seq(id)
   return string.find(redis.call('LINDEX', details, seq - 1), head .. id, 20, true) == 20 and seq or nil
 end
 
--- The tokens of an entry in progress in the totals, where it may still be replaced; nil for other entries.
+-- The tokens that an entry in progress has in the totals, if it may be replaced by this entry; else nil.
 local function draft_of(seq, its_record, entry)
   local record = seq == length and record_at(seq)
   if not record or string.byte(record, 4) < IN_PROGRESS then return nil end
@@ -93,7 +93,7 @@ for index, entry in ipairs(entries) do
     local other = digest_of(known) ~= digest_of(its_details) and not redacted
     local draft = other and seq and not replaced and fresh == 0 and draft_of(seq, its_record, entry)
     if other and not draft then return {'conflict', index - 1} end
-    -- Equal details are of this same call, sent again because its reply was lost: that is no duplicate.
+    -- Equal details mean that this same call was sent again, because its reply was lost: that is no duplicate.
     plan[index] = {
       seq = seq or earlier.seq, duplicate = not draft and (earlier or known ~= its_details) and 1 or 0,
       parallel = earlier and earlier.parallel or seq and has(record_at(seq), PARALLEL) and 1 or 0,
@@ -221,7 +221,7 @@ if writes then
     redis.call('HSET', ids, unpack(id_seqs, 2 * first - 1, 2 * last))
   end
   if fresh > 0 then redis.call('APPEND', counts, table.concat(records)) end
-  -- Only changed fields are written: to write a field, its number is printed and the field is looked up.
+  -- Only changed fields are written, because each one costs printing its number and looking the field up.
   local waits = open and #open.p > 0 and cjson.encode(open) or ''
   local fields = {'t0', t0, 't1', t1}
   local function note(field, value)
@@ -237,7 +237,8 @@ if writes then
   if waits ~= (was_open or '') then note('open', waits) end
   if fresh_pins > 0 or not state[14] then note('pins', redis.call('HLEN', pinned)) end
   if newest_draft then note('draft', newest_draft) end
-  -- A read in several steps must begin again. A check for edits of earlier messages compares the part before the tilde.
+  -- This value makes reads in several steps begin again. Checks for edits of earlier messages compare only the part before
+  -- the tilde, which stays.
   if replaced then
     edited = string.match(edited or '', '^[^~]*') .. '~' .. string.sub(asked.change, 1, 8)
     note('edited', edited)

@@ -1,5 +1,5 @@
 #!lua
--- Put other settings.
+-- Replace the settings of a conversation.
 --
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 settings   4 ttl (ms) or ''   5 now (ms)
 --       6 settings that must stand   7 token of this request   8 owner, or '' when there is none or the settings are readable
@@ -13,7 +13,7 @@ if standing ~= ARGV[6] or not stands(ARGV[2], etag_of(version, life, change)) th
 redis.call('HSET', conversation, 's', ARGV[3])
 if ARGV[10] == '1' then redis.call('UNLINK', words) end
 if ARGV[11] == '1' then redis.call('UNLINK', vectors) end
--- Writes of these lists that are under way must not arrive later.
+-- Writes to the index that are under way must not take effect later.
 if ARGV[10] == '1' or ARGV[11] == '1' then redis.call('HSET', conversation, 'edited', ARGV[9]) end
 if ARGV[8] ~= '' then
   redis.call('HSET', conversation, 'owner', ARGV[8])

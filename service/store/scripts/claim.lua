@@ -4,7 +4,7 @@
 -- KEYS  claim
 -- ARGV  1 fingerprint of the request   2 name of this run   3 now (ms)   4 how long a run holds it (ms)   5 how long it
 --       is remembered (ms)
--- Gives {'run', when the first run began, 1 if an earlier run ended without a result}, {'busy'}, {'other'} for
+-- Gives {'run', when the first run began, 1 if an earlier run may have changed something}, {'busy'}, {'other'} for
 -- another request under this key, or {'done', answer}
 local state = redis.call('HMGET', KEYS[1], 'fingerprint', 'run', 'until', 'began', 'answer')
 if not state[1] then

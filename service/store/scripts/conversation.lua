@@ -41,7 +41,7 @@ local function write_version(version, life, change, now, fields)
 end
 
 -- Drop the answers that are kept for retries: they may show what this write takes away. An answer that was made before this
--- version, and is to be kept only now, is dropped by keep_answer.
+-- version, but is not yet kept, is refused by keep_answer.
 local function forget_answers(version)
   redis.call('UNLINK', answers)
   redis.call('HSET', conversation, 'forgot', version)

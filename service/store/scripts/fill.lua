@@ -1,5 +1,5 @@
 #!lua
--- Keep counts of messages in a vendor's vocabulary, beside the history that they were made of.
+-- Keep counts of messages in a vendor's vocabulary, and the name of the history that was counted.
 --
 -- ARGV  1 life that must stand   2 name of the last write that was not an append, or ''   3 and on: fields and their values
 -- Gives 1, or 0 when that history is gone

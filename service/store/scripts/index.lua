@@ -1,7 +1,7 @@
 #!lua
--- Write at the end of the index of words or vectors. Nothing is written when more than appends changed the conversation
--- since the messages were read, or when other messages have taken their places: a store that lost its newest writes may
--- have been given others since.
+-- Write at the end of the index of words or vectors. Nothing is written when another change than an append was made since
+-- the messages were read, or when other messages are in their places: a store that lost its newest writes may have got
+-- others since.
 --
 -- KEYS  the conversation's keys as always, then those of an older version's index
 -- ARGV  1 life   2 value of 'edited', or ''; both must be unchanged   3 'words' or 'vectors'   4 messages that the index must

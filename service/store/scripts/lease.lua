@@ -3,7 +3,7 @@
 --
 -- KEYS  conversation
 -- ARGV  1 name of the holder   2 now (ms)   3 until when (ms), 0 to give it back
--- Gives 1 when the caller has it now, or had it and returned it; else 0
+-- Gives 0 when another holder has it, or there is no conversation; else 1
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local holder, till = string.match(redis.call('HGET', KEYS[1], 'summarizer') or '', '^(%S+) (%d+)$')
 if holder and holder ~= ARGV[1] and tonumber(till) > tonumber(ARGV[2]) then return 0 end

@@ -40,7 +40,7 @@ redis.call('HDEL', metadata, seq)
 if redis.call('HEXISTS', pinned, seq) == 1 then
   redis.call('HSET', pinned, seq, pin_value(ARGV[8], ARGV[9], ARGV[10]))
 end
--- Subtracted, because a minus before 0 is a -0, which Redis 7 takes for no integer.
+-- Subtracted from 0, because -n would be -0 where n is 0, and Redis 7 does not accept -0 as an integer.
 for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
   redis.call('HINCRBY', conversation, field, 0 - ARGV[10 + place])
 end

@@ -40,7 +40,7 @@ for at = 3, #ARGV, PARTS do
     end
     measured, o200k, cl100k = measured + 1, o200k + more0, cl100k + more1
     rich, sealed = rich or has(record, RICH) or has(record, MIXED), sealed or string.byte(body) == SEALED
-    -- The reply that takes its place takes these tokens off the totals.
+    -- When a draft is replaced, these tokens are subtracted from the totals.
     if seq == draft_seq and string.byte(record, 4) >= IN_PROGRESS then
       note('draft', string.format('%d %d %d', seq, draft0 + more0, draft1 + more1))
     end
@@ -51,7 +51,7 @@ if measured > 0 then
   redis.call('HINCRBY', conversation, 't1', cl100k)
   if rich then note('rich', 1) end
   if sealed then note('sealed', 1) end
-  -- Answers that are kept to be given again may hold windows with the older counts.
+  -- Answers that are kept for retries may hold windows with the older counts.
   redis.call('UNLINK', columns)
   forget_answers(version + 1)
   write_version(version + 1, life, ARGV[2], updated, fields)

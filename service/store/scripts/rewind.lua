@@ -39,7 +39,7 @@ local left = 0
 if redis.call('HLEN', grounding) + redis.call('HLEN', metadata) > 0 then
   left = sweep(keep, math.max(length, tonumber(stale or 0)))
 end
--- Subtracted, because a minus before 0 is a -0, which Redis 7 takes for no integer.
+-- Subtracted from 0, because -n would be -0 where n is 0, and Redis 7 does not accept -0 as an integer.
 for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
   redis.call('HINCRBY', conversation, field, 0 - ARGV[6 + place])
 end

@@ -2,7 +2,7 @@
 -- Remove a conversation from an owner's list, if its line is unchanged since it was read.
 --
 -- KEYS  owner's list
--- ARGV  id and score of each; after a score '~' lets hints pass that came since: they have odd scores
+-- ARGV  id and score of each; a '~' after the score also accepts the odd score of a hint that came since
 -- Gives how many were removed
 local gone = 0
 for index = 1, #ARGV, 2 do
