@@ -107,6 +107,7 @@ class Histories:
         for _ in range(_ATTEMPTS):
             state, done = await asyncio.gather(self._reader.get(tenant, conversation), self._was_done(keys, token))
             if done:
+                await self._sweep(keys, state.life, progress)  # the earlier run may have ended before it was done
                 return Rewound(state.version, state.etag, 0)
             if state.life != life:
                 raise scripts.no_conversation()
@@ -153,14 +154,18 @@ class Histories:
                 unpinned=unpinned,
             )
         )
-        life, stale = life_of(rewound.etag), rewound.stale
-        while stale:
-            stale = await self._client.run(scripts.sweep(keys, life=life))
-            progress()
+        life = life_of(rewound.etag)
+        if rewound.stale:
+            await self._sweep(keys, life, progress)
         async for ids in self._left_behind(keys, gone, to_seq):
             await self._client.run(scripts.forget_ids(keys, life=life, ids=ids))
             progress()
         return rewound
+
+    async def _sweep(self, keys: Keys, life: str, progress: Callable[[], None]) -> None:
+        """Drop the documents and metadata that a rewind has left of forgotten messages, in steps."""
+        while await self._client.run(scripts.sweep(keys, life=life)):
+            progress()
 
     async def _was_done(self, keys: Keys, token: str) -> bool:
         """Return whether a request was done before; its conditions then no longer matter."""

@@ -107,6 +107,20 @@ async def test_a_rewind_that_stopped_shows_nothing_old(
     assert len(await texts_of(conversations, "default", conversation)) == 111
 
 
+async def test_a_rewind_that_stopped_is_finished_by_its_retry(
+    conversations: Conversations, conversation: str, server: Any
+) -> None:
+    """A repeated rewind whose first run ended early drops the documents and metadata that the first run left."""
+    etag = await fill(conversations, conversation, 2500)
+    rewound = await cut(conversations, conversation, etag, 10, 2500)
+    histories = Histories(conversations._client, conversations)
+    how = {"life": life_of(etag), "if_match": etag, "now_ms": 2}
+    again = await histories.rewind("default", conversation, 10, **how, token="t")
+    assert again.etag == rewound.etag
+    names = [f"sash:{{default/{conversation}}}:{part}" for part in ("metadata", "grounding")]
+    assert [server.hlen(name) for name in names] == [10, 10]
+
+
 @pytest.mark.nightly
 async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
     """No script takes 20 ms while 200,000 messages are staged, read, rewound and erased."""
