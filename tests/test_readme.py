@@ -503,6 +503,7 @@ ADAPTED = {
         "the events of a window",
         "several sessions",
         "there already",
+        "Sash lists the sessions of one user",
         "gone",
         "refused",
     ],

@@ -77,8 +77,10 @@ class SashSessionService(BaseSessionService):
         return session
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """The app's sessions, without events, the newest activity last. Raises SashError."""
-        found = await self.sash.ado(_of_owner(None if user_id is None else owner_of(app_name, user_id)))
+        """A user's sessions in an app, without events, the newest activity last. Raises ValueError, SashError."""
+        if user_id is None:
+            raise ValueError("Sash lists the sessions of one user: pass user_id.")
+        found = await self.sash.ado(_of_owner(owner_of(app_name, user_id)))
         ours = [each for each in reversed(found) if name_of(each)[:1] == [app_name] and name_of(each)[2:]]
         return ListSessionsResponse(sessions=[await self.sash.ado(session_of(each)) for each in ours])
 
@@ -105,8 +107,8 @@ class SashSessionService(BaseSessionService):
         return event
 
 
-def _of_owner(owner: str | None) -> Asking[list[dict[str, Any]]]:
-    """Conversations of an owner, or of all owners, newest activity first."""
+def _of_owner(owner: str) -> Asking[list[dict[str, Any]]]:
+    """Conversations of an owner, newest activity first."""
     found: list[dict[str, Any]] = []
     cursor: str | None = ""
     while cursor is not None:

@@ -89,6 +89,10 @@ async def main() -> None:
     except AlreadyExistsError:
         print("there already")
     try:
+        await sessions.list_sessions(app_name=ANN["app_name"])
+    except ValueError as error:
+        print(str(error).partition(":")[0])
+    try:
         await sessions.append_event(session, EVENTS[0])
     except SessionNotFoundError:
         print("gone")
