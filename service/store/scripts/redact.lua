@@ -23,15 +23,16 @@ end
 redis.call('SETRANGE', counts, (seq - 1) * RECORD, ARGV[8])
 redis.call('LSET', details, seq - 1, ARGV[9])
 redis.call('LSET', log, seq - 1, ARGV[10])
-for index, value in ipairs({ARGV[16], ''}) do
-  local blocks = index == 1 and words or vectors
-  local before = seq - 1 - (seq - 1) % BLOCK
-  if indexed(blocks) >= seq then
-    local values = read_block(blocks, before / BLOCK, math.min(BLOCK, indexed(blocks) - before))
-    values[seq - before] = value
-    write_block(blocks, before / BLOCK, values)
-  end
+
+local function replace_in(index, value)
+  local count, before = indexed(index), seq - 1 - (seq - 1) % BLOCK
+  if count < seq then return end
+  local values = read_block(index, before / BLOCK, math.min(BLOCK, count - before))
+  values[seq - before] = value
+  write_block(index, before / BLOCK, values)
 end
+replace_in(words, ARGV[16])
+replace_in(vectors, '')
 redis.call('UNLINK', KEYS[14], KEYS[15])
 if has(ARGV[8], RICH) then redis.call('HSET', conversation, 'rich', 1) end
 if string.byte(ARGV[10]) == SEALED then redis.call('HSET', conversation, 'sealed', 1) end
