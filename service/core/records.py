@@ -162,8 +162,7 @@ _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Fl
 _STALE = bytes(1 if byte & ~_OPEN_BIT < GENERATION else 0 for byte in range(256))
 _OPEN = _places(_OPEN_BIT)
 _NOTHING = Details(b"", "", 0)
-DETAILED = _places(_IN_DETAILS)
-"""Translates flags: 1 for a message with details that its cost may depend on."""
+_DETAILED = _places(_IN_DETAILS)
 
 
 class Records(Sequence[Record]):
@@ -239,7 +238,7 @@ class Records(Sequence[Record]):
 
     def detailed(self) -> Iterator[int]:
         """Indexes of rich messages and of messages with scripts in their details, ascending."""
-        return indexes_of(self.flags.translate(DETAILED))
+        return indexes_of(self.flags.translate(_DETAILED))
 
     def reasoned(self) -> Iterator[int]:
         """Indexes of messages with reasoning or in a provider's own format, ascending."""

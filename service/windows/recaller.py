@@ -10,7 +10,7 @@ import msgspec
 
 from service.core.costs import column_of
 from service.core.recall import Recollection, Searched, bound
-from service.core.records import DETAILED, Record, Records
+from service.core.records import Record, Records
 from service.core.runs import runs
 from service.core.settings import recall_of
 from service.core.window import Window
@@ -132,10 +132,10 @@ class Recaller:
         wanted: list[tuple[int, int]] = []
         for first, last in runs(seqs):
             records = old.records[first - old.first_seq : last - old.first_seq + 1]
-            if 1 in records.flags.translate(DETAILED):
-                wanted.append((first, last))
-            else:
+            if next(records.detailed(), None) is None:
                 whole |= zip(range(first, last + 1), records, strict=True)
+            else:
+                wanted.append((first, last))
         if wanted:
             found = await self._reader.stretches(tenant, asked.conversation, wanted, state=read.state)
             for (first, last), records in zip(wanted, found, strict=True):
