@@ -27,8 +27,8 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
 
     Signatures on calls are always sent, except with ``reasoning=none``: Gemini requires all of them.
     """
-    history, begins = view.history, _turn_begins(view)
-    first = history.first_seq
+    history, first = view.history, view.history.first_seq
+    begins = first + _turn_place(history)
     sent: dict[int, int] = {}
     left: dict[int, int] = {}
     records = [(first + index, history.records[index]) for index in history.records.rich()]
@@ -59,16 +59,12 @@ def with_fillers(view: View, model: Model, form: str) -> View:
     return recosted(view, {seq: max(filler_tokens(model), view.cost_of(seq)) for seq in seqs}) if seqs else view
 
 
-def _turn_begins(view: View) -> int:
-    """The seq of the question that began the newest turn. A question directly after tool results continues the turn.
-
-    Anthropic answers 400 to results of a call without the thoughts before the call.
-    """
-    return view.history.first_seq + _turn_place(view.history)
-
-
 def _turn_place(history: History) -> int:
-    """The place in the records of the question that began the newest turn; 0 or less if it may be before the records."""
+    """The place in the records of the question that began the newest turn; 0 or less if it may be before the records.
+
+    A question directly after tool results continues the turn: Anthropic answers 400 to results of a call without the
+    thoughts before the call.
+    """
     roles, place = history.records.roles, history.question - history.first_seq
     while place > 0 and roles[place - 1] in RESULTS:
         place = roles.rfind(USER, 0, place)
@@ -247,4 +243,4 @@ def keeps_reasoning_from(
     )
 
 
-__all__ = ["Trimming", "keeps_reasoning_from", "recosted", "with_fillers", "with_reasoning"]
+__all__ = ["Trimming", "is_turn_unknown", "keeps_reasoning_from", "recosted", "with_fillers", "with_reasoning"]
