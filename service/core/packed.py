@@ -36,14 +36,6 @@ class Packed(msgspec.Struct, frozen=True):
         before, after = sum(_numbers(self.sizes[:first])), sum(_numbers(self.sizes[last:]))
         return Packed(self.joined[before : len(self.joined) - after], self.sizes[first:last])
 
-    def values(self) -> list[bytes]:
-        """Return the values one by one."""
-        values, start = [], 0
-        for size in _numbers(self.sizes):
-            values.append(self.joined[start : start + size])
-            start += size
-        return values
-
 
 def _numbers(sizes: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(sizes) // SIZE_BYTES}I", sizes)

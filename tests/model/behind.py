@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import redis
+from store.entries import indexed_values
 
-from service.store.blocks import read_blocks, values_of
 from service.store.layout import PREFIX, keys_of
 
 Snapshot = list[tuple[bytes, int, bytes]]
@@ -44,7 +44,7 @@ class Behind:
         """Return the indexed words of a conversation's messages."""
         key = keys_of(name).word_blocks
         count = int(self.client.hget(key, "n") or 0)
-        return values_of(self.client.execute_command(*read_blocks(key, 1, count)), 1, count).values()
+        return indexed_values(self.client, key, 1, count)
 
     def times_left(self, name: str) -> dict[bytes, int]:
         """Return the milliseconds left for each key that expires with a conversation; -1 for a key without expiry."""

@@ -10,13 +10,13 @@ import pytest
 import redis
 from conftest import http, lifespan
 from recall.embeddings import MODEL, Endpoint, serving
+from store.entries import indexed_values
 from structlog.testing import capture_logs
 
 from service.app import create_app
 from service.operations.embedder import Embedder, NotEmbedded, quantized
 from service.operations.metrics import Metrics
 from service.settings import Settings
-from service.store.blocks import read_blocks, values_of
 from service.store.embedded import EmbeddedStore
 
 SECRET = "4711-secret"
@@ -140,7 +140,7 @@ async def test_what_is_taken_back_has_no_vector(store: EmbeddedStore, endpoint: 
         await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 40})
         with redis.Redis.from_url(store.url) as server:
             key = f"sash:{{default/{conversation}}}:vector_blocks"
-            vectors = values_of(server.execute_command(*read_blocks(key, 1, 50)), 1, 50).values()
+            vectors = indexed_values(server, key, 1, 50)
             assert (len(vectors), vectors[0], len(vectors[1])) == (40, b"", 256)
             await client.patch(f"/conversations/{conversation}", json={"recall": "lexical"})
             assert not server.exists(key)

@@ -1,7 +1,13 @@
 """Entries ready to be stored, for tests below the HTTP interface."""
 
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Entry
+from service.store.blocks import read_blocks, values_of
 from service.store.conversations import Conversations
 from service.store.entries import prepare
 from service.store.messages import NewEntry
@@ -26,3 +32,10 @@ async def texts_of(conversations: Conversations, tenant: str, conversation: str)
         found += [message.body for message in page.messages]
         if len(found) >= page.length:
             return found
+
+
+def indexed_values(server: Any, key: str, first: int, last: int) -> list[bytes]:
+    """Return the words or vectors in the index at ``key`` of the messages from ``first`` to ``last``."""
+    packed = values_of(server.execute_command(*read_blocks(key, first, last)), first, last)
+    ends = accumulate(np.frombuffer(packed.sizes, "<u4").tolist(), initial=0)
+    return [packed.joined[start:end] for start, end in pairwise(ends)]

@@ -6,9 +6,10 @@ import httpx
 import pytest
 import redis
 from api.dialogue import append, indexed, user
+from store.entries import indexed_values
 
 from service.core.words import pack_words, words_of
-from service.store.blocks import BLOCK, read_blocks, values_of
+from service.store.blocks import BLOCK
 from service.store.embedded import EmbeddedStore
 from service.store.layout import Keys, keys_of
 
@@ -26,8 +27,7 @@ def keys_in(conversation: str) -> Keys:
 
 def words_at(raw: redis.Redis, conversation: str, first: int, last: int) -> list[bytes]:
     """Return the indexed words of the messages from ``first`` to ``last``."""
-    reply = raw.execute_command(*read_blocks(keys_in(conversation).word_blocks, first, last))
-    return values_of(reply, first, last).values()
+    return indexed_values(raw, keys_in(conversation).word_blocks, first, last)
 
 
 async def talk(client: httpx.AsyncClient, conversation: str, said: list[str]) -> None:
