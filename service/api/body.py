@@ -23,7 +23,7 @@ Req = Request[Any, Any, Any]
 Cursor = Annotated[
     str, msgspec.Meta(extra_json_schema={"pattern": "^[A-Za-z0-9_-]+$", "minLength": 1, "maxLength": 256})
 ]
-"""Where a page begins. The schema describes any cursor of this service; each listing checks that a cursor is its own."""
+"""Where a page begins. The schema describes any cursor of this service; each listing accepts only cursors of its own."""
 
 LONG_BYTES = 32 * 1024
 """Work on this many bytes or more runs in a thread, so that the event loop stays free for other requests."""

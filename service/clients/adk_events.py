@@ -1,8 +1,8 @@
 # mypy: disable-error-code="import-not-found,import-untyped,misc"
 """Converts events of the Google ADK to entries, and entries to events.
 
-Windows are made of an entry's chat message; its metadata has the original event. An event of several messages, such as
-the results of parallel calls, is stored with the first of them, and its id with the others.
+Windows are made from the chat messages of entries. An entry's metadata has the original event. If an event becomes several
+messages, such as the results of parallel calls, the first has the event, and the others have its id.
 """
 
 import base64
@@ -21,7 +21,10 @@ METADATA = "adk"
 
 
 def to_entries(event: Event) -> Iterator[dict[str, Any]]:
-    """The entries of an event; one without content is an empty message. Raises ValueError for a part without a chat form."""
+    """The entries of an event. An event without content is an empty message.
+
+    Raises ValueError for a part that a chat message cannot contain.
+    """
     kept: Any = event.model_dump(mode="json", by_alias=True, exclude_none=True)
     for place, chat in enumerate(_chats(event) or [{"role": "assistant", "content": ""}]):
         yield {"id": safe_id(f"{event.id}-{place}"), "message": chat, "metadata": {METADATA: kept}}

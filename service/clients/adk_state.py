@@ -18,7 +18,7 @@ _DEPTHS = {"app": 1, "user": 2}
 
 
 def path_of_name(name: Sequence[str]) -> str:
-    """The path of a session's conversation; for a shorter name, of the conversation with a user's or an app's state."""
+    """The path of the conversation of a session, of a user's state (no session), or of an app's state (no user either)."""
     return path_of("/".join([*name, *[""] * (3 - len(name))]))
 
 
@@ -37,7 +37,7 @@ def create(name: Sequence[str]) -> Asking[Any]:
 
 
 def change(name: Sequence[str], delta: Mapping[str, Any]) -> Asking[None]:
-    """Set keys in the states that their prefixes name. Values are JSON texts, so that a merge patch replaces them whole."""
+    """Set keys of the states that their prefixes name. Each value is stored as JSON text: a merge patch merges objects."""
     changes: dict[int, dict[str, str]] = {}
     for key, value in delta.items():
         scope, colon, bare = key.partition(":")

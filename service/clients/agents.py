@@ -20,7 +20,7 @@ _ALL = {
     "dedupe": "none",
     "summary": "never",
 }
-"""Parameters of a window of the whole history; no model is called ``all``, so only ``max_tokens`` limits the window."""
+"""Parameters of a window of the whole history: no model is called ``all``, so ``max_tokens`` is the only limit."""
 
 
 class SashSession:

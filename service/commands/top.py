@@ -52,7 +52,7 @@ def top(url: str, metrics_key_file: str | None, every: float, once: bool) -> Non
 
 
 def _asker(url: str, key: str | None) -> Any:
-    """Return a function that reads /status and /stats; in place of a failed one it returns the problem or the error."""
+    """Return a function that reads /status and /stats; if a read fails, its result is the problem or the error."""
     import httpx2  # noqa: PLC0415 - as above
 
     headers = {"Authorization": f"Bearer {key}"} if key else {}

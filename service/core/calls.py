@@ -33,7 +33,7 @@ def compact(text: str) -> str:
 
 
 def arguments_object(arguments: str, *, custom: bool) -> dict[str, Any]:
-    """Return arguments as the object that Anthropic and Gemini require, and never raise.
+    """Return arguments as an object, which Anthropic and Gemini require. Text that is no JSON object never raises.
 
     Arguments of a ``custom`` tool are text.
     """

@@ -53,7 +53,7 @@ _REASONS = {
 
 
 def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int, int]) -> list[Explained]:
-    """A line for each considered message, by ascending seq: required ones before the tail, and the tail's whole units.
+    """One line a message, by ascending seq: the required messages before the tail, and those of the tail's whole units.
 
     ``sent`` and ``left`` are tokens of reasoning by seq: those in the request, and those that are left out.
     """

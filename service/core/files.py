@@ -18,7 +18,7 @@ _TEXT_WRAPPING: Final = 10
 # A page is billed as an image too: the smallest recorded document, of 592 characters, was billed 219 tokens.
 _PAGE_WRAPPING: Final = 250
 UPLOADED_FILE: Final = 2_000
-"""Tokens of a file that was uploaded to the provider: its size is unknown. One page was billed 219 and 953 tokens."""
+"""Estimated tokens of a file that was uploaded to the provider, so of unknown size. Bills of one page: 219 and 953."""
 # Base64 characters for each token: audio is billed by time, about 10 tokens a second, and common codecs use 4 kB/s or more.
 _AUDIO_CHARACTERS: Final = 400
 FILE_CHARACTERS: Final = 4

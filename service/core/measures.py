@@ -143,7 +143,7 @@ def _string(value: Any) -> str:
 
 
 def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
-    """Tokens of a participant's name. A tool result's name is free; a name equal to the role costs a token less (5 of 5)."""
+    """Tokens of a participant's name. A tool result's name is free; a name equal to the role costs one less (5 bills)."""
     name = _string(message.get("name"))
     if not name or role == TOOL:
         return {}

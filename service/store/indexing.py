@@ -1,4 +1,4 @@
-"""Keep the index of recall: messages' words as numbers, and their vectors, each in blocks beside the log (blocks.py).
+"""Reads and writes the index of recall: the words of messages, as numbers, and their vectors, in blocks (blocks.py).
 
 ::
 

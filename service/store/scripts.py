@@ -238,7 +238,7 @@ def change(
     owner: str,
     forget: Collection[str] = (),
 ) -> ScriptCall[Written]:
-    """Replace the settings ``standing`` by ``settings``. The call raises NotFound, PreconditionFailed.
+    """Replace the settings, which must still be ``standing``, by ``settings``. The call raises NotFound, PreconditionFailed.
 
     ``forget`` names the parts of the index that recall no longer needs: ``words``, ``vectors``.
     """
@@ -446,7 +446,7 @@ def index(
     digests: Sequence[bytes],
     elements: Sequence[bytes],
 ) -> ScriptCall[tuple[int, int] | None]:
-    """Write at the end of the index of ``part`` (``words``, ``vectors``), which has ``length`` messages.
+    """Append to the index of ``part`` (``words``, ``vectors``), which must have ``length`` messages.
 
     ``digests`` are those of the entries, as they are stored; each of ``elements`` belongs to one. Gives the lengths of the
     index and of the log; None when the conversation has changed, or the index has another length.

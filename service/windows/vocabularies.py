@@ -1,7 +1,7 @@
 """Counts of messages in vendors' vocabularies: short messages are counted during the request, others in the background.
 
-Until a message is counted, its tokens are estimated from its writing systems, rather too high than too low. Counts are
-kept in the store (``store/columns.py``), so that each message is counted once.
+Until a message is counted, its tokens are estimated from its scripts, such as Latin or Cyrillic, on the high side. The store
+keeps counts (``store/columns.py``), so that each message is counted once.
 """
 
 import asyncio
