@@ -13,14 +13,14 @@ never indexed, a worker that died and an index that the store evicted need the s
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from service.core.settings import recall_of
 from service.operations.embedder import BATCH, Embedder, NotEmbedded
 from service.operations.logging import best_effort, describe, get_logger
 from service.problems import NotFound, Problem
-from service.store.indexing import Index, Standing
+from service.store.indexing import SHORT_BYTES, Index, Place, Standing
 from service.store.layout import life_of
 from service.store.messages import NewEntry
 from service.store.reading import Reader
@@ -36,10 +36,7 @@ _LIMIT_TASKS: Final = 10_000
 """Conversations that may wait. A conversation over the limit is indexed after its next append or search."""
 _LIMIT_BYTES: Final = 4 * 1024 * 1024
 """Bodies of messages that may wait in memory. Messages over the limit are read from the store again."""
-_SLICE: Final = 16
-"""Conversations that are indexed before other tasks run: about a millisecond."""
 _log = get_logger()
-Place = tuple[str, str]
 
 
 class Waiting(NamedTuple):
@@ -128,30 +125,22 @@ class Indexer:
             waiting, self._waiting, self._waiting_bytes = self._waiting, defaultdict(list), 0
             if not waiting:
                 return
-            places = list(waiting)
-            for start in range(0, len(places), _SLICE):
-                step = places[start : start + _SLICE]
+            for step in _steps(waiting):
+                words = await self._index.words_of_bodies([(place, part.bodies) for place, part in step])
                 done = await asyncio.gather(
-                    *(self._write(place, waiting[place]) for place in step), return_exceptions=True
+                    *(self._write(place, part, each) for (place, part), each in zip(step, words, strict=True)),
+                    return_exceptions=True,
                 )
-                for place, written in zip(step, done, strict=True):
-                    if written is not True or waiting[place][-1].semantic:
+                for (place, part), written in zip(step, done, strict=True):
+                    if written is not True or part.semantic or len(part.bodies) < _count(waiting[place]):
                         self._catch_up(place)
 
-    async def _write(self, place: Place, parts: list[Waiting]) -> bool:
-        """Write a conversation's waiting words. False if there is a gap, because another process appended in between."""
-        first, standing = parts[0].first_seq, parts[0].standing
-        plain: list[bytes] = []
-        bodies: list[bytes] = []
-        for part in parts:
-            if part.first_seq != first + len(bodies) or part.standing != standing:
-                break
-            plain += part.digests
-            bodies += part.bodies
-        digests = await self._index.stored_digests(*place, plain)
-        words = await self._index.words_of_bodies(*place, bodies)
-        written = await self._index.write(*place, "words", first - 1, words, standing=standing, digests=digests)
-        return written is not None and len(bodies) == sum(len(part.bodies) for part in parts)
+    async def _write(self, place: Place, part: Waiting, words: Sequence[bytes]) -> bool:
+        """Write a conversation's waiting words. False if the index does not end just before them."""
+        digests = await self._index.stored_digests(*place, part.digests)
+        length, standing = part.first_seq - 1, part.standing
+        written = await self._index.write(*place, "words", length, words, standing=standing, digests=digests)
+        return written is not None
 
     # ---- missing messages
 
@@ -223,3 +212,34 @@ class Indexer:
         standing = Standing.of(state)
         written = await self._index.write(*place, "words", length, words, standing=standing, digests=digests)
         return written[0] if written else None
+
+
+def _steps(waiting: Mapping[Place, Sequence[Waiting]]) -> Iterator[list[tuple[Place, Waiting]]]:
+    """The conversations that wait, in steps of a few milliseconds, between which other tasks run."""
+    step: list[tuple[Place, Waiting]] = []
+    size = 0
+    for place, parts in waiting.items():
+        part = _joined(parts)
+        size += sum(map(len, part.bodies))
+        if step and size > SHORT_BYTES:
+            yield step
+            step, size = [], sum(map(len, part.bodies))
+        step.append((place, part))
+    yield step
+
+
+def _joined(parts: Sequence[Waiting]) -> Waiting:
+    """The parts up to a gap, which is there if another process appended in between."""
+    first = parts[0]
+    digests: list[bytes] = []
+    bodies: list[bytes] = []
+    for part in parts:
+        if part.first_seq != first.first_seq + len(bodies) or part.standing != first.standing:
+            break
+        digests += part.digests
+        bodies += part.bodies
+    return Waiting(first.first_seq, digests, bodies, first.standing, parts[-1].semantic)
+
+
+def _count(parts: Sequence[Waiting]) -> int:
+    return sum(len(part.bodies) for part in parts)

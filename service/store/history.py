@@ -16,7 +16,7 @@ from service.core.notes import summary_message
 from service.core.records import Flags, Record, Records, Summary
 from service.core.redaction import NO_DIGEST, redact_record
 from service.core.units import LONGEST_GROUP, TOOL, USER
-from service.core.words import pack_words, said_in, words_of
+from service.core.words import pack_words, said_in
 from service.problems import Conflict, NotFound, Pointer, PreconditionFailed, Unprocessable
 from service.store import scripts
 from service.store.client import Client
@@ -79,7 +79,7 @@ class Histories:
                 body=redacted.body,
                 tokens=(before[0] - after[0], before[1] - after[1]),
                 documents=message.record.grounding,
-                words=pack_words(words_of(said_in(msgspec.json.decode(body))), sealer.number),
+                words=pack_words([said_in(msgspec.json.decode(body))], sealer.number)[0],
             )
             written = await self._client.run(call)
             if written is not None:

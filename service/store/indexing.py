@@ -11,6 +11,7 @@ the index, so the next writer resumes after any failure. Where two writers write
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import msgspec
 
 from service.core.packed import Packed
 from service.core.records import Records
-from service.core.words import pack_words, said_in, words_of
+from service.core.words import Numbering, pack_words, said_in, words_of
 from service.store import scripts
 from service.store.blocks import read_blocks, values_of
 from service.store.client import Client
@@ -31,10 +32,14 @@ from service.store.sealing import PLAIN, Purpose
 _DIGEST = slice(3, 19)
 """Where details have the digest of their entry (layout.py)."""
 _STEP_MESSAGES = 4000
-_SHORT_BYTES = 16_384
-"""Bytes of messages whose words take a millisecond or two; above this, words are computed in a thread."""
+SHORT_BYTES = 49_152
+"""Bytes of messages whose words take about three milliseconds; above this, words are computed in a thread."""
 _ON_THE_SPOT = 1000
 """Messages whose words a reader computes itself, in some ten microseconds each."""
+
+
+Place = tuple[str, str]
+"""A tenant and a conversation."""
 
 
 class Indexed(NamedTuple):
@@ -90,7 +95,7 @@ class Index:
         """Return, for each word, its numbers in this conversation: two where encryption was switched on later."""
         sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
         ways = (sealer, PLAIN) if sealer.active else (PLAIN,)
-        return [tuple(way.number(word.encode()) for way in ways) for word in dict.fromkeys(words_of(text))]
+        return [tuple(way.number(word) for way in ways) for word in dict.fromkeys(words_of(text))]
 
     async def read(
         self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State, model: str = ""
@@ -136,7 +141,8 @@ class Index:
     ) -> list[bytes]:
         """Return the words of messages from ``first_seq`` on, as the index keeps them. Raises HistoryEdited."""
         bodies = await self._reader.bodies(tenant, conversation, [(first_seq, records)], state=state)
-        return await self.words_of_bodies(tenant, conversation, bodies)
+        (words,) = await self.words_of_bodies([((tenant, conversation), bodies)])
+        return words
 
     async def digests(self, tenant: str, conversation: str, first_seq: int, last_seq: int) -> list[bytes]:
         """Return the stored digests of the entries ``first_seq`` to ``last_seq``.
@@ -152,14 +158,12 @@ class Index:
         sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
         return [sealer.digest(Purpose.ENTRY, digest) for digest in plain]
 
-    async def words_of_bodies(self, tenant: str, conversation: str, bodies: Sequence[bytes]) -> list[bytes]:
-        """Return the words of messages, as the index of this conversation keeps them."""
-        sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
-
-        def packed() -> list[bytes]:
-            return [pack_words(words_of(said_in(msgspec.json.decode(body))), sealer.number) for body in bodies]
-
-        return packed() if sum(map(len, bodies)) <= _SHORT_BYTES else await asyncio.to_thread(packed)
+    async def words_of_bodies(self, wanted: Sequence[tuple[Place, Sequence[bytes]]]) -> list[list[bytes]]:
+        """Return the words of each conversation's messages, as its index keeps them."""
+        sealers = [await self._data_keys.sealer(place[0], conversation_name(*place)) for place, _ in wanted]
+        parts = [(sealer.number, bodies) for sealer, (_, bodies) in zip(sealers, wanted, strict=True)]
+        size = sum(len(body) for _, bodies in parts for body in bodies)
+        return _words_of(parts) if size <= SHORT_BYTES else await asyncio.to_thread(_words_of, parts)
 
     async def write(
         self,
@@ -189,3 +193,12 @@ class Index:
             elements=elements,
         )
         return await self._client.run(call)
+
+
+def _words_of(parts: Sequence[tuple[Numbering, Sequence[bytes]]]) -> list[list[bytes]]:
+    """Return the words of each part's messages. Parts with the same numbering share the work, which is faster."""
+    texts: defaultdict[Numbering, list[str]] = defaultdict(list)
+    for number, bodies in parts:
+        texts[number] += [said_in(msgspec.json.decode(body)) for body in bodies]
+    packed = {number: iter(pack_words(each, number)) for number, each in texts.items()}
+    return [[next(packed[number]) for _ in bodies] for number, bodies in parts]

@@ -123,11 +123,11 @@ def _recollection(
     said = [said_in(msgspec.json.decode(body)) for body in bodies.run(first, last)]
     # The same as from the store: plain records of the searched messages only.
     records = Records(history.records.packed[(first - 1) * RECORD_BYTES : last * RECORD_BYTES])
-    old = Old(first, records, Packed.of([pack_words(words_of(text)) for text in said]))
+    old = Old(first, records, Packed.of(pack_words(said)))
     query = wanted.recall_query
     if query is None:
         query = said_in(msgspec.json.decode(bodies.body(history.question))) if history.question else ""
-    question = Question([(plain_number(word.encode()),) for word in dict.fromkeys(words_of(query))])
+    question = Question([(plain_number(word),) for word in dict.fromkeys(words_of(query))])
     listed = shortlist(old, question, draft, room, history.column, user_first=wanted.start == "user")
     costs = costs_of({seq: history.record(seq) for each in listed for seq in each.seqs}, model, wanted.reasoning)
     taken = chosen(listed, old, draft, room, costs)

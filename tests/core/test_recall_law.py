@@ -134,20 +134,24 @@ def test_words_that_all_texts_have_are_left_out() -> None:
 
 def test_a_word_is_four_bytes() -> None:
     """A packed word has four bytes, in ascending order, with its number of occurrences, at most 15, in the lowest bits."""
-    packed = pack_words(["lake"] * 20 + ["dog"])
+    (packed,) = pack_words(["lake " * 20 + "dog"])
     numbers = [int.from_bytes(packed[at : at + 4], "little") for at in (0, 4)]
     assert numbers == sorted(numbers)
     assert {number & 15 for number in numbers} == {1, 15}
     assert {number >> 4 for number in numbers} == {plain_number(b"lake") >> 4, plain_number(b"dog") >> 4}
 
 
+def test_texts_packed_together_are_as_packed_alone() -> None:
+    """Packing several texts together gives what packing each alone gives, also for an empty text and common words."""
+    texts = ["Cats and dogs", "", "the", "A cat, a cat's dog; CATS", "кошки и 猫が好き", "w" * 100 + " cat"]
+    assert pack_words(texts) == [packed for text in texts for packed in pack_words([text])]
+    assert [len(packed) // 4 for packed in pack_words(texts)] == [len(set(words_of(text))) for text in texts]
+
+
 def scored(texts: list[str], question: str) -> list[int]:
     """Return the indexes of the texts that match the question, the best first."""
-    words = [(plain_number(word.encode()),) for word in words_of(question)]
-    return [
-        place
-        for place, _ in best(scores_of_words(Packed.of([pack_words(words_of(text)) for text in texts]), words), 10)
-    ]
+    words = [(plain_number(word),) for word in words_of(question)]
+    return [place for place, _ in best(scores_of_words(Packed.of(pack_words(texts)), words), 10)]
 
 
 def test_neighbours_of_a_word_count_less_and_less() -> None:
@@ -173,9 +177,7 @@ def test_a_long_question_costs_its_rarest_words() -> None:
 
 def test_vectors_and_words_are_fused_by_rank() -> None:
     """A message that both words and vectors find comes first; a message without a vector is found by its words."""
-    words = scores_of_words(
-        Packed.of([pack_words([word]) for word in ("lake", "pond", "sea", "lake")]), [(plain_number(b"lake"),)]
-    )
+    words = scores_of_words(Packed.of(pack_words(["lake", "pond", "sea", "lake"])), [(plain_number(b"lake"),)])
     near = scores_of_vectors(Packed.of([b"\x7f\x00", b"\x00\x7f", b""]), b"\x7f\x01", 4)
     assert near[3] >= 0
     places = [place for place, _ in best(fused(words, near), 4)]

@@ -550,7 +550,7 @@ class Machine(RuleBasedStateMachine):
         self._check_shown(answer, talk.marks() if talk else set())
         if talk is not None:
             words = {seq: words_of(said_in(entry.message)) for seq, entry in enumerate(talk.entries, 1)}
-            expected = {seq for seq, said in words.items() if sought in said}
+            expected = {seq for seq, said in words.items() if sought.encode() in said}
             assert {each["seq"] for each in answer.json["messages"]} == expected, self._told("found otherwise", answer)
 
     @step(grown=True, place=PLACES, via=numbers(2), limit=numbers(7), order=one_of("asc", "desc"), stop=numbers(4))
@@ -872,8 +872,8 @@ class Machine(RuleBasedStateMachine):
         index = self.service.behind.words("/".join(name))
         assert len(index) <= talk.length, self._told(f"{name} has {talk.length} messages, {len(index)} are indexed")
         for seq, (found, entry) in enumerate(zip(index, talk.entries, strict=False), 1):
-            words = words_of(said_in(entry.message))
-            expected = len(set(words)) * 4 if self.service.encrypted else pack_words(words)
+            said = said_in(entry.message)
+            expected = len(set(words_of(said))) * 4 if self.service.encrypted else pack_words([said])[0]
             shown = len(found) if self.service.encrypted else found
             assert shown == expected, self._told(f"words of {seq} in {name}: {found!r}")
 

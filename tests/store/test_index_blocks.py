@@ -8,7 +8,7 @@ import redis
 from api.dialogue import append, indexed, user
 from store.entries import indexed_values
 
-from service.core.words import pack_words, words_of
+from service.core.words import pack_words
 from service.store.blocks import BLOCK
 from service.store.embedded import EmbeddedStore
 from service.store.layout import Keys, keys_of
@@ -38,7 +38,7 @@ async def talk(client: httpx.AsyncClient, conversation: str, said: list[str]) ->
 
 
 def words_in(said: list[str]) -> list[bytes]:
-    return [pack_words(words_of(text)) for text in said]
+    return pack_words(said)
 
 
 def texts(count: int, about: str = "heron") -> list[str]:
