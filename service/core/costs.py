@@ -62,6 +62,11 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     return alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
 
 
+def needs_scripts(model: Model) -> bool:
+    """Whether a message's cost for the model depends on its scripts. Then its details are read."""
+    return model.ratios is not None
+
+
 def column_of(model: Model) -> int:
     """The index of the model's encoding in pairs of tokens: 0 for o200k_base, 1 for cl100k_base."""
     return 0 if model.encoding == "o200k_base" else 1

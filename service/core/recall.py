@@ -77,8 +77,10 @@ def candidates(
         passed.update(found)
         if sent.isdisjoint(found):
             companion = _companion(records, unit)
-            companions = tuple(seq for seq in range(first_seq + companion.start, first_seq + companion.stop))
-            yield Candidate(score, found, tuple(seq for seq in companions if seq not in sent))
+            companions = [
+                seq for seq in range(first_seq + companion.start, first_seq + companion.stop) if seq not in sent
+            ]
+            yield Candidate(score, found, tuple(companions))
 
 
 def choose(

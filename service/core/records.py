@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from service.core.counting import LIST_BEGINS, LIST_ENDS, Measure, list_place
+from service.core.families import FUNCTION, TOOL
 from service.core.measures import Extra
 
 RECORD_BYTES: Final = 24
@@ -55,6 +56,8 @@ class Flags:
 
 
 _IN_DETAILS = Flags.RICH | Flags.MIXED
+_GROUPED = Flags.LEGACY_CALL | Flags.IN_PROGRESS
+_RESULTS = (TOOL, FUNCTION)
 _STAMP_BITS = 20
 _STAMPED = 1 << 44
 """Milliseconds since 1970 are below this until the year 2527, stamps above it."""
@@ -121,6 +124,11 @@ class Record(msgspec.Struct, frozen=True):
         return bool(self.flags & Flags.IN_PROGRESS)
 
     @property
+    def grouped(self) -> bool:
+        """Whether the message may be sent only with its neighbours, or not yet: a call, a result, or in progress."""
+        return bool(self.calls) or self.measure.role in _RESULTS or bool(self.flags & _GROUPED)
+
+    @property
     def parallel(self) -> int:
         """Not 0 if the message answers one of several calls; LIST_BEGINS and LIST_ENDS mark the first and the last."""
         return self.flags & (Flags.PARALLEL | Flags.LIST_BEGINS | Flags.LIST_ENDS)
@@ -166,8 +174,8 @@ _DETAILED = _places(_IN_DETAILS)
 
 
 class Records(Sequence[Record]):
-    """Consecutive messages as columns. ``details`` are the messages' details, or empty if no message is rich. ``said`` are
-    their tokens + 1 in the model's own vocabulary (0: not counted), or empty."""
+    """Consecutive messages as columns. ``details`` are the messages' details, or empty if no message is rich, nor needs its
+    scripts. ``said`` are their tokens + 1 in the model's own vocabulary (0: not counted), or empty."""
 
     def __init__(self, packed: bytes, details: Sequence[Details] = (), said: Sequence[int] = ()) -> None:
         self.packed = packed
@@ -205,7 +213,7 @@ class Records(Sequence[Record]):
             flags |= list_place(self.roles, index)
         if generation & _OPEN_BIT:
             flags, generation = flags | Flags.IN_PROGRESS, generation & ~_OPEN_BIT
-        if flags & _IN_DETAILS:
+        if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
             extra, grounding = self.details[index].extra, self.details[index].grounding
         measure = Measure(role, o200k, cl100k, extra)
         said = self.said[index] - 1 if self.said and self.said[index] else None
@@ -213,7 +221,10 @@ class Records(Sequence[Record]):
 
     def before(self, newer: "Records") -> "Records":
         """These records, followed by the ``newer`` ones."""
-        return Records(self.packed + newer.packed, [*self.details, *newer.details])
+        if not (self.details or newer.details):
+            return Records(self.packed + newer.packed)
+        details = [part.details or [_NOTHING] * len(part) for part in (self, newer)]
+        return Records(self.packed + newer.packed, [*details[0], *details[1]])
 
     def identity(self, index: int) -> Identity:
         """A message's identity. Its details must have been read."""

@@ -183,6 +183,8 @@ def _outside(history: History, model: Model) -> dict[int, int]:
 
 
 def _run_costs(seqs: Sequence[int], run: Sequence[Record], model: Model) -> dict[int, int]:
+    if not any(record.grouped for record in run):
+        return {seq: record_cost(record, model) for seq, record in zip(seqs, run, strict=True)}
     costs: dict[int, int] = {}
     for unit in group_units(Records.of(run)):
         # Calls at the end of this run are unanswered: only at the end of the history could they still wait.

@@ -14,7 +14,7 @@ from service.store.layout import conversation_name, keys_of, pack, unpack_many
 from service.store.messages import NewEntry, seal_message
 from service.store.reading import Reader
 from service.store.replies import Tail, visible_owner
-from service.store.scripts import AppendReply, EntryArguments, Known, ScriptCall, Written
+from service.store.scripts import AppendReply, EntryArguments, Known, Reach, ScriptCall, Written
 from service.store.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 
 
@@ -89,16 +89,14 @@ class Conversations:
         settings: bytes,
         if_match: str,
         now_ms: int,
-        budget: int,
-        column: int,
-        limit: int,
+        reach: Reach,
     ) -> tuple[AppendReply, Tail | Problem]:
         """Append, and read the tail that a window needs, in one round trip; gives a Problem where the tail cannot be read.
 
         Raises what ``append`` raises, before anything is stored.
         """
         name = conversation_name(tenant, conversation)
-        read = scripts.read_window(keys_of(name), known=(), budget=budget, column=column, limit=limit)
+        read = scripts.read_window(keys_of(name), reach)
         appended, replies = await self._append(tenant, conversation, entries, (settings, if_match, now_ms), read)
         try:
             reply = read.read(replies[0])

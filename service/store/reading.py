@@ -31,10 +31,11 @@ from service.store.replies import (
     state_of,
     tail_of,
 )
-from service.store.scripts import Known, PageReply, TailReply
+from service.store.scripts import Known, PageReply, Reach, TailReply
 from service.store.sealing import PLAIN, AnySealer
 
 _ATTEMPTS = 8
+_MODEST = Reach()
 _STEP_DOCUMENTS = 500
 _STEP_MESSAGES = 4000
 """Records that one command reads: they take the store and the event loop some milliseconds."""
@@ -48,17 +49,14 @@ class Reader:
         self._data_keys = data_keys
 
     async def window(
-        self, tenant: str, conversation: str, *, known: Sequence[str] = (), budget: int, column: int, limit: int
+        self, tenant: str, conversation: str, reach: Reach = _MODEST, known: Sequence[str] = ()
     ) -> Tail | Known:
-        """Return the tail that a window of ``budget`` tokens likely needs; Known when the caller has this state already.
+        """Return the tail that a window likely needs; Known when the caller has this state: ``known`` are its entity tags.
 
-        ``known`` are entity tags, ``budget`` 0 asks for a modest tail, ``limit`` 0 for any number of messages; ``column`` is
-        the encoding's place. Raises NotFound, ConversationDamaged.
+        Raises NotFound, ConversationDamaged.
         """
         name = conversation_name(tenant, conversation)
-        reply = await self._client.run(
-            scripts.read_window(keys_of(name), known=known, budget=budget, column=column, limit=limit)
-        )
+        reply = await self._client.run(scripts.read_window(keys_of(name), reach, known))
         return reply if isinstance(reply, Known) else await self.tail(tenant, name, reply)
 
     async def tail(self, tenant: str, name: str, reply: TailReply) -> Tail:

@@ -482,16 +482,27 @@ class Known(msgspec.Struct, frozen=True):
     etag: str
 
 
-def read_window(
-    keys: Keys, *, known: Sequence[str], budget: int, column: int, limit: int
-) -> ScriptCall[TailReply | Known]:
-    """Read the tail that a window of ``budget`` tokens likely needs.
+class Reach(NamedTuple):
+    """The tail that a window likely needs, which is what one read asks for."""
 
-    ``budget`` 0 asks for a modest tail, ``limit`` 0 for any number of messages; ``known`` are entity tags that the caller
-    has. The call raises NotFound, ConversationDamaged.
+    budget: int = 0
+    """Tokens of messages; 0 asks for a modest tail."""
+    column: int = 0
+    """The encoding's place in the stored counts."""
+    limit: int = 0
+    """The largest number of messages; 0 for any number."""
+    scripts: bool = True
+    """Whether to read the scripts of messages (Latin, Cyrillic), which only estimates need."""
+
+
+def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:
+    """Read a conversation's tail, unless the caller has its state: ``known`` are the caller's entity tags.
+
+    The call raises NotFound, ConversationDamaged.
     """
     tags = f" {'  '.join(known)} " if known else ""
-    return _call("read_window", keys, (tags, budget, ("t0", "t1")[column], limit), _read_tail)
+    budget, column, limit, needs_scripts = reach
+    return _call("read_window", keys, (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts)), _read_tail)
 
 
 def _read_tail(reply: list[Any]) -> TailReply | Known:

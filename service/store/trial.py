@@ -61,7 +61,7 @@ def _lived(client: "Redis", name: str) -> Finding:
     """Load every script, then make, read and erase a conversation."""
     keys = keys_of(name)
     begin = scripts.create(keys, name=name, settings=b"{}", now_ms=0, ttl_ms=60_000, token=name, owner="")
-    read = scripts.read_window(keys, known=(), budget=0, column=0, limit=0)
+    read = scripts.read_window(keys, scripts.Reach())
     try:
         for script in scripts.SCRIPTS.values():
             client.script_load(script.source)

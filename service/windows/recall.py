@@ -95,7 +95,7 @@ def shortlist(
     ranked = best(scores, max(_FEWEST, room // _USUAL_COST))
     wanted, total = [], 0
     for candidate in candidates(ranked, old.records, old.first_seq, frozenset(window.seqs)):
-        cost = sum(tokens[seq - old.first_seq] + _USUAL_COST for seq in candidate.seqs)
+        cost = sum([tokens[seq - old.first_seq] + _USUAL_COST for seq in candidate.seqs])
         if cost <= room + _FEWEST and not (user_first and old.role(min(candidate.seqs)) != "user"):
             wanted.append(candidate)
             total += cost

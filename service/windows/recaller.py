@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from service.core.costs import column_of
+from service.core.costs import column_of, needs_scripts
 from service.core.recall import Recollection, Searched, bound
 from service.core.records import Record, Records
 from service.core.runs import runs
@@ -127,17 +127,15 @@ class Recaller:
     async def _records(
         self, tenant: str, asked: Asked, read: GrowingTail, old: Old, seqs: Sequence[int]
     ) -> dict[int, Record]:
-        """Whole records of ``seqs``, which are ascending, with details where they have some. Raises HistoryEdited."""
-        whole: dict[int, Record] = {}
-        wanted: list[tuple[int, int]] = []
-        for first, last in runs(seqs):
-            records = old.records[first - old.first_seq : last - old.first_seq + 1]
-            if next(records.detailed(), None) is None:
-                whole |= zip(range(first, last + 1), records, strict=True)
-            else:
-                wanted.append((first, last))
+        """Records of ``seqs``, which are ascending, with the details that the model needs. Raises HistoryEdited."""
+        records, first_seq, scripts = old.records, old.first_seq, needs_scripts(asked.limits.model)
+        detailed = {first_seq + index for index in (records.detailed() if scripts else records.rich())}
+        # A whole run is read again: the cost of one of several tool results depends on its neighbours.
+        wanted = [run for run in runs(seqs) if not detailed.isdisjoint(range(run[0], run[1] + 1))] if detailed else []
+        missing = {seq for first, last in wanted for seq in range(first, last + 1)}
+        whole = {seq: records[seq - first_seq] for seq in seqs if seq not in missing}
         if wanted:
             found = await self._reader.stretches(tenant, asked.conversation, wanted, state=read.state)
-            for (first, last), records in zip(wanted, found, strict=True):
-                whole |= zip(range(first, last + 1), records, strict=True)
+            for (first, last), stretch in zip(wanted, found, strict=True):
+                whole |= zip(range(first, last + 1), stretch, strict=True)
         return whole

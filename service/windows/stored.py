@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from service.core.caching import settled
-from service.core.costs import column_of
+from service.core.costs import column_of, needs_scripts
 from service.core.documents import Documents, Source
 from service.core.hints import cache_key
 from service.core.models import Model
@@ -23,7 +23,7 @@ from service.store.conversations import Conversations
 from service.store.messages import NewEntry
 from service.store.reading import Reader
 from service.store.replies import HistoryEdited, State, Tail
-from service.store.scripts import AppendReply, Known
+from service.store.scripts import AppendReply, Known, Reach
 from service.store.usage import Calibrations
 from service.windows.answer import Made, make
 from service.windows.asked import Asked
@@ -38,12 +38,10 @@ _ATTEMPTS = 8
 
 
 class Plan(NamedTuple):
-    """The parameters of a window's first read, which follow from the query alone."""
+    """What follows from a window's query alone."""
 
-    budget: int
-    """Tokens of messages to read; 0 if they depend on the conversation's settings."""
-    column: int
-    """The encoding's column in the stored counts."""
+    reach: Reach
+    """What the first read asks for."""
     follows: bool
     """Whether the window depends on the conversation alone, and not on reported bills (estimated models) or on an index."""
 
@@ -69,11 +67,10 @@ class Windows:
         """The plan of a query; cached, as every turn has the same query. Raises UnknownModel, Unprocessable."""
 
     def _plan(self, query: WindowQuery) -> Plan:
-        if query.model is None:
-            return Plan(query.max_tokens or 0, 0, follows=False)
+        if query.model is None:  # then it depends on the conversation's settings
+            return Plan(Reach(query.max_tokens or 0, limit=query.limit or 0), follows=False)
         limits = limits_of(query, ConversationSettings(reserve=0), self.models)
-        follows = limits.model.exact and not query.recall_max_tokens
-        return Plan(limits.budget, column_of(limits.model), follows)
+        return Plan(reach_of(query, limits), follows=limits.model.exact and not query.recall_max_tokens)
 
     async def read(
         self, tenant: str, conversation: str, query: WindowQuery, known: Sequence[str] = ()
@@ -82,10 +79,7 @@ class Windows:
 
         Raises NotFound, ConversationDamaged, UnknownModel, WindowDoesNotFit, FormatCannotCarry, Unprocessable.
         """
-        plan = self.plan(query)
-        tail = await self._reader.window(
-            tenant, conversation, known=known, budget=plan.budget, column=plan.column, limit=query.limit or 0
-        )
+        tail = await self._reader.window(tenant, conversation, self.plan(query).reach, known)
         return tail if isinstance(tail, Known) else await self.of_tail(tenant, conversation, query, tail)
 
     async def append(
@@ -100,7 +94,6 @@ class Windows:
         now_ms: int,
     ) -> tuple[AppendReply, Tail | Problem]:
         """Append, and read the tail for a window, in one round trip. If the tail cannot be read, its Problem is returned."""
-        plan = self.plan(query)
         return await self._conversations.append_and_read(
             tenant,
             conversation,
@@ -108,9 +101,7 @@ class Windows:
             settings=settings,
             if_match=if_match,
             now_ms=now_ms,
-            budget=plan.budget,
-            column=plan.column,
-            limit=query.limit or 0,
+            reach=self.plan(query).reach,
         )
 
     async def of_tail(self, tenant: str, conversation: str, query: WindowQuery, tail: Tail) -> tuple[Made, State]:
@@ -131,8 +122,7 @@ class Windows:
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
     async def _read_again(self, tenant: str, asked: Asked) -> Tail:
-        budget, column, limit = asked.limits.budget, column_of(asked.limits.model), asked.query.limit or 0
-        tail = await self._reader.window(tenant, asked.conversation, budget=budget, column=column, limit=limit)
+        tail = await self._reader.window(tenant, asked.conversation, reach_of(asked.query, asked.limits))
         if isinstance(tail, Known):
             raise Internal("The store answered 'unchanged', which was not asked.")
         return tail
@@ -194,6 +184,12 @@ class Windows:
         if grounding:
             await read.read_bodies(sorted(grounding))
         return grounding
+
+
+def reach_of(query: WindowQuery, limits: Limits) -> Reach:
+    """The tail that the query's window likely needs."""
+    model = limits.model
+    return Reach(limits.budget, column_of(model), query.limit or 0, scripts=needs_scripts(model))
 
 
 def make_if_read(

@@ -155,14 +155,19 @@ class GrowingTail:
         stored = self._stored
         return {seq: stored.get(seq, record) for seq, record in records.items() if record.grounding is not None}
 
+    def _records_outside(self) -> dict[int, Record]:
+        outside: Sequence[Record] = [message.record for message in self.outside.values()]
+        if any(record.parallel for record in outside):
+            outside = Records.of(outside)  # a result's place among several follows from its neighbours
+        return dict(zip(self.outside, outside, strict=True))
+
     def history(self, column: int) -> History:
         """The tail in the form of the core; ``column`` is the encoding's column in the stored counts."""
         state = self.state
-        outside = Records.of([message.record for message in self.outside.values()]) if self.outside else ()
         return History(
             first_seq=self.first_seq,
             records=Records(self.records.packed, self.records.details, self.said) if self.said else self.records,
-            outside=dict(zip(self.outside, outside, strict=True)),
+            outside=self._records_outside() if self.outside else {},
             length=state.length,
             column=column,
             tokens=state.tokens[column],

@@ -15,10 +15,12 @@ from service.store.messages import NewEntry
 _TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
 
-def said(*texts: str, identity: str | None = None, pinned: bool = False, role: str = "user") -> list[NewEntry]:
+def said(
+    *texts: str, identity: str | None = None, pinned: bool = False, role: str = "user", **more: Any
+) -> list[NewEntry]:
     """Return prepared messages with these texts. ``identity`` begins their ids; without it ids are generated."""
     entries = [
-        Entry(message={"role": role, "content": text}, id=f"{identity}{n}" if identity else None, pinned=pinned)
+        Entry(message={"role": role, "content": text, **more}, id=f"{identity}{n}" if identity else None, pinned=pinned)
         for n, text in enumerate(texts)
     ]
     return prepare(entries, _TEMPLATE, now_ms=1_700_000_000_000)

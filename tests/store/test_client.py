@@ -24,7 +24,7 @@ from service.store.client import Client
 from service.store.embedded import EmbeddedStore
 from service.store.layout import life_of
 from service.store.redis_parts import NOT_ENOUGH_DATA, ask, connect_to, key_slot, take_over
-from service.store.scripts import SCRIPTS
+from service.store.scripts import SCRIPTS, Reach
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 
@@ -231,7 +231,7 @@ async def test_flushed_scripts_are_loaded_again(store: EmbeddedStore, conversati
         await conversations.append("default", conversation, said("two"), **APPEND)
         server.script_flush()
         reply, tail = await conversations.append_and_read(
-            "default", conversation, said("three"), **APPEND, budget=0, column=0, limit=0
+            "default", conversation, said("three"), **APPEND, reach=Reach()
         )
 
         assert (reply.entries[0].seq, len(tail.records)) == (3, 3)

@@ -18,7 +18,7 @@ from service.store.embedded import EmbeddedStore
 from service.store.entries import new_id
 from service.store.layout import PARTS, conversation_name, keys_of, life_of
 from service.store.replies import Tail
-from service.store.scripts import Known
+from service.store.scripts import Known, Reach
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 
@@ -97,7 +97,7 @@ async def test_many_tenants(conversations: Conversations, conversation: str) -> 
     async def talk(tenant: str) -> None:
         for n in range(10):
             await conversations.append(tenant, conversation, said(f"{tenant} {n}", identity=f"{n}-"), **APPEND)
-            tail = await conversations.reader.window(tenant, conversation, budget=0, column=0, limit=0)
+            tail = await conversations.reader.window(tenant, conversation)
             assert isinstance(tail, Tail)
             assert tail.bodies == [body(f"{tenant} {i}") for i in range(n + 1)]
 
@@ -129,7 +129,7 @@ async def test_a_foreign_answer_is_an_error(
     reads: list[Callable[[], Any]] = [
         lambda: conversations.reader.get("default", conversation),
         lambda: conversations.reader.page("default", conversation, 1, 10),
-        lambda: conversations.reader.window("default", conversation, budget=0, column=0, limit=0),
+        lambda: conversations.reader.window("default", conversation),
         lambda: conversations.append("default", conversation, said("more"), **APPEND),
     ]
     for read in reads:
@@ -188,7 +188,7 @@ async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conve
         await conversations.append("default", conversation, said(*["some words of text"] * 100), **APPEND)
 
     async def length(budget: int, limit: int = 0) -> int:
-        tail = await conversations.reader.window("default", conversation, budget=budget, column=0, limit=limit)
+        tail = await conversations.reader.window("default", conversation, Reach(budget, limit=limit))
         assert isinstance(tail, Tail)
         assert tail.first_seq == 1001 - len(tail.records)
         assert len(tail.bodies) == len(tail.records)
@@ -204,10 +204,24 @@ async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conve
 async def test_a_known_state_is_not_read(conversations: Conversations, conversation: str) -> None:
     """A window read with the current ETag returns only that ETag; with an older one it returns the tail."""
     etag = (await conversations.append("default", conversation, said("one"), **APPEND)).etag
-    wanted: dict[str, Any] = {"budget": 100, "column": 0, "limit": 0}
 
-    assert await conversations.reader.window("default", conversation, known=["other", etag], **wanted) == Known(etag)
-    assert isinstance(await conversations.reader.window("default", conversation, known=["1"], **wanted), Tail)
+    assert await conversations.reader.window("default", conversation, known=["other", etag]) == Known(etag)
+    assert isinstance(await conversations.reader.window("default", conversation, known=["1"]), Tail)
+
+
+async def test_details_are_read_only_where_they_are_needed(conversations: Conversations, conversation: str) -> None:
+    """Details of messages in other scripts are read for estimates alone; those of a message with a name always."""
+    await conversations.append("default", conversation, said("Привет, как дела?", "and you?"), **APPEND)
+
+    async def details(*, scripts: bool) -> list[bool]:
+        tail = await conversations.reader.window("default", conversation, Reach(100, scripts=scripts))
+        assert isinstance(tail, Tail)
+        return [each.extra is not None for each in tail.records.details]
+
+    assert await details(scripts=False) == []
+    assert await details(scripts=True) == [True, False]
+    await conversations.append("default", conversation, said("hello", name="ada"), **APPEND)
+    assert await details(scripts=False) == [True, False, True]
 
 
 async def test_retention_of_a_deployment(store: EmbeddedStore, conversation: str, server: redis.Redis) -> None:

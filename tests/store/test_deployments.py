@@ -27,6 +27,7 @@ from service.store.entries import prepare
 from service.store.layout import keys_of
 from service.store.repair import Repair
 from service.store.replies import Tail
+from service.store.scripts import Reach
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -56,7 +57,7 @@ async def say(conversations: Conversations, conversation: str, *texts: str) -> i
 
 async def heard(conversations: Conversations, conversation: str) -> list[str]:
     """Return the texts of a conversation's window."""
-    tail = await conversations.reader.window("t", conversation, budget=10**9, column=0, limit=0)
+    tail = await conversations.reader.window("t", conversation, Reach(10**9))
     assert isinstance(tail, Tail)
     return re.findall(r'"content":"([^"]*)"', b",".join(tail.bodies).decode())
 

@@ -13,6 +13,7 @@ from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
 from service.store.messages import NewEntry, in_steps
 from service.store.replies import Tail
+from service.store.scripts import Reach
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 MEGABYTE = 1024 * 1024
@@ -40,8 +41,7 @@ async def test_a_tail_brings_the_newest_bodies(conversations: Conversations, con
     entries = [said("x" * 40_000, identity=f"m{n}-")[0] for n in range(10)]
     for entry in entries:
         await conversations.append("default", conversation, [entry], **APPEND)
-    read = {"budget": 100_000_000, "column": 0, "limit": 0}
-    tail = await conversations.reader.window("default", conversation, **read)
+    tail = await conversations.reader.window("default", conversation, Reach(100_000_000))
     assert isinstance(tail, Tail)
     assert (len(tail.records), tail.bodies_seq, len(tail.bodies)) == (10, 8, 3)
 
@@ -56,7 +56,7 @@ async def test_bodies_that_no_window_holds_are_not_read(
 ) -> None:
     """A tail has all records, but bodies only as far back as their text fits the budget."""
     await conversations.append("default", conversation, said(*["несколько слов"] * 60), **APPEND)
-    tail = await conversations.reader.window("default", conversation, budget=90, column=column, limit=0)
+    tail = await conversations.reader.window("default", conversation, Reach(90, column=column))
     assert isinstance(tail, Tail)
     assert len(tail.records) == 60
     texts = tail.records.tokens(column)
@@ -77,7 +77,7 @@ async def test_what_every_window_holds_comes_with_the_tail(
 ) -> None:
     """A tail's bodies begin at its pinned message or newest question, however far back, so that one read is enough."""
     await conversations.append("default", conversation, entries, **APPEND)
-    tail = await conversations.reader.window("default", conversation, budget=10, column=column, limit=0)
+    tail = await conversations.reader.window("default", conversation, Reach(10, column=column))
     assert isinstance(tail, Tail)
     assert (tail.first_seq, tail.bodies_seq) == (1, 2)
     assert tail.bodies == [entry.body for entry in entries[1:]]
@@ -87,7 +87,7 @@ async def test_a_newest_message_of_any_size_comes(conversations: Conversations, 
     """The newest message's body is read, however large it is."""
     (entry,) = said("x" * 5 * MEGABYTE)
     await conversations.append("default", conversation, [entry], **APPEND)
-    tail = await conversations.reader.window("default", conversation, budget=1000, column=0, limit=0)
+    tail = await conversations.reader.window("default", conversation, Reach(1000))
     assert isinstance(tail, Tail)
     assert tail.bodies == [entry.body]
 
@@ -101,7 +101,7 @@ async def test_pinned_messages_come_without_bodies_when_they_are_large(
             "default", conversation, said("x" * MEGABYTE, pinned=True, identity=f"p{n}-"), **APPEND
         )
     await conversations.append("default", conversation, said(*["word " * 20] * 100), **APPEND)
-    tail = await conversations.reader.window("default", conversation, budget=10, column=0, limit=0)
+    tail = await conversations.reader.window("default", conversation, Reach(10))
     assert isinstance(tail, Tail)
     assert [message.seq for message in tail.outside] == [1, 2, 3, 4, 5, 6, 7]
     assert all(message.record.size > MEGABYTE for message in tail.outside)

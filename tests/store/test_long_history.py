@@ -18,6 +18,7 @@ from service.store.embedded import EmbeddedStore
 from service.store.entries import prepare
 from service.store.history import Histories
 from service.store.layout import keys_of, life_of
+from service.store.scripts import Reach
 from service.store.staging import Staging
 
 TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
@@ -136,7 +137,7 @@ async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
                 await staging.add(noted(200, "said"))
             await staging.publish(settings=b"{}", version=1, created_ms=1, updated_ms=1, ttl_ms=None, summary=None)
             life = (await conversations.reader.get("default", "long")).life
-            await conversations.reader.window("default", "long", budget=10**9, column=0, limit=0)
+            await conversations.reader.window("default", "long", Reach(10**9))
             how = {"life": life, "if_match": "", "now_ms": 1}
             for place, to_seq in enumerate((100_000, 10)):
                 await histories.rewind("default", "long", to_seq, **how, token=str(place))

@@ -2,10 +2,10 @@
 -- Read the conversation, and a tail of its messages that is likely to be enough for a window.
 --
 -- ARGV  1 entity tags that the caller has, each with a space on both sides, or ''   2 budget in tokens, 0 when not known
---       3 field of the total: t0 or t1   4 limit of messages, 0 for none
+--       3 field of the total: t0 or t1   4 limit of messages, 0 for none   5 1 when scripts (Latin, Cyrillic) are needed
 -- Gives {} where no conversation is, {'damaged', part}, {'known', etag} when the caller has it; else
 --       {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
---        message is rich, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
+--        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail}
 --
 -- Bodies are the newest ones of the tail: NEAR bytes at most, or one body. A body is left out where its text and all later
@@ -14,6 +14,7 @@
 -- while all clients wait. Records are one string, read at memory speed.
 -- include conversation.lua
 local ENOUGH, SLACK, NEAR, MOST_BYTES, MOST_MESSAGES, BLOCK = 64, 1.2, 131072, 4194304, 4000, 64
+local RICH, MIXED = 64, 128
 local fields = redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0', 'g1', 'user',
   'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins')
 local version, life, change = fields[2], fields[3], fields[4]
@@ -38,7 +39,17 @@ if limit > 0 and limit < wanted then wanted = limit + 1 end
 local first = math.max(1, length - math.min(wanted, MOST_MESSAGES) + 1)
 
 local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, -1)
-local beside = rich and table.concat(redis.call('LRANGE', details, first - 1, -1)) or ''
+local beside = ''
+if rich then
+  -- MIXED and RICH are the two highest bits of a record's first byte. Without scripts, only RICH matters.
+  local above = ARGV[5] == '1' and 2 * MIXED or MIXED
+  for at = 1, #records, RECORD do
+    if string.byte(records, at) % above >= RICH then
+      beside = table.concat(redis.call('LRANGE', details, first - 1, -1))
+      break
+    end
+  end
+end
 local user = tonumber(newest_user or 0)
 local documents, question = '', {}
 if user > 0 then
