@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import tempfile
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 import tiktoken_ext.openai_public
@@ -30,9 +31,15 @@ HERE = Path(__file__).parent
 PEERS_HOME = HERE.parent.parent / ".venv-peers"
 LENGTH, SIZE, BUDGET = 1_000, 300, 8_000
 ROUNDS = 5
-"""Rounds of Sash before the others, and as many after them, because the machine's speed drifts."""
-MUST = {"LangChain trim_messages": 80, "LlamaIndex ChatMemoryBuffer": 3_000, "openai-messages-token-helper": 12}
-"""The least that a peer's time must be, as a multiple of Sash's."""
+"""Rounds of Sash before each of the others, and as many after it, because the machine's speed drifts."""
+PEERS = {
+    "openai-messages-token-helper": 12,
+    "LangChain trim_messages": 80,
+    "LiteLLM trim_messages": None,
+    "LlamaIndex ChatMemoryBuffer": 3_000,
+    "OpenAI Agents RedisSession (no counts)": None,
+}
+"""The others, and the least that the time of each must be, as a multiple of Sash's; None if nothing is asked."""
 SKIPPED = "redis/agent-memory-server is not in the table: it needs Redis Stack and Python 3.12."
 
 
@@ -68,8 +75,8 @@ async def sash(port: int) -> list[float]:
     return [each.latency(0.5) for each in runs]
 
 
-def compare() -> tuple[list[float], dict[str, float | None]]:
-    """Return Sash's seconds for each round, and the seconds of each peer; None for one that does not run."""
+def compare() -> Iterator[tuple[str, list[float], float | None]]:
+    """Yield each peer, Sash's seconds in the rounds around it, and its own seconds; None for one that does not run."""
     python = peers_python()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -78,27 +85,25 @@ def compare() -> tuple[list[float], dict[str, float | None]]:
         uvloop.run(fill(port, "peers", LENGTH, SIZE))
         (folder / "ranks").mkdir()
         environ = {**os.environ, "TIKTOKEN_CACHE_DIR": str(rank_cache(folder / "ranks"))}
-        jobs = folder / "jobs.json"
-        jobs.write_text(json.dumps([{"messages": messages_of(LENGTH, SIZE), "budgets": [BUDGET]}]))
-        before = uvloop.run(sash(port))
-        command = [python, HERE / "peers_worker.py", store.url, jobs]
-        done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-        after = uvloop.run(sash(port))
-    rows = json.loads(done.stdout.splitlines()[-1])
-    return [*before, *after], {row["peer"]: row.get("seconds") for row in rows}
+        job = folder / "job.json"
+        job.write_text(json.dumps({"messages": messages_of(LENGTH, SIZE), "budget": BUDGET}))
+        for peer in PEERS:
+            before = uvloop.run(sash(port))
+            command = [python, HERE / "peers_worker.py", store.url, job, peer]
+            done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+            yield peer, [*before, *uvloop.run(sash(port))], json.loads(done.stdout.splitlines()[-1])
 
 
 def run() -> str:
     """Return the table and the note below it."""
-    ours, theirs = compare()
-    own = statistics.median(ours)
-    said = f"{own * 1e3:.2f} ({min(ours) * 1e3:.2f} to {max(ours) * 1e3:.2f})"
-    rows: list[tuple[str, ...]] = [("**Sash, over HTTP**", said, "1", "", "")]
-    for name, seconds in theirs.items():
+    rows: list[tuple[str, ...]] = []
+    for name, ours, seconds in compare():
+        own, must = statistics.median(ours), PEERS[name]
+        around = f"{own * 1e3:.2f} ({min(ours) * 1e3:.2f} to {max(ours) * 1e3:.2f})"
         if seconds is None:
-            rows.append((name, "does not run", "", "", ""))
+            rows.append((name, "does not run", around, "", "", ""))
             continue
-        must = MUST.get(name)
         holds = ("", "") if must is None else (f"≥ {must:,}", "yes" if seconds / own >= must else "**no**")
-        rows.append((name, f"{seconds * 1e3:,.2f}", f"{seconds / own:,.1f}", *holds))
-    return f"{markdown(('', 'milliseconds', 'times Sash', 'must', 'holds'), rows)}\n\n{SKIPPED}"
+        rows.append((name, f"{seconds * 1e3:,.2f}", around, f"{seconds / own:,.1f}", *holds))
+    head = ("", "milliseconds", "Sash's, before and after it", "times Sash", "must", "holds")
+    return f"{markdown(head, rows)}\n\n{SKIPPED}"

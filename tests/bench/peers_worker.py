@@ -1,4 +1,4 @@
-"""Times libraries in use today; run by peers.py with the peers' own Python. Prints one JSON array.
+"""Times a library in use today; run by peers.py with the peers' own Python: the store's URL, a job's file, the library.
 
 Every library reads its history from the same store in its own format (LiteLLM and openai-messages-token-helper have no
 store: theirs is a list of JSON), counts with tiktoken's o200k_base, and makes a window of the same messages.
@@ -17,9 +17,9 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 import redis  # noqa: E402
 import tiktoken  # noqa: E402
 
-URL, KEEP_SECONDS, PATIENCE_SECONDS = sys.argv[1], 2.0, 60.0
-with open(sys.argv[2]) as jobs_file:
-    JOBS = json.load(jobs_file)
+URL, PEER, KEEP_SECONDS = sys.argv[1], sys.argv[3], 2.0
+with open(sys.argv[2]) as job_file:
+    JOB = json.load(job_file)
 ENCODING = tiktoken.get_encoding("o200k_base")
 client = redis.Redis.from_url(URL)
 
@@ -139,26 +139,14 @@ PEERS = {
 
 
 def main():
-    found = []
-    for job in JOBS:
-        messages = job["messages"]
-        for peer, make in PEERS.items():
-            try:
-                call = make(f"{peer.split()[0].lower()}-{len(messages)}", messages)
-            except Exception as error:  # noqa: BLE001 - a peer that cannot run is a row that says so
-                found.append({"peer": peer, "length": len(messages), "error": f"{type(error).__name__}: {error}"[:200]})
-                continue
-            for budget in job["budgets"]:
-                row = {"peer": peer, "length": len(messages), "budget": budget}
-                try:
-                    row["seconds"] = median_seconds(lambda call=call, budget=budget: call(budget))
-                except Exception as error:  # noqa: BLE001
-                    row["error"] = f"{type(error).__name__}: {error}"[:200]
-                print(row, file=sys.stderr)
-                found.append(row)
-                if row.get("seconds", 0) > PATIENCE_SECONDS:
-                    break
-    print(json.dumps(found))
+    """Print the seconds of one call, or null for a peer that does not run."""
+    messages = JOB["messages"]
+    try:
+        call = PEERS[PEER](PEER.split()[0].lower(), messages)
+        print(json.dumps(median_seconds(lambda: call(JOB["budget"]))))
+    except Exception as error:  # noqa: BLE001 - a peer that cannot run is a row that says so
+        print(repr(error)[:200], file=sys.stderr)
+        print("null")
 
 
 main()
