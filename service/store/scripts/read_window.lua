@@ -13,7 +13,7 @@
 -- bodies up to MOST_BYTES together. Further bodies are read by plain commands, because a script copies its reply once more,
 -- while all clients wait. Records are one string, read at memory speed.
 -- include conversation.lua
-local ENOUGH, SLACK, NEAR, MOST_BYTES, MOST_MESSAGES, BLOCK = 64, 1.2, 131072, 4194304, 4000, 64
+local ENOUGH, SLACK, NEAR, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 4194304, 4000
 local RICH, MIXED = 64, 128
 local fields = redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0', 'g1', 'user',
   'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins')
@@ -81,20 +81,13 @@ for _, pin in ipairs(pins == '0' and {} or redis.call('HKEYS', pinned)) do
 end
 local bodies = {}
 if length > 0 then
-  local format = ARGV[3] == 't0' and 'xxxxI4xxxxI4xxxxxxxx' or 'xxxxxxxxI4I4xxxxxxxx'
-  local near, room, newest, stop = NEAR, budget > 0 and budget or math.huge, 0, false
-  for last = #records / RECORD, 1, -BLOCK do
-    local count = math.min(BLOCK, last)
-    local found = {struct.unpack('<' .. string.rep(format, count), records, (last - count) * RECORD + 1)}
-    for at = 2 * count - 1, 1, -2 do
-      near, room = near - found[at + 1], room - found[at]
-      if newest > 0 and (near < 0 or room < 0 and length - newest < always) then
-        stop = true
-        break
-      end
-      newest = newest + 1
-    end
-    if stop then break end
+  local format, unpacked = ARGV[3] == 't0' and '<xxxxI4xxxxI4' or '<xxxxxxxxI4I4', struct.unpack
+  local near, room, newest = NEAR, budget > 0 and budget or math.huge, 0
+  for at = #records - RECORD + 1, 1, -RECORD do
+    local tokens, size = unpacked(format, records, at)
+    near, room = near - size, room - tokens
+    if (near < 0 or room < 0 and length - newest < always) and newest > 0 then break end
+    newest = newest + 1
   end
   bodies = redis.call('LRANGE', log, -newest, -1)
 end
