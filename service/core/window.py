@@ -138,7 +138,7 @@ def _as_sent(view: View, budget: int, fixed: Fixed, trimming: Trimming) -> View:
     view = trimming.limited(with_reasoning(view, model, options))
     if options.format in FILLED_FORMATS:
         view = with_fillers(view, model, options.format)
-    if view.units.single and not view.outside:
+    if view.units.single and not view.outside and FUNCTION not in history.records.roles:
         return view
     lines = _measures((history.summary if options.summary == "always" else None,))
     room = budget - sum(fixed_costs(view, model, fixed, lines, options.format).values())

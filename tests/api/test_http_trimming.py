@@ -62,6 +62,20 @@ async def test_a_conversation_goes_on_behind_a_huge_result(client: httpx.AsyncCl
         await append(client, conversation, calling(f"b{turn}"), result(f"b{turn}", "short"))
 
 
+async def test_a_function_result_without_its_call_is_cut_too(client: httpx.AsyncClient, conversation: str) -> None:
+    """A long result of an older function call fits the window, whether or not messages outside the tail were read."""
+    entries = [user("Look it up."), {"message": {"role": "function", "name": "look", "content": "word " * 2000}}]
+    await append(client, conversation, *entries)
+    for limit in (1, 2):
+        stored = await window(client, conversation, model="gpt-4o", max_tokens=200, limit=limit)
+        given = {"model": "gpt-4o", "max_tokens": 200, "limit": limit, "messages": entries}
+        stateless = await client.post("/window", json=given)
+        assert stateless.status_code == 200, stateless.text
+        for body in (stored, stateless.json()):
+            assert body["trimmed"]["messages"] == 1
+            assert body["tokens"]["total"] == await count(client, body["request"]) <= 200
+
+
 async def test_a_cut_result_says_where_the_whole_is(client: httpx.AsyncClient, conversation: str) -> None:
     """A cut tool result keeps its beginning and end, and names the path of the message with the whole text."""
     text = "first " + "word " * 5000 + "last"
