@@ -20,7 +20,7 @@ The log, the counts and the details have the same length; a message's seq is its
 depends only on its length:
 
 - a window is computed from the tail of ``counts``, read as columns, and takes the same slice of ``log``;
-- ``details`` are read with it only where the conversation has, or had, a message that is not plain (field ``rich``);
+- ``details`` are read with it only where a message of the tail is not plain. The field ``rich`` tells that there may be one;
 - the script estimates the beginning of the tail from the running totals, so one round trip is enough for the usual window.
   A window with over 128 KB of bodies, or with messages older than its budget reaches (``overflow=skip``), reads the older
   ones in a second round trip; a large page reads all of its bodies in a second one;
