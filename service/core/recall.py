@@ -120,8 +120,13 @@ def explained(
 
 
 def _unit_at(records: Records, place: int) -> range | None:
-    """Return the places of a message's tool group, or the message's own place; None if the group may not be sent."""
+    """Return the places of a message's tool group, or the message's own place; None if it may not be sent.
+
+    A call at the end of ``records`` does not wait for its results: newer messages came after it.
+    """
     roles, start = records.roles, place
+    if records.in_progress[place]:
+        return None
     if (
         roles[place] not in (TOOL, FUNCTION)
         and not records.calls[place]
@@ -133,7 +138,8 @@ def _unit_at(records: Records, place: int) -> range | None:
     if start and roles[start] == FUNCTION and records.flags[start - 1] & Flags.LEGACY_CALL:
         start -= 1
     unit = group_units(records[start : start + LONGEST_GROUP + 1])[0]
-    return range(start, start + unit.end) if unit.whole and place < start + unit.end else None
+    is_answered = unit.end > records.calls[start]
+    return range(start, start + unit.end) if unit.whole and is_answered and place < start + unit.end else None
 
 
 def _companion(records: Records, unit: range) -> range:

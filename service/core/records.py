@@ -280,7 +280,7 @@ class Records(Sequence[Record]):
         grouped = self.calls.strip(b"\0") or self.flags.translate(_LEGACY).strip(b"\0")
         return not grouped and not self.packed[3::RECORD_BYTES].translate(_OPEN).strip(b"\0")
 
-    @property
+    @cached_property
     def in_progress(self) -> bytes:
         """1 for each message that is still being written, 0 for the others."""
         return self.packed[3::RECORD_BYTES].translate(_OPEN)

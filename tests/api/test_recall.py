@@ -279,3 +279,33 @@ async def test_tool_groups_come_back_whole(client: httpx.AsyncClient, conversati
     await append(client, conversation, *turns(("hi", "hello")), *group, answered, *CHATTER)
     answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=zebra")
     assert {3, 4, 5} <= set(answer.json()["recalled"]["seqs"])
+
+
+CALL = {
+    "message": {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"what": "walnuts"}'}}
+        ],
+    }
+}
+REPLY = {"message": {"role": "assistant", "content": "The walnuts are"}, "id": "reply", "status": "in_progress"}
+
+
+@pytest.mark.parametrize("entries", [(CALL,), (REPLY,), (CALL, *CHATTER[:2], REPLY)], ids=["call", "reply", "both"])
+async def test_what_may_not_be_sent_is_not_recalled(
+    client: httpx.AsyncClient, conversation: str, entries: tuple[dict[str, Any], ...]
+) -> None:
+    """Recall brings back neither a call without its result nor a reply in progress; GET and POST windows are equal."""
+    *older, last = (question("find the walnuts"), *entries)
+    said = [*older, last, question("where are the walnuts?")] if last is CALL else [*older, question("walnuts?"), last]
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    await append(client, conversation, *said)
+    query = {"model": "gpt-4o", "limit": 1, "recall_max_tokens": 50}
+    stored = (await client.get(f"/conversations/{conversation}/window", params=query)).json()
+    given = (await client.post("/window", json={**query, "messages": said})).json()
+    assert stored["request"] == given["request"]
+    assert stored["recalled"] == given["recalled"]
+    assert "find the walnuts" in contents(stored)
+    assert {None, "The walnuts are"}.isdisjoint(contents(stored))
