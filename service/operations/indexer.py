@@ -126,14 +126,21 @@ class Indexer:
             if not waiting:
                 return
             for step in _steps(waiting):
-                words = await self._index.words_of_bodies([(place, part.bodies) for place, part in step])
-                done = await asyncio.gather(
-                    *(self._write(place, part, each) for (place, part), each in zip(step, words, strict=True)),
-                    return_exceptions=True,
-                )
-                for (place, part), written in zip(step, done, strict=True):
-                    if written is not True or part.semantic or len(part.bodies) < _count(waiting[place]):
+                written = await self._written(step)
+                for place, part in step:
+                    if place not in written or part.semantic or len(part.bodies) < _count(waiting[place]):
                         self._catch_up(place)
+
+    async def _written(self, step: Sequence[tuple[Place, Waiting]]) -> set[Place]:
+        """Write the waiting words of these conversations. Gives those of which all was written; the others catch up."""
+        try:
+            words = await self._index.words_of_bodies([(place, part.bodies) for place, part in step])
+        except Problem as problem:  # one tenant's keys may be unavailable: each conversation finds out for itself
+            _log.info("index waits", problem=problem.slug)
+            return set()
+        writes = (self._write(place, part, each) for (place, part), each in zip(step, words, strict=True))
+        done = await asyncio.gather(*writes, return_exceptions=True)
+        return {place for (place, _), written in zip(step, done, strict=True) if written is True}
 
     async def _write(self, place: Place, part: Waiting, words: Sequence[bytes]) -> bool:
         """Write a conversation's waiting words. False if the index does not end just before them."""

@@ -9,6 +9,9 @@ import pytest
 import redis
 from dialogue import contents, indexed
 
+from service.problems import StoreUnavailable
+from service.store.indexing import Index
+
 FACTS = (
     ("where do I keep the spare key?", "under the blue flowerpot"),
     ("what is my sister's dog called?", "she called him Biscuit"),
@@ -309,3 +312,26 @@ async def test_what_may_not_be_sent_is_not_recalled(
     assert stored["recalled"] == given["recalled"]
     assert "find the walnuts" in contents(stored)
     assert {None, "The walnuts are"}.isdisjoint(contents(stored))
+
+
+async def test_words_that_cannot_be_counted_are_indexed_later(
+    client: httpx.AsyncClient, fresh: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the keys of one conversation cannot be read, all conversations that wait with it are indexed soon after."""
+    words_of_bodies, failures = Index.words_of_bodies, []
+
+    async def failing(self: Index, wanted: Any) -> Any:
+        if len(failures) < 2:
+            failures.append(wanted)
+            raise StoreUnavailable("The keys cannot be read.")
+        return await words_of_bodies(self, wanted)
+
+    monkeypatch.setattr(Index, "words_of_bodies", failing)
+    names = [fresh(), fresh()]
+    for name in names:
+        await client.post("/conversations", json={"id": name, "recall": "lexical"})
+    for name in names:
+        await append(client, name, question("where are the walnuts?"))
+    for name in names:
+        await indexed(client, name)
+    assert len(failures) == 2
