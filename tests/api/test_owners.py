@@ -2,12 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, problem, user
+from dialogue import append, history, problem, user
 
 from service.core.settings import ConversationSettings, encode_settings
 from service.store.client import Client
@@ -118,8 +118,10 @@ async def test_a_crash_before_the_conversation_is_made(
     client: httpx.AsyncClient, conversation: str, owner: str, server: Any
 ) -> None:
     """A reader does not remove a new line whose conversation does not exist yet, since lines are written first."""
-    server.zadd(index(owner), {conversation: time.time_ns() // 1000})
+    line = (conversation, float(time.time_ns() // 1000))
+    server.zadd(index(owner), dict([line]))
     assert await listed(client, owner) == []
+    assert server.zrange(index(owner), 0, -1, withscores=True) == [line]
     await create(client, conversation, owner)
     assert await listed(client, owner) == [conversation]
 
@@ -137,12 +139,13 @@ async def test_creation_looks_at_the_oldest(
 ) -> None:
     """Creating a conversation removes expired lines from its owner's list, so that an unread list does not keep them."""
     server.zadd(index(owner), {f"gone-{n}": 1000 + n for n in range(4)})
-    await create(client, fresh(), owner)
+    made = fresh()
+    await create(client, made, owner)
     for _ in range(100):
         if server.zcard(index(owner)) == 1:
             break
         await asyncio.sleep(0.01)
-    assert server.zcard(index(owner)) == 1
+    assert server.zrange(index(owner), 0, -1) == [made]
 
 
 async def test_erasure_takes_the_line(client: httpx.AsyncClient, conversation: str, owner: str, server: Any) -> None:
@@ -194,17 +197,54 @@ async def test_erasing_what_is_lifted_between_batches(
     assert server.zcard(index(owner)) == 0
 
 
-async def test_erasing_while_it_is_written_to(client: httpx.AsyncClient, conversation: str, owner: str) -> None:
-    """Concurrent appends do not keep a conversation on the list of an erased owner."""
+async def test_erasing_while_it_is_written_to(
+    client: httpx.AsyncClient, conversation: str, owner: str, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Appends while an owner is erased do not keep the conversation or its line, and a later one begins it anew, unowned."""
     await create(client, conversation, owner)
     await append(client, conversation, user("hello"))
+    answers = overtake(monkeypatch, [lambda n=n: append(client, conversation, user(f"{n}")) for n in range(3)])
 
-    answers = await asyncio.gather(
-        *(append(client, conversation, user(f"{n}")) for n in range(5)), client.delete(f"/owners/{owner}")
-    )
+    assert (await client.delete(f"/owners/{owner}")).status_code == 204
 
-    assert answers[-1].status_code == 204
+    assert [answer["messages"][0]["seq"] for answer in answers] == [2, 3, 4]
+    problem(await client.get(f"/conversations/{conversation}"), 404, "not-found")
     assert await listed(client, owner) == []
+    assert server.exists(index(owner)) == 0
+    assert (await append(client, conversation, user("again")))["messages"][0]["seq"] == 1
+    assert "owner" not in (await client.get(f"/conversations/{conversation}")).json()
+    assert await listed(client, owner) == []
+    assert server.exists(index(owner)) == 0
+
+
+async def test_what_changes_hands_while_an_owner_is_erased_is_kept(
+    client: httpx.AsyncClient, conversation: str, owner: str, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A conversation that gets another owner just before its erasure is not erased, and is on the new owner's list."""
+    other = f"{owner}-2"
+    await create(client, conversation, owner)
+    await append(client, conversation, user("hello"))
+    moved = overtake(monkeypatch, [lambda: client.patch(f"/conversations/{conversation}", json={"owner": other})])
+
+    assert (await client.delete(f"/owners/{owner}")).status_code == 204
+
+    assert [answer.status_code for answer in moved] == [200]
+    assert [each["message"]["content"] for each in await history(client, conversation)] == ["hello"]
+    assert (await listed(client, owner), await listed(client, other)) == ([], [conversation])
+    server.delete(index(owner))
+
+
+def overtake(monkeypatch: pytest.MonkeyPatch, writes: list[Callable[[], Awaitable[Any]]]) -> list[Any]:
+    """Run one of the writes just before each erasure of a conversation, and return the list of their answers."""
+    erase, answers = Conversations.erase, []
+
+    async def overtaken(self: Conversations, *place: str, **condition: str) -> Any:
+        if len(answers) < len(writes):
+            answers.append(await writes[len(answers)]())
+        return await erase(self, *place, **condition)
+
+    monkeypatch.setattr(Conversations, "erase", overtaken)
+    return answers
 
 
 async def test_forks_and_imports_are_listed(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str) -> None:
