@@ -85,8 +85,12 @@ async def test_without_recall_tokens_nothing_changes(client: httpx.AsyncClient, 
 async def test_what_is_asked_may_be_said_apart(client: httpx.AsyncClient, conversation: str) -> None:
     """``recall_query`` is searched for in place of the newest user message."""
     await remembering(client, conversation)
-    answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=walnuts")
-    assert {5, 6} <= set(answer.json()["recalled"]["seqs"])
+    await append(client, conversation, question("which dog does my sister have?"))
+    for query, best in (("", 3), ("&recall_query=walnuts", 5)):
+        answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&explain=true{query}")
+        scores = {line["seq"]: line["score"] for line in answer.json()["explain"] if "score" in line}
+        assert scores.keys() == set(answer.json()["recalled"]["seqs"])
+        assert {seq for seq, score in scores.items() if score == max(scores.values())} == {best, best + 1}
 
 
 async def test_explain_tells_score_and_reason(client: httpx.AsyncClient, conversation: str) -> None:
@@ -149,12 +153,12 @@ async def test_what_stands_before_the_block_stays(client: httpx.AsyncClient, con
 async def test_search_gives_the_best_first(client: httpx.AsyncClient, conversation: str) -> None:
     """Search finds messages by other forms of their words, and returns the best score first."""
     await remembering(client, conversation)
-    answer = await client.get(f"/conversations/{conversation}/search?query=dogs+sisters&limit=3")
+    answer = await client.get(f"/conversations/{conversation}/search?query=dogs+sisters+callings&limit=3")
     assert answer.status_code == 200, answer.text
     found = answer.json()["messages"]
-    assert found[0]["seq"] == 3
-    assert found[0]["message"]["content"] == "what is my sister's dog called?"
-    assert [each["score"] for each in found] == sorted((each["score"] for each in found), reverse=True)
+    assert [each["seq"] for each in found] == [3, 4]
+    assert [each["message"]["content"] for each in found] == list(FACTS[1])
+    assert found[0]["score"] > found[1]["score"] > 0
 
 
 async def test_search_needs_recall(client: httpx.AsyncClient, conversation: str) -> None:
@@ -166,11 +170,16 @@ async def test_search_needs_recall(client: httpx.AsyncClient, conversation: str)
 
 
 async def test_a_window_without_recall_is_still_a_window(client: httpx.AsyncClient, conversation: str) -> None:
-    """``recall_max_tokens`` in a conversation without recall gives a window that says that nothing was searched."""
+    """In a conversation without recall, ``recall_max_tokens`` gives the same window, and says that nothing was searched."""
     await append(client, conversation, *turns(*FACTS), *CHATTER)
-    answer = await client.get(f"/conversations/{conversation}/window?{SMALL}&recall_query=walnuts")
-    assert answer.status_code == 200
-    assert answer.json()["recalled"]["searched"]["messages"] == 0
+    path = f"/conversations/{conversation}/window?model=gpt-4o-mini&reserve=0&max_tokens=300"
+    answers = [await client.get(f"{path}{more}") for more in ("", "&recall_max_tokens=120&recall_query=walnuts")]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    without, asked = (answer.json() for answer in answers)
+    assert without["dropped"]["messages"] > 0
+    searched = {"messages": 0, "first_seq": None, "last_seq": None}
+    assert asked.pop("recalled") == {"messages": 0, "tokens": 0, "seqs": [], "searched": searched}
+    assert asked == without
 
 
 async def test_turning_it_on_indexes_what_is_there(client: httpx.AsyncClient, conversation: str) -> None:
