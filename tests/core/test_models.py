@@ -137,13 +137,27 @@ def test_prices_come_with_the_model() -> None:
     assert find_model("gpt-9-whatever").input_price is None
 
 
-@pytest.mark.parametrize("name", ["gtp-4o", "claud", "phi-3", "nobody-made-this", "", "x" * 10_000])
-def test_an_unknown_name_is_a_problem_with_near_names(name: str) -> None:
-    """An unknown name is a problem with a list of similar names and a short detail."""
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("gtp-4o", "gpt-4o"),
+        ("claud", "claude-"),
+        ("phi-3", ""),
+        ("nobody-made-this", None),
+        ("", None),
+        ("x" * 10_000, None),
+    ],
+)
+def test_an_unknown_name_is_a_problem_with_near_names(name: str, near: str | None) -> None:
+    """An unknown name is a problem with a list of similar names that can be found, the nearest first, and a short detail."""
     with pytest.raises(UnknownModel) as caught:
         find_model(name)
-    assert isinstance(caught.value.members["near"], list)
+    names = caught.value.members["near"]
+    assert names == [] if near is None else names[0].startswith(near)
+    assert [find_model(each).id for each in names] == names
     assert len(caught.value.detail) < 400
+    assert repr(name[:100])[:-1] in caught.value.detail
+    assert all(repr(each) in caught.value.detail for each in names[:3])
 
 
 def test_a_misspelt_name_is_told_the_right_one() -> None:
@@ -187,30 +201,34 @@ def test_a_deployment_adds_and_overrides_models() -> None:
     ours = find_model("our-gpt", own)
     assert (ours.id, ours.exact, ours.context_window, ours.max_input_tokens) == ("our-gpt", True, 32_000, 32_000)
     assert ours.rules == find_model("gpt-4o-mini").rules
-    assert ours.context_window_source == "listed"
+    assert (ours.max_output_tokens, ours.context_window_source) == (4096, "listed")
+    assert (find_model("house-llama", own).exact, find_model("house-llama", own).max_input_tokens) == (False, 8_000)
+    assert find_model("gpt-4o", own).context_window == 64_000
+    assert find_model("gpt-4o", own).max_output_tokens == find_model("gpt-4o").max_output_tokens
     assert find_model("gpt-4o", own).max_input_tokens == 60_000
     assert (find_model("house-llama", own).provider, find_model("house-llama", own).margin) == ("us", 1.2)
     assert {"our-gpt", "house-llama", "gpt-5"} <= {model.id for model in list_models(own)}
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "said"),
     [
-        "not toml",
-        "[other]\nx = 1",
-        "models = 3",
-        "[models.a]\nmargin = 2.0",
-        "[models.a]\ncontext_window = 0",
-        "[models.a]\ncontext_window = 9\nmargin = 0.5",
-        "[models.a]\ncontext_window = 9\nlike = 'nobody'",
-        "[models.a]\ncontext_window = 9\ncontextwindow = 9",
-        "[models.a]\ncontext_window = 9\nencoding = 'p50k_base'",
-        "models.a = 3",
+        ("not toml", r"Expected '=' after a key.*line 1"),
+        ("[other]\nx = 1", r'tables called \[models\."name"\] and nothing else'),
+        ("models = 3", r'tables called \[models\."name"\] and nothing else'),
+        ("[models.a]\nmargin = 2.0", "model 'a': .*context_window"),
+        ("[models.a]\ncontext_window = 0", "model 'a': context_window"),
+        ("[models.a]\ncontext_window = 9\nmargin = 0.5", "model 'a': .*margin"),
+        ("[models.a]\ncontext_window = 9\nlike = 'nobody'", "model 'a': No model is called 'nobody'"),
+        ("[models.a]\ncontext_window = 9\ncontextwindow = 9", "model 'a': .*contextwindow"),
+        ("[models.a]\ncontext_window = 9\nencoding = 'p50k_base'", "model 'a': .*p50k_base.*encoding"),
+        ("models.a = 3", "model 'a': .*int"),
+        ("[models.b]\ncontext_window = 9\n[models.a]\ncontext_window = 'x'", "model 'a': .*context_window"),
     ],
 )
-def test_a_wrong_models_file_is_one_clear_error(text: str) -> None:
-    """An invalid models file raises a ValueError with a message."""
-    with pytest.raises(ValueError, match=r"\w"):
+def test_a_wrong_models_file_is_one_clear_error(text: str, said: str) -> None:
+    """An invalid models file raises a ValueError that names the model, if one is wrong, and what is wrong in it."""
+    with pytest.raises(ValueError, match=said):
         load_models_toml(text)
 
 

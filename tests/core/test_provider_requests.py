@@ -74,12 +74,23 @@ def test_an_unknown_member_costs_its_words() -> None:
 
 
 def test_tools_and_choices() -> None:
-    """A forced choice costs 108 tokens for Claude, and Gemini's function declarations are counted."""
-    tool = {"name": "get_weather", "description": "Get the weather.", "input_schema": SCHEMA}
-    assert claude(tools=[tool], tool_choice={"type": "any"}) - claude(tools=[tool]) == 108
-    declared = {"functionDeclarations": [{"name": "get_weather", "description": "d", "parametersJsonSchema": SCHEMA}]}
+    """Claude's and Gemini's tools cost as in the chat format; for Claude, a forced choice costs 108 tokens, others none."""
+    messages = [{"role": "user", "content": QUESTION}]
+    told = {"name": "get_weather", "description": "Get the weather."}
+    chat = [{"type": "function", "function": {**told, "parameters": SCHEMA}}]
+    tools = [{**told, "input_schema": SCHEMA}]
+    assert claude(tools=tools) == count_request(CLAUDE, messages=messages, tools=chat).tokens > claude()
+    choices = ({"type": "any"}, {"type": "tool", "name": "get_weather"}, {"type": "auto"}, {"type": "none"})
+    added = [claude(tools=tools, tool_choice=choice) - claude(tools=tools) for choice in choices]
+    assert added == [108, 108, 0, 0]
     question = said("user", {"text": QUESTION})
-    assert gemini(question, tools=[declared]) > gemini(question) + 15
+    upper = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}, "required": ["city"]}
+    for declared in (
+        {"functionDeclarations": [{**told, "parametersJsonSchema": SCHEMA}]},
+        {"function_declarations": [{**told, "parameters": upper}]},
+    ):
+        counted = gemini(question, tools=[declared])
+        assert counted == count_request(GEMINI, messages=messages, tools=chat).tokens > gemini(question)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +150,21 @@ def test_a_signature_of_one_piece_is_vertex_s(name: str, tokens: int) -> None:
 
 @pytest.mark.parametrize(("name", "is_billed"), [("gemini-2.5-flash", False), ("gemini-3.5-flash", True)])
 def test_a_signature_before_the_last_question(name: str, is_billed: bool) -> None:  # noqa: FBT001
-    """Thoughts of an earlier turn's calls are free for Gemini 2.5, and billed for Gemini 3.5."""
+    """Thoughts of an earlier turn's calls are free for Gemini 2.5; Gemini 3.5 bills them as those of the last turn."""
     signed, asked = CALL | {"thoughtSignature": "EpAg" + "A" * 996}, said("user", {"text": QUESTION})
     answered = said("user", {"functionResponse": {"name": "roster", "response": {"output": "Anna"}}})
-    before, after = (
-        count_provider_request("gemini", {"contents": [asked, said("model", call), answered, asked]}, find_model(name))
-        for call in (CALL, signed)
-    )
-    assert (after.tokens > before.tokens) == is_billed
+
+    def thoughts(*later: dict[str, Any]) -> int:
+        plain, sealed = (
+            count_provider_request(
+                "gemini", {"contents": [asked, said("model", call), answered, *later]}, find_model(name)
+            ).tokens
+            for call in (CALL, signed)
+        )
+        return sealed - plain
+
+    assert thoughts() > 100
+    assert thoughts(asked) == (thoughts() if is_billed else 0)
 
 
 def test_a_signature_on_a_text_is_free() -> None:
