@@ -397,7 +397,7 @@ def test_controls_turn_the_window(browser: Browser, keyed: Served):
     browser.run("document.querySelector('#c-stable').focus()")
     browser.press(SPACE)
     browser.wait("document.querySelector('#seen').innerText.includes('A stable cut ended it')")
-    assert "stable=true" in browser.run("return location.hash")
+    browser.wait("location.hash.includes('stable=true')")
     shows_its_address()
 
 
