@@ -79,6 +79,7 @@ def test_an_unknown_command_is_a_usage_error() -> None:
 def test_window_has_every_parameter_as_an_option() -> None:
     """``sash window`` has an option for each parameter of ``GET …/window``, with the same name and choices."""
     options = {parameter.name: parameter for parameter in main.commands["window"].params}
+    assert all(f"--{name.replace('_', '-')}" in options[name].opts for name in WindowQuery.__struct_fields__)
     for field in msgspec.structs.fields(WindowQuery):
         option = options[field.name]
         choices = getattr(field.type, "__args__", ())
@@ -100,7 +101,8 @@ def test_a_post_window_body_is_a_file_too_and_options_win() -> None:
     body = {"model": "gpt-4o", "reserve": 500, "limit": 1, "system": "No.", "tools": TOOLS, "messages": CHAT[4:]}
     window = answer("window", "-", "--reserve", "100", given=json.dumps(body))
     assert (window["model"], window["reserve"]) == ("gpt-4o", 100)
-    assert window["request"]["messages"][0] == {"role": "system", "content": "No."}
+    assert answer("window", "-", given=json.dumps(body))["reserve"] == 500
+    assert window["request"]["messages"] == [{"role": "system", "content": "No."}, CHAT[4]]
     assert window["request"]["tools"] == TOOLS
 
 
@@ -109,8 +111,14 @@ def test_tools_and_system_may_come_from_options(chat: str, tmp_path: Path) -> No
     tools = tmp_path / "tools.json"
     tools.write_text(json.dumps({"tools": TOOLS}))
     window = answer("window", chat, "--model", "gpt-4o", "--tools", str(tools), "--system", "Hello.")
-    assert window["tokens"]["tools"] > 0
-    assert window["tokens"]["system"] > 0
+    assert window["request"]["tools"] == TOOLS
+    assert window["request"]["messages"] == [{"role": "system", "content": "Hello."}, *CHAT]
+    body = {"model": "gpt-4o", "system": "Hello.", "tools": TOOLS, "messages": CHAT}
+    assert window["tokens"] == answer("window", "-", given=json.dumps(body))["tokens"]
+    plain = answer("window", chat, "--model", "gpt-4o")["tokens"]
+    assert (plain["tools"], plain["system"]) == (0, 0)
+    assert window["tokens"]["total"] == plain["total"] + window["tokens"]["tools"] + window["tokens"]["system"]
+    assert min(window["tokens"]["tools"], window["tokens"]["system"]) > 0
 
 
 def test_explain_is_a_line_a_message(chat: str) -> None:
@@ -205,8 +213,10 @@ def test_count_takes_a_conversations_fixed_parts() -> None:
     """A file's system prompt and few-shots are counted as messages, and its tools as tools."""
     body = {"system": "Be brief.", "few_shots": CHAT[4:], "tools": TOOLS, "messages": CHAT[1:2], "model": "gpt-4o"}
     counted = answer("count", "-", given=json.dumps(body))
-    assert len(counted["messages"]) == 3
-    assert counted["tools"] > 0
+    listed = [{"role": "system", "content": "Be brief."}, CHAT[4], CHAT[1]]
+    alone = answer("count", "-", "--model", "gpt-4o", given=json.dumps(listed))
+    assert counted["messages"] == alone["messages"]
+    assert counted["tools"] == counted["tokens"] - alone["tokens"] > 0
 
 
 def test_count_of_a_text() -> None:
@@ -230,9 +240,12 @@ def test_count_says_what_is_wrong_with_tools(chat: str, tmp_path: Path) -> None:
 def test_the_count_table_has_a_line_a_message(chat: str) -> None:
     """``--table`` shows each message's number and role, the total, and that the count is an estimate."""
     shown = sash("count", chat, "--model", "claude-sonnet-4-5", "--table").stdout
+    counted = answer("count", chat, "--model", "claude-sonnet-4-5")
     assert "an estimate, on the high side" in shown
-    assert [line.split()[:2] for line in shown.splitlines()[3:5]] == [["1", "system"], ["2", "user"]]
-    assert "total" in shown
+    lines = [line.split() for line in shown.splitlines()]
+    rows = [line for line in lines if line and line[0].isdigit()]
+    assert [line[:2] for line in rows] == [[str(place), message["role"]] for place, message in enumerate(CHAT, 1)]
+    assert [line for line in lines if line and line[0] == "total"] == [["total", str(counted["tokens"])]]
 
 
 # ---- terminals and pipes
