@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -64,17 +65,14 @@ def test_it_says_how_things_are(service: Served):
             break
         time.sleep(0.5)
     assert done.stdout.startswith("● The store"), done.stdout + done.stderr
-    for word in (
-        "requests",
-        "refused",
-        "acme",
-        "window-does-not-fit",
-        "What must be in the window does not fit",
-        "c-1",
-        "keys",
-    ):
-        assert word in done.stdout
-    assert "plover" not in done.stdout
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert done.returncode == 0
+    assert ["acme", "2", "1", "0"] in lines  # two requests, one refused, none failed
+    assert ["window-does-not-fit", "1"] in lines
+    (refused,) = [" ".join(line[1:]) for line in lines if line and line[-1] == "c-1"]
+    assert refused == "422 What must be in the window does not fit getWindow c-1"
+    assert re.search(r"^store +[\d.]+ [kM]B, \d+ keys, 0 evicted", done.stdout, re.MULTILINE)
+    assert "plover" not in done.stdout + done.stderr
 
 
 def test_without_the_key_it_says_which(service: Served):
