@@ -117,7 +117,8 @@ def test_a_refused_conversation_does_not_keep_others_from_going(
     assert result.exit_code == 1
     assert f"sash: {one}: " in result.stderr
     assert "1 of 2 conversations failed" in result.stderr
-    assert len(stored(served, two)) == 1
+    assert [message["message"] for message in stored(served, two)] == [USER]
+    assert [message["message"] for message in stored(served, one)] == [USER]
 
 
 def test_a_dry_run_sends_nothing(tmp_path: Path) -> None:
@@ -164,8 +165,11 @@ def test_orphans_are_left_out_when_asked(tmp_path: Path) -> None:
     refused = sash("import", file, "--dry-run")
     assert refused.exit_code == 1
     assert "--drop-orphans" in refused.stderr
-    shown = sash("import", file, "--dry-run", "--drop-orphans")
-    assert json.loads(shown.stdout)["left_out"] == {"tool results without a call": 1}
+    shown = sash("import", file, "--dry-run", "--drop-orphans", "--table")
+    rows = [line.rsplit(maxsplit=1) for line in shown.stdout.splitlines()]
+    assert shown.exit_code == 0
+    assert ["messages", "1"] in rows
+    assert ["left out: tool results without a call", "1"] in rows
 
 
 @pytest.mark.parametrize(
@@ -180,15 +184,18 @@ def test_orphans_are_left_out_when_asked(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_use_of_import_is_one_line(arguments: tuple[str, ...], given: Any, said: str) -> None:
-    """Wrong arguments exit with status 1 and a message that says why."""
+    """Wrong arguments exit with status 1 and one line that says why."""
     result = sash("import", "-", *arguments, given=json.dumps(given))
     assert result.exit_code == 1
-    assert said in result.stderr
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert said in line
 
 
 def test_an_empty_redis_holds_no_conversation(store: Any) -> None:
     """Keys that match nothing, and a Redis that does not answer, are errors that say so."""
     result = sash("import", store.url, "--keys", "no-such-prefix:*")
+    assert result.exit_code == 1
     assert "there is no conversation in what was given" in result.stderr
     result = sash("import", "redis://127.0.0.1:1/0")
     assert result.exit_code == 1
@@ -198,6 +205,7 @@ def test_an_empty_redis_holds_no_conversation(store: Any) -> None:
 def test_a_sqlite_file_is_named_not_piped() -> None:
     """A SQLite file on standard input is refused, because SQLite can only open a named file."""
     result = sash("import", "-", given=b"SQLite format 3\0" + b"\0" * 100)
+    assert result.exit_code == 1
     assert "cannot be read from standard input" in result.stderr
 
 
@@ -221,8 +229,8 @@ def test_an_export_to_nowhere_is_one_line(served: Served, tmp_path: Path) -> Non
 
 
 @contextmanager
-def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the URL of a server that gives these answers in turn, repeating the last, and the keys that it received."""
+def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
+    """Yield the URL of a server that gives these answers in turn, repeating the last; and each request's key and body."""
     left, seen = list(answers), []
 
     class Handler(BaseHTTPRequestHandler):
@@ -230,8 +238,8 @@ def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, lis
             self.do_POST()
 
         def do_POST(self) -> None:
-            seen.append(self.headers.get("Authorization", ""))
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            seen.append((self.headers.get("Authorization", ""), body))
             status, body, headers = left.pop(0) if len(left) > 1 else left[0]
             if status == 0:  # no answer at all
                 self.close_connection = True
@@ -263,18 +271,19 @@ def test_what_may_pass_is_asked_again() -> None:
     with stub(*answers) as (url, seen), RemoteServer(url, "secret", sleep=waits.append) as server:
         assert server.post("/x", {}) == {"a": 1}
     assert waits == [0.1, 0.2, 3.0]
-    assert seen == ["Bearer secret"] * 4
+    assert seen == [("Bearer secret", b"{}")] * 4
 
 
 def test_patience_ends() -> None:
     """Repeated 503s end in Refused, repeated silence in Unreachable: after 3 attempts if no answer ever came, else 7."""
     away = (503, b'{"detail": "The store is away."}', {})
     with (
-        stub(away) as (url, _),
+        stub(away) as (url, seen),
         RemoteServer(url, sleep=lambda _: None) as server,
-        pytest.raises(Refused, match=r"The store is away\."),
     ):
-        server.post("/x", {})
+        with pytest.raises(Refused, match=r"The store is away\."):
+            server.post("/x", {})
+        assert len(seen) == 7
     with stub((0, b"", {})) as (url, seen), RemoteServer(url, sleep=lambda _: None) as server:
         with pytest.raises(Unreachable, match="does not answer"):
             server.post("/x", {})
@@ -323,10 +332,14 @@ def test_a_smaller_servers_limit_halves_the_batches(tmp_path: Path) -> None:
     too_large = (413, b'{"detail": "A request may append 50 entries."}', {})
     message = {"duplicate": False, "tokens": {"o200k_base": 1}}
     stored_half = (201, json.dumps({"messages": [message] * 50}).encode(), {})
-    file = conversation_file(tmp_path, id="c", entries=[{"message": USER}] * 100)
+    entries = [{"id": f"m{n}", "message": USER} for n in range(100)]
+    file = conversation_file(tmp_path, id="c", entries=entries)
     with stub(too_large, stored_half) as (url, seen):
-        assert json.loads(sash("import", file, "--url", url).stdout)["messages"] == 100
-    assert len(seen) == 3
+        told = json.loads(sash("import", file, "--url", url).stdout)
+    assert (told["messages"], told["duplicates"], told["tokens"]) == (100, 0, 100)
+    sent = [[entry["id"] for entry in json.loads(body)["messages"]] for _, body in seen]
+    ids = [entry["id"] for entry in entries]
+    assert sent == [ids, ids[:50], ids[50:]]
 
 
 def test_a_single_entry_that_is_too_large_fails(tmp_path: Path) -> None:
@@ -345,15 +358,21 @@ def test_a_refused_key_ends_the_import(tmp_path: Path) -> None:
     with stub((401, b'{"detail": "An API key is needed."}', {})) as (url, seen):
         result = sash("import", str(path), "--url", url)
     assert result.exit_code == 1
+    assert "sash: a: An API key is needed." in result.stderr
     assert len(seen) == 1
 
 
-def test_a_server_that_goes_away_says_how_far_it_came(tmp_path: Path) -> None:
-    """If the server does not answer, the error says how many messages were stored and to run the import again."""
-    file = conversation_file(tmp_path, id="c", system="S", entries=[{"message": USER}])
-    result = sash("import", file, "--url", f"http://127.0.0.1:{free_port()}")
+def test_a_server_that_goes_away_says_how_far_it_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the server stops answering, the error says how many messages were stored and to run the import again."""
+    monkeypatch.setattr("service.commands.server._ATTEMPTS", 2)  # the pauses of seven take seconds
+    file = conversation_file(tmp_path, id="c", system="S", entries=[{"message": USER}] * 150)
+    message = {"duplicate": False, "tokens": {"o200k_base": 1}}
+    first = (201, json.dumps({"messages": [message] * 100}).encode(), {})
+    with stub((201, b"{}", {}), first, (0, b"", {})) as (url, _):
+        result = sash("import", file, "--url", url)
     assert result.exit_code == 1
-    assert "0 messages were stored; run it again" in result.stderr
+    assert f"{url} does not answer" in result.stderr
+    assert " 100 messages were stored; run it again." in result.stderr
 
 
 def test_a_key_is_the_first_line_that_is_no_remark(tmp_path: Path) -> None:
