@@ -15,9 +15,10 @@ import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from service.core import listings, openai_models
 from service.core.families import ESTIMATES, FAMILIES, Rules
@@ -230,20 +231,24 @@ class OwnModels(dict[str, Model]):
         return msgspec.structs.replace(model, vocabulary=own, ratios=model.ratios or "other", margin=1.0)
 
 
+_Tokens = Annotated[int, Meta(ge=1)]
+_Price = Annotated[float, Meta(ge=0, le=1_000_000)]
+
+
 class _Own(msgspec.Struct, forbid_unknown_fields=True):
     """One model in a deployment's TOML file."""
 
-    context_window: int
+    context_window: _Tokens
     like: str | None = None
     provider: str | None = None
     encoding: Encoding | None = None
     exact: bool | None = None
-    max_input_tokens: int | None = None
-    max_output_tokens: int | None = None
-    margin: float | None = None
-    input_price: float | None = None
-    cached_input_price: float | None = None
-    cache_write_price: float | None = None
+    max_input_tokens: _Tokens | None = None
+    max_output_tokens: _Tokens | None = None
+    margin: Annotated[float, Meta(ge=1, le=100)] | None = None
+    input_price: _Price | None = None
+    cached_input_price: _Price | None = None
+    cache_write_price: _Price | None = None
 
 
 def load_models_toml(text: str) -> dict[str, Model]:
@@ -268,8 +273,8 @@ def _own(name: str, fields: Any) -> Model:
         base = find_model(own.like) if own.like else unknown_model(name)
     except (msgspec.ValidationError, UnknownModel) as error:
         raise ValueError(f"model {name!r}: {error}") from error
-    if own.context_window < 1 or (own.margin or 1) < 1:
-        raise ValueError(f"model {name!r}: context_window and margin are at least 1")
+    if own.max_input_tokens is not None and own.max_input_tokens > own.context_window:
+        raise ValueError(f"model {name!r}: max_input_tokens is at most context_window")
     if own.encoding is not None:
         base = msgspec.structs.replace(base, ratios=None)
     given = {f: v for f in own.__struct_fields__ if f != "like" and (v := getattr(own, f)) is not None}

@@ -167,7 +167,7 @@ class Sealer:
         return self.open_each(kind, (value,), (owner,))[0] if is_sealed(value) else value
 
     def open_each(self, kind: bytes, values: Sequence[bytes], owners: Iterable[bytes], *, skip: int = 0) -> list[bytes]:
-        """Return the plain values of stored ones, sealed or not, without the first ``skip`` bytes of sealed ones.
+        """Return the bodies of stored values, sealed or not, without the first ``skip`` bytes of sealed ones.
 
         A window may have thousands, so common work is done once. Raises CannotOpen, UnknownKey.
         """
@@ -176,9 +176,11 @@ class Sealer:
         value = b""
         try:
             for value, owner in zip(values, owners, strict=True):
-                if value[0] != _SEALED:
+                if value[:1] == PLAIN_JSON:
                     opened.append(value)
                     continue
+                if value[0] != _SEALED:
+                    raise ValueError  # noqa: TRY301 - neither sealed, nor from before encryption
                 if value[_ID] != known:
                     known = value[_ID]
                     decrypt = self._keys.cipher(known, self._name, kind).decrypt
