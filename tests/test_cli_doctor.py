@@ -293,19 +293,20 @@ def test_the_embedded_store_that_runs_is_looked_at(patient: EmbeddedStore, tmp_p
 
 
 def test_an_embedded_store_that_hangs_is_found(tmp_path: Path) -> None:
-    """An embedded store that does not answer is a problem within ten seconds, and the change mentions its process."""
+    """An embedded store that does not answer is a problem within ten seconds, and the change names its process."""
     with EmbeddedStore(tmp_path) as store:
-        os.kill(store.pid, signal.SIGSTOP)
+        process = store.pid
+        os.kill(process, signal.SIGSTOP)
         try:
             started = time.monotonic()
             status, findings = examined(SASH_DATA_DIR=str(tmp_path))
             took = time.monotonic() - started
         finally:
-            os.kill(store.pid, signal.SIGCONT)
+            os.kill(process, signal.SIGCONT)
     (found,) = [each for each in findings if each["verdict"] == "problem"]
     assert (status, found["subject"]) == (1, "store")
     assert "does not answer" in found["found"]
-    assert f"look at process {os.getpid()} (its server is process {store.pid})" in found["change"]
+    assert f"look at process {os.getpid()} (its server is process {process})" in found["change"]
     assert took < 10
 
 
