@@ -22,7 +22,7 @@ def loopback_hosts(host: str) -> re.Pattern[bytes]:
 
 
 class Cors:
-    """CORS headers for pages of ``origins``; ``*`` allows every origin. The framework's middleware misses some errors.
+    """CORS headers for pages of ``origins``; ``*`` allows every origin. Litestar's middleware omits them from some errors.
 
     Credentials such as cookies are not allowed: a page sends its key in a header.
     """

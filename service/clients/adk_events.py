@@ -80,7 +80,7 @@ def _said(part: Part) -> dict[str, Any]:
 
 
 def to_events(pairs: Iterable[Pair]) -> list[Event]:
-    """The original events of messages sent unchanged, and events made from messages that a window made or changed."""
+    """The original events of unchanged messages, and new events for messages that the window made or changed."""
     events: list[Event] = []
     for chat, entry in pairs:
         kept = kept_in(entry, METADATA)

@@ -14,7 +14,7 @@ from service.clients.client import Ask, Asking, SashError, asked, path_of
 from service.clients.ids import safe_id
 
 _DEPTHS = {"app": 1, "user": 2}
-"""By a key's prefix, the number of names of (app, user, session) that identify its state; other keys are the session's."""
+"""Prefixes of keys, with how many of the names (app, user, session) their state has. Other keys are the session's."""
 
 
 def path_of_name(name: Sequence[str]) -> str:
@@ -37,7 +37,10 @@ def create(name: Sequence[str]) -> Asking[Any]:
 
 
 def change(name: Sequence[str], delta: Mapping[str, Any]) -> Asking[None]:
-    """Set keys of the states that their prefixes name. Each value is stored as JSON text: a merge patch merges objects."""
+    """Set keys of a session's, a user's or an app's state, by their prefixes.
+
+    Each value is stored as JSON text, because a merge patch would merge objects.
+    """
     changes: dict[int, dict[str, str]] = {}
     for key, value in delta.items():
         scope, colon, bare = key.partition(":")

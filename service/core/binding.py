@@ -1,8 +1,9 @@
 """Finds the reasoning that a provider still accepts, if the provider binds each block to the messages before it.
 
-A block is accepted if this window begins with the window that the model answered with the block. Two windows begin alike
-if nothing was left out, or if a stable cut did not move between them. A message that was in the earlier window only because
-it was the newest may be missing now. The oldest blocks may be left out, so one seq is enough: reasoning is sent from there.
+The provider accepts a block of reasoning if the messages before it are those that the model saw when it wrote the block.
+They are the same if nothing was left out, or if a stable cut did not move since. They may differ if a message was in the
+earlier window only because it was the newest. The oldest blocks may be left out, so the result is one seq: reasoning is
+sent from there on.
 """
 
 from typing import Final

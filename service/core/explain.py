@@ -95,7 +95,7 @@ def dropped(
 
 
 def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
-    """The tokens of the window's messages in the conversation's totals."""
+    """The tokens of the window's messages, counted as in the conversation's totals."""
     history = view.history
     first, column = history.first_seq, history.column
     alike = not view.edits and costs_as_counted(history.records, model, column)

@@ -1,7 +1,7 @@
 """Tokens of the words that Anthropic's and Gemini's forms add to chat messages.
 
-Neither provider accepts an empty turn of the user, or a history that begins with the assistant. An empty turn is sent as
-``…``, and a user's turn with ``…`` is put before the assistant. A history that came in Anthropic's own form is sent
+Neither provider accepts an empty user turn, or a history that begins with the assistant. An empty turn is sent as
+``…``, and a user turn with ``…`` is put before the assistant. A history that came in Anthropic's own form is sent
 unchanged; if it begins with the assistant, Claude bills more tokens.
 """
 

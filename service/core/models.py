@@ -117,7 +117,7 @@ def unknown_model(name: str) -> Model:
 
 
 def published_name(name: str) -> str:
-    """Return the published model's name, from the name of a fine-tuned model or one with a provider."""
+    """Return the model's published name: ``gpt-4o`` for ``azure/gpt-4o`` and for the fine-tuned ``ft:gpt-4o:acme::x``."""
     return _bare(name.strip().lower())
 
 

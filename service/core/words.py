@@ -36,18 +36,15 @@ _LOWER_OR_SPACE = bytes(ord(chr(code).lower()) if chr(code).isalnum() else ord("
 """For ASCII: small letters and digits, and spaces in place of the others."""
 _RUNS = regex.compile(r"[^\W_]+").findall  # with marks, which the standard library's \w leaves out
 _ACCENTS = re.compile("[\u0300-\u036f]+")
-_LANGUAGES = tuple(
-    (end.encode(), language)
-    for end, language in (
-        *(
-            ("\u0370", "english"),
-            ("\u0400", "greek"),
-            ("\u0500", "russian"),
-            ("\u0600", "english"),
-            ("\u0700", "arabic"),
-        ),
-        *(("\u0900", "english"), ("\u0980", "hindi"), ("\U0010ffff", "english")),
-    )
+_LANGUAGES = (
+    ("\u0370".encode(), "english"),
+    ("\u0400".encode(), "greek"),
+    ("\u0500".encode(), "russian"),
+    ("\u0600".encode(), "english"),
+    ("\u0700".encode(), "arabic"),
+    ("\u0900".encode(), "english"),
+    ("\u0980".encode(), "hindi"),
+    ("\U0010ffff".encode(), "english"),
 )
 """The first letter after a range of scripts, and the stemmer of the range: that of the scripts' most spoken language that
 has one. For the others it is the English stemmer, which hardly changes their words."""
@@ -135,15 +132,13 @@ def pack_words(texts: Iterable[str], number: Numbering = plain_number) -> list[b
     A word that occurs in several texts is stemmed and numbered once: a hundred texts together take half the time.
     """
     split = [_runs_in(text) for text in texts]
-    lengths = [len(runs) for runs in split]
     stems = _stems(set().union(*split) - _STOP_WORDS)
-    numbers = dict.fromkeys(_STOP_WORDS, 0) | {run: number(stem) & DIGEST_BITS | 1 for run, stem in stems.items()}
-    said = np.fromiter(map(numbers.__getitem__, chain.from_iterable(split)), np.uint64, sum(lengths))
-    # Sort the numbers of all texts together, behind their text's place, and count equal ones. 0 stands for a stop word.
-    places = np.arange(len(split) + 1, dtype=np.uint64) << np.uint64(32)
-    words, often = np.unique((np.repeat(places[:-1], lengths) | said)[said > 0], return_counts=True)
-    packed = (
-        ((words & np.uint64(DIGEST_BITS)) | np.minimum(often, MOST_OFTEN).astype(np.uint64)).astype("<u4").tobytes()
-    )
+    numbers = {run: number(stem) & DIGEST_BITS for run, stem in stems.items()}
+    said = [[numbers[run] for run in runs if run in numbers] for runs in split]
+    # Sort the numbers of all texts together, each behind its text's place, and count equal ones.
+    places = np.arange(len(said) + 1, dtype=np.uint64) << np.uint64(32)
+    placed = np.repeat(places[:-1], [len(each) for each in said])
+    words, often = np.unique(placed | np.fromiter(chain.from_iterable(said), np.uint64), return_counts=True)
+    packed = (words.astype("<u4") | np.minimum(often, MOST_OFTEN).astype("<u4")).tobytes()
     ends = (4 * np.searchsorted(words, places)).tolist()
     return [packed[start:end] for start, end in pairwise(ends)]

@@ -132,11 +132,10 @@ class Indexer:
                         self._catch_up(place)
 
     async def _written(self, step: Sequence[tuple[Place, Waiting]]) -> set[Place]:
-        """Write the waiting words of these conversations. Gives those of which all was written; the others catch up."""
+        """Write the waiting words of these conversations, and return those of which all words were written."""
         try:
             words = await self._index.words_of_bodies([(place, part.bodies) for place, part in step])
-        except Problem as problem:  # one tenant's keys may be unavailable: each conversation finds out for itself
-            _log.info("index waits", problem=problem.slug)
+        except Exception:  # noqa: BLE001 - such as one tenant's keys; each conversation catches up alone, and logs its own error
             return set()
         writes = (self._write(place, part, each) for (place, part), each in zip(step, words, strict=True))
         done = await asyncio.gather(*writes, return_exceptions=True)
@@ -227,11 +226,12 @@ def _steps(waiting: Mapping[Place, Sequence[Waiting]]) -> Iterator[list[tuple[Pl
     size = 0
     for place, parts in waiting.items():
         part = _joined(parts)
-        size += sum(map(len, part.bodies))
-        if step and size > SHORT_BYTES:
+        more = sum(map(len, part.bodies))
+        if step and size + more > SHORT_BYTES:
             yield step
-            step, size = [], sum(map(len, part.bodies))
+            step, size = [], 0
         step.append((place, part))
+        size += more
     yield step
 
 

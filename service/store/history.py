@@ -196,7 +196,7 @@ class Histories:
         return 0
 
     async def _boundary(self, tenant: str, conversation: str, to_seq: int, state: State) -> tuple[bytes, list[int]]:
-        """Return the tool group that message ``to_seq`` leaves open, and the seqs that no longer belong in every window.
+        """Return the tool group that waits for results once ``to_seq`` is the last message, and the seqs no longer pinned.
 
         The group is JSON, empty when there is none. Raises HistoryEdited.
         """

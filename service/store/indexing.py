@@ -32,8 +32,9 @@ from service.store.sealing import PLAIN, Purpose
 _DIGEST = slice(3, 19)
 """Where details have the digest of their entry (layout.py)."""
 _STEP_MESSAGES = 4000
-SHORT_BYTES = 49_152
-"""Bytes of messages whose words take about three milliseconds; above this, words are computed in a thread."""
+SHORT_BYTES = 16_384
+"""Bytes of messages whose words take a millisecond, or four in as many encrypted conversations; above this, words are
+computed in a thread."""
 _ON_THE_SPOT = 1000
 """Messages whose words a reader computes itself, in some ten microseconds each."""
 

@@ -35,7 +35,6 @@ from service.store.scripts import Known, PageReply, Reach, TailReply
 from service.store.sealing import PLAIN, AnySealer
 
 _ATTEMPTS = 8
-_MODEST = Reach()
 _STEP_DOCUMENTS = 500
 _STEP_MESSAGES = 4000
 """Records that one command reads: they take the store and the event loop some milliseconds."""
@@ -48,9 +47,7 @@ class Reader:
         self._client = client
         self._data_keys = data_keys
 
-    async def window(
-        self, tenant: str, conversation: str, reach: Reach = _MODEST, known: Sequence[str] = ()
-    ) -> Tail | Known:
+    async def window(self, tenant: str, conversation: str, reach: Reach, known: Sequence[str] = ()) -> Tail | Known:
         """Return the tail that a window likely needs; Known when the caller has this state: ``known`` are its entity tags.
 
         Raises NotFound, ConversationDamaged.

@@ -483,7 +483,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class Reach(NamedTuple):
-    """The tail that a window likely needs, which is what one read asks for."""
+    """What one read asks for: the tail that a window likely needs."""
 
     budget: int = 0
     """Tokens of messages; 0 asks for a modest tail."""
@@ -492,7 +492,7 @@ class Reach(NamedTuple):
     limit: int = 0
     """The largest number of messages; 0 for any number."""
     scripts: bool = True
-    """Whether to read the scripts of messages (Latin, Cyrillic), which only estimates need."""
+    """Whether to read which writing systems (Latin, Cyrillic) the messages have. Only estimates need them."""
 
 
 def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:

@@ -167,9 +167,10 @@ class Sealer:
         return self.open_each(kind, (value,), (owner,))[0] if is_sealed(value) else value
 
     def open_each(self, kind: bytes, values: Sequence[bytes], owners: Iterable[bytes], *, skip: int = 0) -> list[bytes]:
-        """Return the bodies of stored values, sealed or not, without the first ``skip`` bytes of sealed ones.
+        """Return the plain values of stored ones, without the first ``skip`` bytes of sealed ones.
 
-        A window may have thousands, so common work is done once. Raises CannotOpen, UnknownKey.
+        A value that is not sealed must be JSON, like all bodies from before encryption. A window may have thousands of
+        values, so common work is done once. Raises CannotOpen, UnknownKey.
         """
         opened: list[bytes] = []
         known: bytes | None = None

@@ -10,7 +10,7 @@ import msgspec
 
 from service.core.costs import column_of, needs_scripts
 from service.core.recall import Recollection, Searched, bound
-from service.core.records import Record, Records
+from service.core.records import Flags, Record, Records
 from service.core.runs import runs
 from service.core.settings import recall_of
 from service.core.window import Window
@@ -128,12 +128,17 @@ class Recaller:
         self, tenant: str, asked: Asked, read: GrowingTail, old: Old, seqs: Sequence[int]
     ) -> dict[int, Record]:
         """Records of ``seqs``, which are ascending, with the details that the model needs. Raises HistoryEdited."""
-        records, first_seq, scripts = old.records, old.first_seq, needs_scripts(asked.limits.model)
-        detailed = {first_seq + index for index in (records.detailed() if scripts else records.rich())}
-        # A whole run is read again: the cost of one of several tool results depends on its neighbours.
-        wanted = [run for run in runs(seqs) if not detailed.isdisjoint(range(run[0], run[1] + 1))] if detailed else []
-        missing = {seq for first, last in wanted for seq in range(first, last + 1)}
-        whole = {seq: records[seq - first_seq] for seq in seqs if seq not in missing}
+        records, first_seq = old.records, old.first_seq
+        needed = Flags.RICH | Flags.MIXED if needs_scripts(asked.limits.model) else Flags.RICH
+        whole: dict[int, Record] = {}
+        wanted: list[tuple[int, int]] = []
+        for first, last in runs(seqs):
+            run = range(first, last + 1)
+            # Read a run as a whole: the cost of one of several tool results depends on its neighbours.
+            if any(records.flags[seq - first_seq] & needed for seq in run):
+                wanted.append((first, last))
+            else:
+                whole |= {seq: records[seq - first_seq] for seq in run}
         if wanted:
             found = await self._reader.stretches(tenant, asked.conversation, wanted, state=read.state)
             for (first, last), stretch in zip(wanted, found, strict=True):

@@ -39,7 +39,7 @@ class GrowingTail:
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         """The bodies that were read so far."""
         self._stored: dict[int, Record] = {}
-        """Stored records of messages that were measured again. Encrypted data is bound to these."""
+        """The records as stored of messages that were measured again: encrypted bodies open only with these."""
         self.said: Sequence[int] = ()
         """Counts of the records in the model's own vocabulary, in the form of ``Records.said``."""
 

@@ -97,7 +97,7 @@ async def test_many_tenants(conversations: Conversations, conversation: str) -> 
     async def talk(tenant: str) -> None:
         for n in range(10):
             await conversations.append(tenant, conversation, said(f"{tenant} {n}", identity=f"{n}-"), **APPEND)
-            tail = await conversations.reader.window(tenant, conversation)
+            tail = await conversations.reader.window(tenant, conversation, Reach())
             assert isinstance(tail, Tail)
             assert tail.bodies == [body(f"{tenant} {i}") for i in range(n + 1)]
 
@@ -129,7 +129,7 @@ async def test_a_foreign_answer_is_an_error(
     reads: list[Callable[[], Any]] = [
         lambda: conversations.reader.get("default", conversation),
         lambda: conversations.reader.page("default", conversation, 1, 10),
-        lambda: conversations.reader.window("default", conversation),
+        lambda: conversations.reader.window("default", conversation, Reach()),
         lambda: conversations.append("default", conversation, said("more"), **APPEND),
     ]
     for read in reads:
@@ -205,8 +205,8 @@ async def test_a_known_state_is_not_read(conversations: Conversations, conversat
     """A window read with the current ETag returns only that ETag; with an older one it returns the tail."""
     etag = (await conversations.append("default", conversation, said("one"), **APPEND)).etag
 
-    assert await conversations.reader.window("default", conversation, known=["other", etag]) == Known(etag)
-    assert isinstance(await conversations.reader.window("default", conversation, known=["1"]), Tail)
+    assert await conversations.reader.window("default", conversation, Reach(), ["other", etag]) == Known(etag)
+    assert isinstance(await conversations.reader.window("default", conversation, Reach(), ["1"]), Tail)
 
 
 async def test_details_are_read_only_where_they_are_needed(conversations: Conversations, conversation: str) -> None:
