@@ -90,13 +90,17 @@ def _tekken(path: Path) -> Load:
     return load
 
 
-_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+_ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_WORDS = _ENDINGS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|"
+_CAPITALS, _SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_BEFORE = r"[^\r\n\p{L}\p{N}]?"
+_CASED_WORDS = f"{_BEFORE}{_CAPITALS}*{_SMALL}+{_ENDINGS}?|{_BEFORE}{_CAPITALS}+{_SMALL}*{_ENDINGS}?|"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[], str]], ...] = (
+_PATTERNS = (
     # github.com/meta-llama/llama-models, llama4/tokenizer.py and llama3/tokenizer.py; Qwen's tokenization_qwen.py
-    (re.compile("llama-?4"), lambda: tiktoken.get_encoding("o200k_base")._pat_str),  # noqa: SLF001
-    (re.compile("qwen"), lambda: _WORDS + r"\p{N}" + _REST),
-    (re.compile(""), lambda: _WORDS + r"\p{N}{1,3}" + _REST),
+    (re.compile("llama-?4"), _CASED_WORDS + r"\p{N}{1,3}" + _REST.replace(r"[\r\n]*", r"[\r\n/]*")),
+    (re.compile("qwen"), _WORDS + r"\p{N}" + _REST),
+    (re.compile(""), _WORDS + r"\p{N}{1,3}" + _REST),
 )
 
 
@@ -108,7 +112,7 @@ def _ranks(path: Path) -> Load:
         return {base64.b64decode(token): int(rank) for token, rank in lines}
 
     def load() -> Callable[[str], int]:
-        pattern = next(pattern() for names, pattern in _PATTERNS if names.search(name))
+        pattern = next(pattern for names, pattern in _PATTERNS if names.search(name))
         return _from_ranks(name, pattern, read)()
 
     return load
