@@ -18,7 +18,6 @@ from service.core.measures import both
 from service.core.models import Model
 from service.core.ratios import RATIOS
 from service.core.records import Record, StoredGrounding
-from service.core.text import count_text
 from service.core.unicode_scripts import mix_of
 
 
@@ -105,7 +104,7 @@ def _adds_up(record: Record, texts: Sequence[str], model: Model) -> bool:
     extra = record.measure.extra
     if RATIOS[model.ratios]["latin"][1] or (extra is not None and extra.mix is not None):
         return False
-    return all(mix_of(text, count_text(text, model.encoding)) is None for text in texts)
+    return all(mix_of(text, *both(text)) is None for text in texts)
 
 
 def _factors(texts: Sequence[str], model: Model) -> Iterator[float]:
@@ -117,7 +116,7 @@ def _joined_cost(source: Source, grounded: Grounded, model: Model) -> int:
     plain = source.record.measure
     joined = grounded.before + content_text(source.content) + grounded.after
     counted = both(joined)
-    mixed = msgspec.structs.replace(plain.extra or Extra(), mix=mix_of(joined, counted[0]))
+    mixed = msgspec.structs.replace(plain.extra or Extra(), mix=mix_of(joined, *counted))
     return message_tokens(Measure(plain.role, *counted, mixed), model) - message_tokens(plain, model)
 
 

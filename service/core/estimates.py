@@ -1,6 +1,5 @@
 """Estimates a message's measure in a vocabulary that is not installed, from the scripts of each text."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -30,11 +29,11 @@ def estimated(measure: Measure, ratios: str) -> Measure:
     if extra is None:
         tokens = family_tokens(measure.o200k, measure.cl100k, None, ratios)
         return Measure(measure.role, tokens, tokens)
-    unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED)
+    unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED, characters=0)
     whole = max(1, measure.o200k + (extra.call_objects or extra.call_arguments)[0])
 
     def tokens_of(pair: Pair, mix: Mix | None) -> int:
-        return family_tokens(*pair, mix and _part(mix, pair[0] / whole), ratios)
+        return family_tokens(*pair, mix, ratios, min(1.0, pair[0] / whole))
 
     def of(pair: Pair) -> Pair:
         return (tokens_of(pair, mix),) * 2
@@ -55,7 +54,7 @@ def estimated(measure: Measure, ratios: str) -> Measure:
 def estimate_text(text: str, ratios: str) -> int:
     """Return the tokens of a text for a family of ``ratios.RATIOS``."""
     o200k, cl100k = both(text)
-    return family_tokens(o200k, cl100k, mix_of(text, o200k), ratios)
+    return family_tokens(o200k, cl100k, mix_of(text, o200k, cl100k), ratios)
 
 
 def tokens_in(text: str, model: Model) -> int:
@@ -109,8 +108,3 @@ def spoken(message: Mapping[str, Any]) -> Iterator[str]:
 def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
     """Return the tokens of all that a chat message says."""
     return sum(vocabulary.count(text) for text in spoken(message) if text)
-
-
-def _part(mix: Mix, part: float) -> Mix:
-    """Return the mix of a part of the text, as if its numbers were spread evenly."""
-    return msgspec.structs.replace(mix, digits=min(mix.digits, math.ceil(mix.digits * part))) if mix.digits else mix

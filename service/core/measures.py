@@ -5,7 +5,6 @@ and two counts.
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,14 +18,13 @@ from service.core.native.costs import Beside, measure_beside
 from service.core.reasoning import Reasoning, reasoning_of
 from service.core.strings import Pair
 from service.core.text import count_text
-from service.core.unicode_scripts import Mix, mix_of
+from service.core.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
 from service.core.unpriced import unpriced_tokens
 
 ZERO: Pair = (0, 0)
 
 _WIDEST = 1_000_000  # pixels; a JSON number has no upper limit
 _PLAIN_MEMBERS = 2  # role and content
-_NUMBER = re.compile("[0-9]{2}")
 # Text of this length is not counted a second time: an upper bound is used in place of the second count.
 _LONG = 65_536
 # Characters at an item's beginning or end that decide how its tokens merge with the list's brackets.
@@ -86,7 +84,8 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
     role, said = ROLE_INDEX[message["role"]], message.get("content")
     if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):  # as nearly always
         counted = both(said)
-        mix = None if said.isascii() and not _NUMBER.search(said) else mix_of(said, counted[0])
+        is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
+        mix = None if is_plain else mix_of(said, *counted)
         return Measure(role, *counted, Extra(mix=mix) if mix else None)
     text, images, files = _content(said, image_sizes)
     text += _string(message.get("refusal"))
@@ -106,8 +105,8 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         fields |= _as_section(text, counted)
     if message.get("native"):
         fields["beside"] = measure_beside(message)
-    in_objects, _ = fields.get("call_objects") or fields.get("call_arguments", ZERO)
-    if mix := mix_of(text + "".join(objects), counted[0] + in_objects):
+    in_objects = fields.get("call_objects") or fields.get("call_arguments", ZERO)
+    if mix := mix_of(text + "".join(objects), counted[0] + in_objects[0], counted[1] + in_objects[1]):
         fields["mix"] = mix
     return Measure(role, *counted, Extra(**fields) if fields else None)
 

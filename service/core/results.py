@@ -44,7 +44,7 @@ def line_cost(record: Record, seq: int, place: str, model: Model) -> int:
     measured = record.measure
     line = left_out_line(max(measured.o200k, measured.cl100k), seq, place)
     counted = both(line)
-    extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, counted[0]))
+    extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, *counted))
     if measured.role == TOOL:
         bare = {"listed": ZERO, "opens_list": ZERO, "closes_list": ZERO}
         extra = msgspec.structs.replace(extra, **{**bare, **listed_tokens(line, counted)})

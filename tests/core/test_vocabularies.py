@@ -128,7 +128,7 @@ def test_a_deployments_own_model_counts_with_a_file_of_its_name(folder: Path) ->
 
 @pytest.mark.parametrize(("name", "tokens"), [("llama-4", 4), ("llama-3", 3)])
 def test_ranks_of_llama_4_split_words_at_capitals(tmp_path: Path, name: str, tokens: int) -> None:
-    """A token across a small letter and a capital is used with Llama 3's ranks, and not with Llama 4's. No network is needed."""
+    """A token across a small letter and a capital counts with ranks of Llama 3, not of Llama 4. No network is used."""
     ranks = b"".join(base64.b64encode(bytes([i])) + f" {i}\n".encode() for i in range(256))
     (tmp_path / f"{name}.tiktoken").write_bytes(ranks + base64.b64encode(b"oW") + b" 256\n")
 

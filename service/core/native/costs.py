@@ -84,6 +84,7 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         (thoughts if is_thought(part) else rest).add(part, thoughts)
     rest.texts += repeated(thoughts.references + rest.references, message)
     thought = thoughts.tokens(besides=thoughts.estimated)
+    words = [each - thoughts.estimated for each in thought]
     return Beside(
         format=native["format"],
         size=len(msgspec.json.encode(native)) + len(',"native":'),
@@ -95,7 +96,7 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         estimated=rest.estimated,
         only=tuple(native.get("only", ())),
         thoughts_images=tuple(thoughts.images),
-        mix=mix_of("".join(thoughts.texts), thought[0] - thoughts.estimated) if thoughts.texts else None,
+        mix=mix_of("".join(thoughts.texts), *words) if thoughts.texts else None,
     )
 
 
