@@ -92,6 +92,13 @@ class Documents(msgspec.Struct, frozen=True):
             return None
         return trim(self.template, text, texts[: wanted.kept], model.encoding, tokens)
 
+    def room_for(self, seq: int, grounded: Grounded, model: Model) -> int:
+        """The room in which ``choose`` gives these documents, in the model's tokens: it may be more than they cost."""
+        source = self.sources[seq]
+        texts = [text for _, text in source.grounding.documents]
+        factor = None if _adds_up(source.record, texts, model) else max(_factors(texts, model))
+        return max(_added_cost(source.record, grounded.tokens, model, factor), grounded.cost or 0)
+
     def cost(self, record: Record, grounded: Grounded, model: Model) -> int:
         """The tokens that the documents add to the message's cost, in the model's tokens."""
         return _added_cost(record, grounded.tokens, model, None) if grounded.cost is None else grounded.cost

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 from histories import Ask, Talk, calling, grounded, quick, result, said, talk, words
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.core.messages import Entry
@@ -57,12 +57,13 @@ def last_thought(parts: list[dict[str, Any]]) -> str | None:
 
 @quick
 @given(
-    st.lists(TURN, min_size=2, max_size=8),
-    st.integers(400, 2000),
-    st.sampled_from(["turn", "all"]),
-    st.sampled_from([False, True]),
-    st.sampled_from([None, 200]),
+    turns=st.lists(TURN, min_size=2, max_size=8),
+    budget=st.integers(400, 2000),
+    reasoning=st.sampled_from(["turn", "all"]),
+    stable=st.sampled_from([False, True]),
+    limit=st.sampled_from([None, 200]),
 )
+@example(turns=[(63, 1, [[12]]), (1, 0, [])], budget=400, reasoning="turn", stable=False, limit=None)
 def test_what_is_sent_of_bound_reasoning_stands(
     turns: list[tuple[int, int, list[list[int]]]], budget: int, reasoning: Any, stable: Any, limit: int | None
 ) -> None:
