@@ -84,6 +84,7 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
     measured = measure(entry.message, image_sizes=entry.image_sizes or ())
     in_progress = entry.status == "in_progress"
     calls = calls_of(entry.message)
+    tokens = reference_tokens(measured)
     grounding, added = _grounding(entry, body[start:end], start, end, template)
     flags = (
         (Flags.PINNED if entry.pinned else 0)
@@ -113,8 +114,8 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
         always=(entry.pinned and not in_progress) or measured.role <= DEVELOPER,
-        tokens=reference_tokens(measured),
-        tokens_parallel=reference_tokens(measured, parallel=True),
+        tokens=tokens,
+        tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
         grounding_tokens=added,
     )
 
