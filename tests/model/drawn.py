@@ -79,7 +79,7 @@ class Words:
         self._numbers = count(1)
 
     def mark(self) -> str:
-        return f"mk{next(self._numbers)}z"
+        return f"mark{next(self._numbers)}z"
 
     def text(self, size: int, filling: int = 0) -> str:
         """Return a text of about ``size`` words that begins with a marker word."""
@@ -248,7 +248,7 @@ _PARAMETERS: dict[str, tuple[Any, ...]] = {
     "tool_results_kept": (0, 1, 3),
     "tool_result_overflow": ("trim", "error"),
     "recall_max_tokens": (20, 60, 200, 1000),
-    "recall_query": ("word", "look at quotes", "mk3z mk7z mk11z", "날 é", "the"),
+    "recall_query": ("word", "look at quotes", "mark3z mark7z mark11z", "날 é", "the"),
     "explain": ("true", "false"),
     "format": ("openai", "responses", "anthropic", "gemini"),
 }

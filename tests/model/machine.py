@@ -541,7 +541,7 @@ class Machine(RuleBasedStateMachine):
         name = self.name(place)
         talk = self.world.talks.get(name)
         gone = sorted(self.world.erased.get(name, set()))
-        marks = (sorted(talk.marks()) if talk else []) or [b"mk1z"]
+        marks = (sorted(talk.marks()) if talk else []) or [b"mark1z"]
         among = gone if which % 2 and gone else marks
         sought = among[which % len(among)].decode()
         path = f"/conversations/{name[1]}/search?query={sought}&limit=100"

@@ -19,7 +19,7 @@ from model.asgi import Request
 Name = tuple[str, str]
 """A tenant and a conversation's id."""
 
-MARK = re.compile(rb"mk[0-9]+z")
+MARK = re.compile(rb"mark[0-9]+z")  # long enough that no random name in the store contains one
 SETTINGS = (
     "owner",
     "model",
