@@ -15,7 +15,7 @@ from service.core.hints import Places
 from service.core.models import Model
 from service.core.units import ASSISTANT, TOOL, USER
 from service.core.view import History
-from service.core.window import Window
+from service.core.window import NeedOlder, Window, older
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -25,20 +25,27 @@ class Expected(msgspec.Struct, frozen=True):
     expected_write_tokens: int
 
 
-def before_reply(history: History) -> History | None:
-    """The history before the newest reply; None if there is no reply, or no message before it."""
-    records = history.records
+def before_reply(history: History) -> History | NeedOlder | None:
+    """The history before the newest reply, without what is recalled; None if there is no reply, or no message before it.
+
+    NeedOlder if the reply, or the newest question before it, is older than the messages that were read.
+    """
+    records, first = history.records, history.first_seq
     end = records.roles.rfind(ASSISTANT)
+    question = records.roles.rfind(USER, 0, max(end, 0))
+    if first > 1 and (end <= 0 or (question < 0 and history.question >= first)):
+        return older(history)
     if end <= 0:
         return None
-    question = records.roles.rfind(USER, 0, end)
     gone = sum(reference_costs(records[end:], history.column))
     return msgspec.structs.replace(
         history,
         records=records[:end],
-        length=history.first_seq + end - 1,
+        outside={seq: each for seq, each in history.outside.items() if seq not in history.recalled},
+        recalled=frozenset(),
+        length=first + end - 1,
         tokens=history.tokens - gone,
-        question=history.first_seq + question if question >= 0 else min(history.question, history.first_seq - 1),
+        question=first + question if question >= 0 else min(history.question, first - 1),
     )
 
 

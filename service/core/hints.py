@@ -109,7 +109,7 @@ def _said_before_question(messages: list[Block]) -> int:
     count: int = sum(len(message["content"]) for message in messages)
     for message in reversed(messages):
         count -= len(message["content"])
-        results: list[bool] = [block["type"] == "tool_result" for block in message["content"]]
+        results: list[bool] = [block.get("type") == "tool_result" for block in message["content"]]
         if message["role"] == "user" and not all(results):
             return count + results.count(True)
     return 0

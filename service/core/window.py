@@ -103,7 +103,7 @@ def build_window(
         return plain
     view = None if is_turn_unknown(history, options) else view_history(history, model)
     if view is None:
-        return _older(history, budget)
+        return older(history, budget)
     trimming = Trimming(model, options, place)
     view = _as_sent(view, budget, fixed, trimming)
     frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside)
@@ -231,7 +231,7 @@ def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[s
     return {**_NOTHING_DROPPED, "messages": history.length - kept, "tokens": history.tokens - counted}
 
 
-def _older(history: History, room: int) -> NeedOlder:
+def older(history: History, room: int = 0) -> NeedOlder:
     """Request enough messages to fill the room, and at least as many as were read before, so that few reads are needed."""
     return NeedOlder(max(1, history.first_seq - max(len(history.records), _MORE, room // _TYPICAL_COST)))
 
@@ -288,7 +288,7 @@ class _Frame(msgspec.Struct, frozen=True):
         view = self.trimming.cleared(self.view, newest)
         taken = walk(state, view, self._bounds(summary, cut), model=self.model, documents=self.documents)
         if taken.stop == "older":
-            return _older(view.history, taken.room)
+            return older(view.history, taken.room)
         opening = self._open(taken, view)
         if opening > taken.room + held:
             raise does_not_fit(self.budget, self._fixed_costs(view, _measures((summary,)), opening), self.always)

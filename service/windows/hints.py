@@ -6,7 +6,7 @@ from service.core.expected import Expected, before_reply, expect, places_of
 from service.core.parameters import WindowQuery
 from service.core.settings import FixedParts
 from service.core.view import History
-from service.core.window import Window, build_window
+from service.core.window import NeedOlder, Window, build_window
 from service.problems import WindowDoesNotFit
 from service.windows.answer import Hints
 from service.windows.budgets import Limits
@@ -22,8 +22,8 @@ def hints_of(
     *,
     key: str = "",
     aside: int = 0,
-) -> Hints:
-    """The hints of a window.
+) -> Hints | NeedOlder:
+    """The hints of a window; NeedOlder if the window before it needs older messages.
 
     ``key`` names the conversation to the provider. ``aside`` are the tokens of the budget reserved for recall.
     """
@@ -32,7 +32,11 @@ def hints_of(
     if rules is None:
         return Hints(None, places, "", Expected(0, 0))
     earlier = before_reply(history)
+    if isinstance(earlier, NeedOlder):
+        return earlier
     before = _window(query, limits, parts, earlier, documents, window.place, aside) if earlier is not None else None
+    if isinstance(before, NeedOlder):
+        return before
     asked = earlier.question if earlier and earlier.question != history.question else 0
     had_documents = query.grounding == "latest" and asked and history.record(asked).grounding is not None
     had_more = asked and (had_documents or places.recalled)
@@ -55,10 +59,10 @@ def _window(
     documents: Documents,
     place: str,
     aside: int,
-) -> Window | None:
-    """The window of an earlier history; None if it needs more messages than were read, or does not fit."""
+) -> Window | NeedOlder | None:
+    """The window of an earlier history, or NeedOlder; None if it does not fit."""
     try:
-        found = build_window(
+        return build_window(
             history,
             model=limits.model,
             budget=limits.budget,
@@ -70,4 +74,3 @@ def _window(
         )
     except WindowDoesNotFit:
         return None
-    return found if isinstance(found, Window) else None

@@ -20,7 +20,7 @@ from service.core.render import Bodies
 from service.core.settings import ConversationSettings, FixedParts, check_settings, fixed_parts
 from service.core.units import USER
 from service.core.view import History
-from service.core.window import Window
+from service.core.window import NeedOlder, Window
 from service.core.words import pack_words, plain_number, said_in, words_of
 from service.problems import EntryConflict, Internal, Pointer
 from service.store.entries import check_entries, opened_by, prepare
@@ -85,6 +85,8 @@ def window_of_request(
     hints = None
     if query.cache != "none":
         hints = hints_of(query, limits, parts, history, window, documents, aside=aside)
+    if isinstance(hints, NeedOlder):
+        raise Internal("A whole history was too short.")
     return make(query, limits, parts, history, window, bodies, documents, hints=hints), counting_seconds
 
 
@@ -96,7 +98,7 @@ def _window(
     def built(history: History, aside: int = 0) -> Window:
         place = messages_path(wanted.conversation_id)
         window = build(history, limits, parts, wanted, documents, place, aside)
-        if not isinstance(window, Window):
+        if isinstance(window, NeedOlder):
             raise Internal("A whole history was too short.")
         return window
 

@@ -168,6 +168,7 @@ class Windows:
                     return found
                 case NeedOlder(first_seq=first_seq):
                     await read.read_older(first_seq)
+                    chosen = None
                 case Window() if asked.draft:
                     return found
                 case Window(seqs=seqs) as chosen:
@@ -223,6 +224,8 @@ def make_if_read(
         hints = hints_of(
             asked.query, asked.limits, asked.parts, history, window, documents, key=asked.cache_key, aside=asked.aside
         )
+    if isinstance(hints, NeedOlder):
+        return hints
     return make(asked.query, asked.limits, asked.parts, history, window, bodies, documents, identity, hints)
 
 

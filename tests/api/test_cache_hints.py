@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, problem, statistics, user
+from dialogue import append, assistant, calling, problem, result, statistics, user
 
 CLAUDE, GPT, OLD = "claude-sonnet-5", "gpt-5.2", "gpt-4"
 
@@ -75,3 +75,41 @@ async def test_a_report_says_what_the_cache_did(client: httpx.AsyncClient, conve
     (model,) = [each for each in stats["models"] if each["model"] == GPT]
     assert model["cache"]["hit_share"] == pytest.approx(640 / 812, abs=0.001)
     assert model["cache"]["saved_usd"] > 0
+
+
+async def test_expected_figures_do_not_depend_on_how_much_is_read(client: httpx.AsyncClient, conversation: str) -> None:
+    """A window says the same of the cache as POST /window, where the question before is far back, and where none is."""
+    steps = [each for n in range(100) for each in (calling(f"c{n}"), result(f"c{n}", f"result {n} " * 20))]
+    histories = {
+        "steps": [user("go " * 400), *steps, assistant("done"), user("thanks")],
+        "questions": [user("go"), assistant("yes"), *(user(f"and then {n}? " * 20) for n in range(120))],
+        "replies": [user("go"), *(assistant(f"step {n} " * 30) for n in range(100)), user("and?")],
+    }
+    for name, messages in histories.items():
+        identity = f"{conversation}-{name}"
+        for first in range(0, len(messages), 100):
+            await append(client, identity, *messages[first : first + 100])
+        for model, limit in ((GPT, 5), (CLAUDE, 20), ("gpt-5.6", 70), ("qwen-max", 5)):
+            query = {"model": model, "limit": limit, "max_tokens": 3000}
+            given = await client.post("/window", json={"cache": "auto", "messages": messages, **query})
+            assert (await window(client, identity, **query))["cache"] == given.json()["cache"], (name, model)
+
+
+async def test_recalled_messages_stand_beside_hints(client: httpx.AsyncClient, conversation: str) -> None:
+    """A window with hints recalls messages that are newer than the newest reply, like a window without hints."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    about = [user("hello"), assistant("hi"), user("my dog is called Rex"), *(user(f"and then {n}?") for n in range(60))]
+    query = {"model": GPT, "max_tokens": 300, "recall_max_tokens": 60}
+    made = await append(client, conversation, *about, user("what is my dog called"), **query, cache="auto")
+    assert made["window"]["recalled"]["messages"]
+    plain = await window(client, conversation, **{**query, "cache": "none"})
+    assert plain["request"]["messages"] == made["window"]["request"]["messages"]
+
+
+async def test_a_block_without_a_type_takes_hints(client: httpx.AsyncClient) -> None:
+    """An Anthropic block without a type is sent as it came, with and without hints."""
+    sent = {"model": CLAUDE, "messages": [{"role": "user", "content": [{"text": "no type"}]}]}
+    for cache in ("none", "auto"):
+        answer = await client.post("/window", params={"format": "anthropic"}, json={**sent, "cache": cache})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["request"]["messages"][0]["content"][0]["text"] == "no type"
