@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from service.core.costs import record_cost
 from service.core.counting import Extra, Measure, message_tokens
 from service.core.estimates import estimate_factor
 from service.core.grounding import Grounded, Template, added_tokens, content_text, everything, take_whole, trim
@@ -65,7 +66,7 @@ class Documents(msgspec.Struct, frozen=True):
             tokens = min(tokens, chosen.tokens) - max(1, cost - room)
             chosen = self._fit(source, texts, model, tokens, most, complete=complete)
             cost = _joined_cost(source, chosen, model) if chosen is not None else None
-        if chosen is None:
+        if chosen is None or (cost is not None and cost > room and self.overflow == "drop"):
             return None
         sent = tuple(keys[index] for index in fresh[: chosen.kept])
         return msgspec.structs.replace(chosen, given=len(texts), keys=sent, cost=cost)
@@ -124,7 +125,8 @@ def _joined_cost(source: Source, grounded: Grounded, model: Model) -> int:
     joined = grounded.before + content_text(source.content) + grounded.after
     counted = both(joined)
     mixed = msgspec.structs.replace(plain.extra or Extra(), mix=mix_of(joined, *counted))
-    return message_tokens(Measure(plain.role, *counted, mixed), model) - message_tokens(plain, model)
+    # The question may be counted with the model's own vocabulary; with documents, it is estimated as a whole.
+    return message_tokens(Measure(plain.role, *counted, mixed), model) - record_cost(source.record, model)
 
 
 def _added_cost(record: Record, tokens: int, model: Model, factor: float | None) -> int:

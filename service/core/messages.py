@@ -205,12 +205,15 @@ class BareEntry(Entry):
     """An entry that was sent as a bare chat message."""
 
 
+_ANYTHING = msgspec.json.Decoder()
+
+
 def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """The body as the decoder's type. Each of ``messages`` is an entry or a bare chat message. Raises BadRequest."""
     try:
         return decode_json(body, decoder)
     except BadRequest:
-        value = _untyped(body)
+        value = decode_json(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
         given = value.get("messages") if isinstance(value, dict) else None
         entries = given if isinstance(given, list) else []
         bare = [place for place, entry in enumerate(entries) if _is_bare(entry)]

@@ -20,7 +20,8 @@ from typing import Any, Final
 
 import msgspec
 
-from service.core.strings import Pair, text_tokens
+from service.core.strings import Pair, strings, text_tokens
+from service.core.unicode_scripts import Mix, mix_of
 
 _PLAIN: Final = ("reasoning_content", "reasoning", "reasoning_details")
 _BLOCKS: Final = "thinking_blocks"
@@ -35,11 +36,15 @@ _BOUND: Final = re.compile(
 
 
 class Reasoning(msgspec.Struct, array_like=True, frozen=True):
-    """Tokens of a message's reasoning, by kind: plain members, thinking blocks, signatures on calls."""
+    """Tokens of a message's reasoning, by kind: plain members, thinking blocks, signatures on calls.
+
+    ``mix`` are the properties of the first two that decide their tokens in other vocabularies.
+    """
 
     plain: Pair = (0, 0)
     blocks: Pair = (0, 0)
     signatures: Pair = (0, 0)
+    mix: Mix | None = None
 
     def seals(self) -> "Reasoning":
         """Return the signatures on calls alone, without thoughts."""
@@ -55,10 +60,12 @@ def reasoning_of(message: Mapping[str, Any]) -> Reasoning | None:
     """Return the tokens of an assistant message's reasoning; None if it has none."""
     if message["role"] != "assistant":
         return None
-    plain = text_tokens({name: message[name] for name in _PLAIN if message.get(name)})
-    blocks = text_tokens({_BLOCKS: message[_BLOCKS]} if message.get(_BLOCKS) else None)
+    said = {name: message[name] for name in _PLAIN if message.get(name)}
+    thought = {_BLOCKS: message[_BLOCKS]} if message.get(_BLOCKS) else {}
+    plain, blocks = text_tokens(said), text_tokens(thought)
     signed = [each[_SIGNED] for each in (message, *_calls(message)) if each.get(_SIGNED)]
-    found = Reasoning(plain, blocks, text_tokens(signed))
+    mix = mix_of("".join(strings(said | thought)), plain[0] + blocks[0], plain[1] + blocks[1])
+    found = Reasoning(plain, blocks, text_tokens(signed), mix)
     return None if found == Reasoning() else found
 
 

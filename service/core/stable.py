@@ -97,7 +97,8 @@ def cut_seq(
         spans.append(span(records[units.starts[index]], cost, length, thought))
     asked = None
     for seq, record in history.outside.items():
-        cost = record_cost(record, model)
+        # As in the tail: a result's cost after its cut, and reasoning in its turn only.
+        cost = view.outside.get(seq, record_cost(record, model)) - (view.reasoning.get(seq, 0) if turn_only else 0)
         is_steady = record.pinned or seq != history.question
         if is_steady:
             room -= cost

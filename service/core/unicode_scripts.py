@@ -79,8 +79,9 @@ def mix_of(text: str, o200k: int, cl100k: int) -> Mix | None:
     """Return the mix of a text that has these tokens; None for English, code and the like, with few digits."""
     digits = sum(len(run) - (len(run) + 2) // 3 for run in NUMBER.findall(text))
     shares = _shares(text) if _BEYOND_LATIN.search(text) else ()
-    mostly_latin = sum(in_o200k for _, in_o200k, _ in shares) <= _PARTS - _MOSTLY_LATIN
-    characters = len(text) if mostly_latin and cl100k > OTHER_LATIN_FROM * o200k + 1 else 0
+    newer, older = _PARTS - sum(each[1] for each in shares), _PARTS - sum(each[2] for each in shares)
+    other_latin = newer >= _MOSTLY_LATIN and older * cl100k > OTHER_LATIN_FROM * newer * o200k + _PARTS
+    characters = len(text) if other_latin else 0
     if not shares and not characters and digits <= o200k * _FEW:
         return None
     return Mix(len(text.encode("utf-8", "surrogatepass")), digits, shares, characters)

@@ -42,7 +42,7 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
 
 
 def _beside_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
-    words = beside.rest[0] * model.scale / model.margin
+    words = family_tokens(*beside.rest, None, model.ratios) if model.ratios else beside.rest[0]
     return (
         words
         + beside.rest_sealed * _FOUND

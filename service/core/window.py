@@ -399,8 +399,12 @@ class _Frame(msgspec.Struct, frozen=True):
             "reasoning": sum(sent.values()),
         }
         left = {**view.reasoning_left, **{seq: each for seq, each in reasoning.items() if seq < accepted}}
-        bare = Edit(without_reasoning=True, without_seals=self.options.reasoning == "none")
-        without = {seq: bare for seq in seqs if seq in left} if left else {}
+        seals = self.options.reasoning == "none"
+        without = {
+            seq: msgspec.structs.replace(view.edits.get(seq, Edit()), without_reasoning=True, without_seals=seals)
+            for seq in (seqs if left else ())
+            if seq in left
+        }
         return Window(
             budget=self.budget,
             seqs=seqs,
