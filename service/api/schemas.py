@@ -159,6 +159,11 @@ ResponseFormat = Annotated[
 ]
 
 
+CacheKey = Annotated[
+    str, Meta(description="The conversation's key in the provider's prompt cache, with `cache=auto`; costs no tokens.")
+]
+
+
 class CountRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Chat messages as they would be sent to the provider, or ``text`` alone."""
 
@@ -173,6 +178,7 @@ class CountRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         Annotated[dict[str, Any], Meta(title="Prediction", description="Text that the reply is expected to repeat.")]
         | None
     ) = None
+    prompt_cache_key: CacheKey | None = None
     text: str | None = None
 
 
@@ -267,11 +273,6 @@ StopReason = Annotated[
         title="StopReason",
         description="Why older history is left out; `complete` if nothing is left out for its size.",
     ),
-]
-
-
-CacheKey = Annotated[
-    str, Meta(description="The conversation's key in the provider's prompt cache, with `cache=auto`; costs no tokens.")
 ]
 
 

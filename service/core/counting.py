@@ -166,6 +166,17 @@ def beside_tokens(extra: Extra, model: Model) -> int:
     return beside.rest_tokens(column) + images
 
 
+def as_item(measure: Measure) -> Measure:
+    """Return the measure of a chat message that is sent as Responses items, with its name as text before its own."""
+    extra = measure.extra
+    if extra is None or not (extra.legacy_call or extra.name):
+        return measure
+    if measure.role == FUNCTION:
+        return msgspec.structs.replace(measure, role=TOOL, extra=msgspec.structs.replace(extra, name=None))
+    name = (extra.name[0] + 1, extra.name[1] + 1) if extra.name else None
+    return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, legacy_call=False, name=name))
+
+
 def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
     """Return the tokens that an assistant message's calls add, including their results' wrapping.
 

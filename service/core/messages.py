@@ -24,6 +24,8 @@ MAX_DEPTH = 100
 _STRINGS = re.compile(
     rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL
 )  # the closing quote is optional, so that an unclosed string is not matched again at every character
+_HALF_A_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+"""Half of an emoji, say, from a text that was cut. The decoder calls it truncated input."""
 _BLOCK = 128
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
@@ -246,7 +248,8 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     except UnicodeDecodeError:
         raise BadRequest(f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read.") from None
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
-        raise BadRequest(f"The body is not JSON: {plain(str(error))}.") from None
+        reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else plain(str(error))
+        raise BadRequest(f"The body is not JSON: {reason}.") from None
 
 
 def _untyped(body: bytes) -> Any:

@@ -7,7 +7,7 @@ import msgspec
 
 from service.core.binding import standing_from
 from service.core.costs import record_cost
-from service.core.counting import reasoning_tokens, seals_tokens, without_free_seals
+from service.core.counting import as_item, message_tokens, reasoning_tokens, seals_tokens, without_free_seals
 from service.core.documents import Documents
 from service.core.fillers import filler_tokens, is_filled
 from service.core.models import Model
@@ -48,6 +48,18 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
         return view
     costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items() if view.is_known(seq)}
     return msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
+
+
+def with_items(view: View, model: Model) -> View:
+    """The view with costs as Responses items: names become text, and legacy calls and results become ordinary ones."""
+    first, costs = view.history.first_seq, {}
+    for seq in (*view.outside, *(first + index for index in view.history.records.rich())):
+        if view.is_known(seq):
+            record = view.record(seq)
+            more = message_tokens(as_item(record.measure), model) - message_tokens(record.measure, model)
+            if more > 0:
+                costs[seq] = view.cost_of(seq) + more
+    return recosted(view, costs) if costs else view
 
 
 def with_fillers(view: View, model: Model, form: str) -> View:

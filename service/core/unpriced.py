@@ -30,6 +30,9 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+_HINT = "prompt_cache_breakpoint"
+
+
 class Unknown(NamedTuple):
     """An undeclared member: the path of its object, ending in ``/`` if not empty, its name and its value."""
 
@@ -39,8 +42,8 @@ class Unknown(NamedTuple):
 
 
 def unpriced_tokens(message: Mapping[str, Any]) -> Pair:
-    """Return the tokens of the strings in a message's unknown members."""
-    return text_tokens([{each.name: each.value} for each in unknown_members(message)])
+    """Return the tokens of the strings in a message's unknown members, without hints for a prompt cache, which are free."""
+    return text_tokens([{each.name: each.value} for each in unknown_members(message) if each.name != _HINT])
 
 
 def unknown_members(message: Mapping[str, Any]) -> Iterator[Unknown]:

@@ -31,7 +31,14 @@ from service.core.parameters import WindowQuery
 from service.core.recall import Recollection
 from service.core.records import Records, Summary
 from service.core.results import Edit
-from service.core.sending import Trimming, is_turn_unknown, keeps_reasoning_from, with_fillers, with_reasoning
+from service.core.sending import (
+    Trimming,
+    is_turn_unknown,
+    keeps_reasoning_from,
+    with_fillers,
+    with_items,
+    with_reasoning,
+)
 from service.core.stable import Before, Cut, cut_seq
 from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from service.core.view import History, View, view_history
@@ -138,6 +145,8 @@ def _as_sent(view: View, budget: int, fixed: Fixed, trimming: Trimming) -> View:
     view = trimming.limited(with_reasoning(view, model, options))
     if options.format in FILLED_FORMATS:
         view = with_fillers(view, model, options.format)
+    elif options.format == "responses":
+        view = with_items(view, model)
     if view.units.single and not view.outside and FUNCTION not in history.records.roles:
         return view
     lines = _measures((history.summary if options.summary == "always" else None,))
@@ -203,6 +212,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or (records.details and next(records.reasoned(), None) is not None)
         or not records.plain
         or (options.format in FILLED_FORMATS and fixed.few_shots)
+        or (options.format == "responses" and next(records.rich(), None) is not None)
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
 

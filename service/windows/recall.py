@@ -19,13 +19,15 @@ from typing import NamedTuple
 import msgspec
 
 from service.core.costs import record_cost
-from service.core.counting import ROLES, measure, message_tokens, reasoning_tokens
+from service.core.counting import ROLES, TOOL, measure, message_tokens, reasoning_tokens, seals_tokens
 from service.core.models import Model
 from service.core.packed import Packed
+from service.core.parameters import WindowQuery
 from service.core.ranking import best, fused, scores_of_matches, scores_of_vectors, scores_of_words
 from service.core.recall import Candidate, Recollection, Searched, candidates, choose, explained
 from service.core.records import DIGEST_BYTES, RECORD_BYTES, Record, Records
 from service.core.transcript import transcript
+from service.core.units import FUNCTION
 from service.core.window import Window
 
 _FEWEST = 64
@@ -65,12 +67,21 @@ class Question(NamedTuple):
     vector: bytes = b""
 
 
-def costs_of(records: Mapping[int, Record], model: Model, reasoning: str) -> dict[int, int]:
-    """Tokens of each message by seq, including its reasoning if older turns' reasoning is sent."""
+def costs_of(records: Mapping[int, Record], model: Model, query: WindowQuery) -> dict[int, int]:
+    """Tokens of each message by seq, with what is sent of an older turn's reasoning: all, or signatures on calls."""
     costs = {seq: record_cost(record, model) for seq, record in records.items()}
-    if reasoning != "all":
+    if query.reasoning == "none":
         return costs
-    return {seq: cost + reasoning_tokens(records[seq].measure, model) for seq, cost in costs.items()}
+    sent = reasoning_tokens if query.reasoning == "all" else seals_tokens
+    return {seq: cost + sent(records[seq].measure, model, query.format) for seq, cost in costs.items()}
+
+
+def block_place(question: int, roles: bytes, length: int) -> int:
+    """The seq before which a block stands: the newest question, or the newest message with its tool group.
+
+    ``roles`` are those of the newest messages, and ``length`` is the history's.
+    """
+    return question or length - len(roles) + max(1, len(roles.rstrip(bytes((TOOL, FUNCTION)))))
 
 
 def found(old: Old, question: Question, limit: int) -> list[tuple[int, float]]:

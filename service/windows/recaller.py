@@ -24,6 +24,7 @@ from service.windows.recall import (
     NOTHING,
     Old,
     Question,
+    block_place,
     chosen,
     costs_of,
     found,
@@ -72,7 +73,7 @@ class Recaller:
         list_them = partial(shortlist, old, question, draft, room, column_of(model), user_first=query.start == "user")
         wanted = await self._in_thread_if_many(old, list_them)
         records = await self._records(tenant, asked, read, old, sorted({seq for each in wanted for seq in each.seqs}))
-        costs = costs_of(records, model, query.reasoning)
+        costs = costs_of(records, model, query)
         taken = chosen(wanted, old, draft, room, costs)
         recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
         if not query.stable:
@@ -81,7 +82,8 @@ class Recaller:
         stretches = [(seq, Records.of([record])) for seq, record in recalled.items()]
         bodies = await self._reader.bodies(*place, stretches, state=state)
         by_seq = dict(zip(recalled, bodies, strict=True))
-        template, before = asked.parts.recall_template, state.question or state.length
+        before = block_place(state.question, read.records.roles, state.length)
+        template = asked.parts.recall_template
         return await asyncio.to_thread(in_block, taken, old, costs, by_seq, template, model, room, before)
 
     async def _read(

@@ -33,6 +33,7 @@ from service.windows.recall import (
     NOTHING,
     Old,
     Question,
+    block_place,
     chosen,
     costs_of,
     in_block,
@@ -131,12 +132,13 @@ def _recollection(
         query = said_in(msgspec.json.decode(bodies.body(history.question))) if history.question else ""
     question = Question([(plain_number(word),) for word in dict.fromkeys(words_of(query))])
     listed = shortlist(old, question, draft, room, history.column, user_first=wanted.start == "user")
-    costs = costs_of({seq: history.record(seq) for each in listed for seq in each.seqs}, model, wanted.reasoning)
+    costs = costs_of({seq: history.record(seq) for each in listed for seq in each.seqs}, model, wanted)
     taken = chosen(listed, old, draft, room, costs)
     if not wanted.stable:
         return in_places(taken, old, costs)
     by_seq = {seq: bodies.body(seq) for each in taken for seq in each.seqs}
-    return in_block(taken, old, costs, by_seq, parts.recall_template, model, room, history.question or history.length)
+    before = block_place(history.question, history.records.roles, history.length)
+    return in_block(taken, old, costs, by_seq, parts.recall_template, model, room, before)
 
 
 def _grounding(

@@ -100,6 +100,30 @@ async def test_a_misspelt_field_of_an_envelope(
     assert detail.endswith(f"; did you mean '{meant}'?")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (b'"a"},', "trailing comma"),
+        (b'"\\ud83d"}', "half of a surrogate pair"),
+        (b'"\xff"}', "not UTF-8"),
+        (b'"a\tb"}', "invalid character"),
+        (b'"a","weight":1e400}', "out of range"),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+async def test_a_fault_of_the_json_is_named(
+    client: httpx.AsyncClient, conversation: str, wrong: bytes, says: str, *, wrapped: bool
+) -> None:
+    """A body that is not JSON says what is wrong with it, whether its messages are bare or in entries."""
+    message = b'{"role":"user","content":' + wrong
+    given = b'{"message":' + message.rstrip(b",") + b"}" + b"," * message.endswith(b",") if wrapped else message
+    body, headers = b'{"messages":[' + given + b"]}", {"Content-Type": "application/json"}
+    answer = await client.post(f"/conversations/{conversation}/messages", content=body, headers=headers)
+    assert answer.status_code == 400
+    assert says in answer.json()["detail"]
+    assert "role" not in answer.json()["detail"]
+
+
 async def test_a_bare_chat_message_without_its_list(client: httpx.AsyncClient, conversation: str) -> None:
     """The error about a message sent without its list has an example of the right body, which the server accepts."""
     path = f"/conversations/{conversation}/messages"

@@ -9,6 +9,7 @@ import json
 import tomllib
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,31 @@ def test_other_latin_languages_are_told_from_english(language: str) -> None:
     assert smiling.characters == len(text) + 2
     bilingual = f"{text} {PARAGRAPHS['ru']}"
     assert (mix_of(bilingual, *both(bilingual)) or Mix(0)).characters == 0
+
+
+def test_an_emoji_leaves_english_english() -> None:
+    """An English text with a family of emoji costs about what both cost alone, and so does one with a line of Hindi."""
+    for more in ("👩‍👩‍👧‍👦", PARAGRAPHS["hi"][:60], "날 보러 와요"):
+        for family in FAMILIES:
+            alone = estimate_text(PARAGRAPHS["en"], family) + estimate_text(more, family)
+            assert estimate_text(f"{PARAGRAPHS['en']} {more}", family) <= 1.05 * alone + 3
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [("qwen3-max", "qwen"), ("qwen3.5-plus", "qwen3.5"), ("claude-opus-4-5", "claude"), ("llama-3.3-70b", "llama3")],
+)
+@pytest.mark.parametrize("member", ["reasoning_content", "thinking_blocks"])
+def test_reasoning_is_not_short(name: str, family: str, member: str) -> None:
+    """Reasoning in any language costs at least its tokens in the family's vocabulary."""
+    model = find_model(name)
+    for language, text in PARAGRAPHS.items():
+        thought: Any = text if member == "reasoning_content" else [{"type": "thinking", "thinking": text}]
+        plain = {"role": "assistant", "content": "Done."}
+        without, with_it = (
+            count_request(model, messages=[each]).tokens for each in (plain, {**plain, member: thought})
+        )
+        assert with_it - without >= TRUTH["languages"][language][family], language
 
 
 @pytest.mark.parametrize("family", FAMILIES)

