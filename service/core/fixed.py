@@ -1,25 +1,48 @@
 """The fixed parts of a window, before its messages: priming, system prompt, few-shots, tool definitions, and lines for a
 summary or a note."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from service.core.counting import Measure, messages_tokens, tools_tokens
+from service.core.estimates import spoken_tokens
 from service.core.fillers import few_shots_fillers
 from service.core.models import Model
+from service.core.text.vocabularies import Vocabulary
 from service.core.units import DEVELOPER
 from service.core.view import View
 
 
 class Fixed(msgspec.Struct, frozen=True):
-    """The parts of every window of a conversation: measures of the messages, and the tool definitions."""
+    """The parts of every window of a conversation: measures of the messages, and the tool definitions.
+
+    ``messages`` are those of the system prompt and the few-shots, for models that are counted with their own vocabulary.
+    """
 
     system: tuple[Measure, ...] = ()
     few_shots: tuple[Measure, ...] = ()
     tools: list[dict[str, Any]] | None = None
     tool_choice: Any = None
+    messages: tuple[Mapping[str, Any], ...] = ()
+    _said: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
+
+    def message_costs(self, model: Model) -> tuple[int, int]:
+        """Tokens of the system prompt and of the few-shots."""
+        said, split = self._said_in(model.vocabulary), len(self.system)
+        return (
+            sum(messages_tokens(self.system, model, said[:split] if said else None)),
+            sum(messages_tokens(self.few_shots, model, said[split:] if said else None)),
+        )
+
+    def _said_in(self, vocabulary: Vocabulary | None) -> list[int] | None:
+        """Tokens of each message's text in a vocabulary. They are counted once, because every window has the same parts."""
+        if vocabulary is None or not self.messages:
+            return None
+        if vocabulary not in self._said:
+            self._said[vocabulary] = [spoken_tokens(message, vocabulary) for message in self.messages]
+        return self._said[vocabulary]
 
     def tools_tokens(self, model: Model, messages: Sequence[Measure]) -> int:
         """Tokens of the definitions in a request of the fixed parts and ``messages``."""
@@ -42,10 +65,11 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure]
     tools = fixed.tools_tokens(model, (*lines, *(view.record(seq).measure for seq in always)))
     if always[:1] != [1]:
         tools = max(tools, fixed.tools_tokens(model, lines)) if model.rules.joins_leading_system else tools
+    system, few_shots = fixed.message_costs(model)
     return {
         "priming": model.priming,
-        "system": sum(messages_tokens(fixed.system, model)),
-        "few_shots": sum(messages_tokens(fixed.few_shots, model)) + few_shots_fillers(fixed.few_shots, model, form),
+        "system": system,
+        "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form),
         "tools": tools,
         "summary": sum(messages_tokens(lines, model)),
     }

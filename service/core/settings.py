@@ -170,6 +170,7 @@ def fixed_parts(settings: ConversationSettings) -> FixedParts:
             few_shots=tuple(measure(message) for message in few_shots),
             tools=settings.tools or None,
             tool_choice=settings.tool_choice,
+            messages=(*system, *few_shots),
         ),
         system=tuple(encode_message(message)[0] for message in system),
         few_shots=tuple(encode_message(message)[0] for message in few_shots),

@@ -19,7 +19,7 @@ from itertools import accumulate
 import msgspec
 
 from service.core.costs import costs_as_counted, message_costs, reference_costs
-from service.core.counting import Measure, messages_tokens
+from service.core.counting import Measure
 from service.core.documents import Documents
 from service.core.explain import Explained, does_not_fit, dropped, explain
 from service.core.fillers import FILLED_FORMATS, opening_tokens
@@ -164,11 +164,8 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
     if not _is_plain(history, fixed, options):
         return None
     costs = message_costs(records, model)
-    fixed_tokens = {
-        "priming": model.priming,
-        "system": sum(messages_tokens(fixed.system, model)) if fixed.system else 0,
-        "few_shots": sum(messages_tokens(fixed.few_shots, model)) if fixed.few_shots else 0,
-    }
+    system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
+    fixed_tokens = {"priming": model.priming, "system": system, "few_shots": few_shots}
     room = budget - sum(fixed_tokens.values())
     total = sum(costs)
     kept = len(costs) if total <= room else bisect_right(list(accumulate(reversed(costs))), room)

@@ -142,3 +142,15 @@ async def test_recalled_text_never_stands_between_a_call_and_its_result(client: 
     window = await made(client, [*messages, calling("c"), result("c")], **wanted, stable=True)
     roles = [message["role"] for message in window["request"]["messages"]]
     assert roles[-3:] == ["user", "assistant", "tool"]
+
+
+@pytest.mark.parametrize("model", ["qwen3.5-plus", "deepseek-chat", "mistral-large-latest"])
+async def test_fixed_parts_are_counted_with_the_models_own_vocabulary(client: httpx.AsyncClient, model: str) -> None:
+    """System prompt and few-shots cost what POST /count says of the window's request, in any language."""
+    if (await client.get(f"/models/{model}")).json()["counting"] != "vocabulary":
+        pytest.skip("the model's vocabulary is not installed")
+    for language in ("ka", "tr", "he", "yo", "zh"):
+        shots = [{"role": "user", "content": PARAGRAPHS[language]}, {"role": "assistant", "content": "Yes."}]
+        fixed = {"system": PARAGRAPHS[language] * 3, "few_shots": shots}
+        window = await made(client, [user("hi")], model=model, **fixed)
+        assert window["tokens"]["total"] == await counted(client, window)
