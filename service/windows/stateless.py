@@ -22,7 +22,7 @@ from service.core.units import USER
 from service.core.view import History
 from service.core.window import NeedOlder, Window
 from service.core.words import pack_words, plain_number, said_in, words_of
-from service.problems import EntryConflict, Internal, Pointer
+from service.problems import EntryConflict, Internal, Pointer, WindowDoesNotFit
 from service.store.entries import check_entries, opened_by, prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
@@ -111,7 +111,12 @@ def _window(
     recollection = _recollection(history, limits, parts, wanted, built(history, aside), bodies)
     if wanted.stable:
         return recollected(built(history, aside), recollection)
-    return recollected(built(msgspec.structs.replace(history, recalled=recollection.lines.keys())), recollection)
+    try:
+        return recollected(built(msgspec.structs.replace(history, recalled=recollection.lines.keys())), recollection)
+    except (
+        WindowDoesNotFit
+    ):  # a recalled message may bring words with it, such as a turn of the user before the assistant
+        return recollected(window, NOTHING)
 
 
 def _recollection(

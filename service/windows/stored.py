@@ -132,7 +132,14 @@ class Windows:
         read = GrowingTail(self._reader, tenant, asked.conversation, tail)
         if asked.query.recall_max_tokens:
             asked = await self._recall(tenant, asked, read)
-        made = await self._decided(asked, read)
+        try:
+            made = await self._decided(asked, read)
+        except WindowDoesNotFit:
+            if asked.recollection is None or not asked.recollection.lines:
+                raise
+            # A recalled message may bring words with it, such as a turn of the user before the assistant.
+            asked = msgspec.structs.replace(asked, recollection=NOTHING)
+            made = await self._decided(asked, GrowingTail(self._reader, tenant, asked.conversation, tail))
         assert isinstance(made, Made)  # noqa: S101 - drafts alone give a Window
         return made
 

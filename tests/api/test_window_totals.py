@@ -135,6 +135,22 @@ async def test_recalled_calls_bring_their_signatures_within_recalls_room(client:
             problem(without, 422, "window-does-not-fit")
 
 
+async def test_recall_never_refuses_a_window_that_fits(client: httpx.AsyncClient, conversation: str) -> None:
+    """A leading assistant's message, which Claude's form puts a turn before, is recalled only where both fit."""
+    messages: list[Any] = [assistant("gradle zebra is nine and " + "word " * 20)]
+    for n in range(30):
+        messages += [user(f"filler question number {n} about cats"), assistant("cats answer " * 20)]
+    messages += [user("tell me of gradle zebra again please " + "x y " * 100)]
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    await append(client, conversation, *messages)
+    for budget in range(250, 400):
+        query = {"model": "claude-sonnet-4-5", "format": "anthropic", "max_tokens": budget}
+        path = f"/conversations/{conversation}/window"
+        without = await client.get(path, params=query)
+        recalling = await client.get(path, params={**query, "recall_max_tokens": 200})
+        assert recalling.status_code == without.status_code, (budget, recalling.text)
+
+
 async def test_recalled_text_never_stands_between_a_call_and_its_result(client: httpx.AsyncClient) -> None:
     """Without a question, the message with recalled text stands before the newest call and its results."""
     messages = [assistant("zebra gradle is nine"), *(assistant(f"cats answer {n} " * 10) for n in range(40))]
