@@ -14,7 +14,7 @@ from service.clients.client import Ask, Asking, SashError, asked, path_of
 from service.clients.ids import safe_id
 
 _DEPTHS = {"app": 1, "user": 2}
-"""Prefixes of keys, with how many of the names (app, user, session) their state has. Other keys are the session's."""
+"""A key's prefix says whose state it is: an app's (1 name), or that of an app's user (2). Other keys are the session's."""
 
 
 def path_of_name(name: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ _SUBJECT = "message counts"
 
 
 def check_counts(settings: "Settings") -> "Iterator[Finding]":
-    """Yield one finding: whether an older version measured messages, by a sample. Yields nothing without conversations."""
+    """Yield one finding, from a sample: whether an older version measured messages. Yield nothing without conversations."""
     from service.store.checks import Finding  # noqa: PLC0415 - help needs no store
 
     async def act(client: "Client", settings: "Settings") -> tuple[int, int]:

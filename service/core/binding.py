@@ -51,7 +51,7 @@ def standing_from(
             return behind
         stands = history.question + 1  # documents of earlier questions are not sent again
         whole = documents.choose(history.question, model, room) if history.question else None
-        asked = documents.room_for(history.question, whole, model) if whole else 0
+        asked = whole.room if whole else 0
     stands = max(stands, _behind_pressed(view, model, options, room, asked))
     return stands if cut is None else max(stands, _behind_cut(view, kept, cut))
 

@@ -22,14 +22,13 @@ from service.core.definitions import (
     functions_tokens,
     unpriced_definition_tokens,
 )
-from service.core.estimates import estimated, known, spoken_tokens, tokens_in
+from service.core.estimates import estimated, known, pair_tokens, spoken_tokens, tokens_in
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, USER, Rules
 from service.core.images import image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.reasoning import Reasoning
 from service.core.strings import Pair
-from service.core.unicode_scripts import family_tokens
 from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost, thoughts_cost
 from service.core.vendors import VendorRules
 
@@ -202,26 +201,22 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> in
     if extra is None or (extra.reasoning is None and extra.beside is None):
         return 0
     column = 0 if model.encoding == "o200k_base" else 1
-    cost = _thought_tokens(extra.reasoning, model, column, form) if extra.reasoning else 0
+    cost = _thought_tokens(extra.reasoning, model, form) if extra.reasoning else 0
     if extra.beside is None or extra.beside.format != model.format:
         return cost
     images = sum(image_tokens(image, model.rules.images) for image in extra.beside.thoughts_images)
     if isinstance(model.rules, VendorRules):
         return cost + math.ceil((thoughts_cost(extra.beside, model, model.rules) + images) * model.margin)
-    thoughts = extra.beside.thoughts_tokens(column)
-    if model.ratios is not None:
-        words = family_tokens(*extra.beside.thoughts, extra.beside.mix, model.ratios)
-        thoughts += max(0, words - extra.beside.thoughts[column])
+    words = pair_tokens(extra.beside.thoughts, extra.beside.mix, model)
+    thoughts = extra.beside.thoughts_tokens(column) + max(0, words - extra.beside.thoughts[column])
     return cost + math.ceil((thoughts + images) * model.margin)
 
 
-def _thought_tokens(reasoning: Reasoning, model: Model, column: int, form: str) -> int:
+def _thought_tokens(reasoning: Reasoning, model: Model, form: str) -> int:
     """Return the tokens of a chat message's reasoning."""
-    if model.ratios is None:
-        return math.ceil(reasoning.tokens(column, form) * model.margin)
-    pair, (o200k, _) = (reasoning.tokens(0, form), reasoning.tokens(1, form)), reasoning.plain
-    part = min(1.0, pair[0] / max(1, o200k + reasoning.blocks[0]))
-    return math.ceil(family_tokens(*pair, reasoning.mix, model.ratios, part) * model.margin)
+    pair = reasoning.tokens(0, form), reasoning.tokens(1, form)
+    part = min(1.0, pair[0] / max(1, reasoning.plain[0] + reasoning.blocks[0]))
+    return math.ceil(pair_tokens(pair, reasoning.mix, model, part) * model.margin)
 
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
@@ -307,9 +302,7 @@ def tools_tokens(
     rules = model.rules
     declared = declared_functions(tools, functions)
     pair = unpriced_definition_tokens(tools, functions)
-    unpriced = pair[0 if model.encoding == "o200k_base" else 1]
-    if model.ratios is not None:
-        unpriced = max(unpriced, family_tokens(*pair, None, model.ratios))
+    unpriced = max(pair[0 if model.encoding == "o200k_base" else 1], pair_tokens(pair, None, model))
     if isinstance(rules, VendorRules):
         forced = is_forced(tool_choice) or is_forced(function_call)
         definitions = unpriced + (definitions_cost(declared, model, rules, forced=forced) if declared else 0.0)

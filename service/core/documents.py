@@ -69,7 +69,8 @@ class Documents(msgspec.Struct, frozen=True):
         if chosen is None or (cost is not None and cost > room and self.overflow == "drop"):
             return None
         sent = tuple(keys[index] for index in fresh[: chosen.kept])
-        return msgspec.structs.replace(chosen, given=len(texts), keys=sent, cost=cost)
+        needed = _added_cost(source.record, chosen.tokens, model, factor)
+        return msgspec.structs.replace(chosen, given=len(texts), keys=sent, cost=cost, room=max(needed, cost or 0))
 
     def _fit(
         self, source: Source, texts: Sequence[str], model: Model, tokens: int, most: int | None, *, complete: bool
@@ -92,13 +93,6 @@ class Documents(msgspec.Struct, frozen=True):
         if self.overflow == "drop":
             return None
         return trim(self.template, text, texts[: wanted.kept], model.encoding, tokens)
-
-    def room_for(self, seq: int, grounded: Grounded, model: Model) -> int:
-        """The room in which ``choose`` gives these documents, in the model's tokens: it may be more than they cost."""
-        source = self.sources[seq]
-        texts = [text for _, text in source.grounding.documents]
-        factor = None if _adds_up(source.record, texts, model) else max(_factors(texts, model))
-        return max(_added_cost(source.record, grounded.tokens, model, factor), grounded.cost or 0)
 
     def cost(self, record: Record, grounded: Grounded, model: Model) -> int:
         """The tokens that the documents add to the message's cost, in the model's tokens."""

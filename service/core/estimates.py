@@ -64,6 +64,13 @@ def tokens_in(text: str, model: Model) -> int:
     return count_text(text, model.encoding) if model.ratios is None else estimate_text(text, model.ratios)
 
 
+def pair_tokens(pair: Pair, mix: Mix | None, model: Model, part: float = 1.0) -> int:
+    """Return a text's tokens for a model, from those in both encodings and its mix. ``part`` is as in ``family_tokens``."""
+    if model.ratios is None:
+        return pair[0 if model.encoding == "o200k_base" else 1]
+    return family_tokens(*pair, mix, model.ratios, part)
+
+
 def estimate_factor(text: str, ratios: str) -> float:
     """Return a family's tokens (``ratios.RATIOS``) for one o200k_base token of a text or of a part of it; at least 1."""
     return max(1.0, _OF_A_PART * estimate_text(text, ratios) / max(1, count_text(text, "o200k_base")))

@@ -56,7 +56,8 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
 
     ``kept`` is the number of documents of which at least a character is sent, ``given`` the number before trimming. If
     ``cut``, the last kept document is not whole. ``keys`` are the kept documents' keys. ``cost`` are the tokens
-    that they add for an estimated model; None if ``cost`` follows from ``tokens``.
+    that they add for an estimated model; None if ``cost`` follows from ``tokens``. ``room`` is the room in which they are
+    chosen, in the model's tokens: it may be more than they cost.
     """
 
     before: str
@@ -67,6 +68,7 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
     keys: tuple[str, ...] = ()
     cost: int | None = None
+    room: int = 0
 
     @property
     def truncated(self) -> bool:

@@ -9,9 +9,10 @@ Claude's are measured with ctok 1.3, a reconstruction of its vocabularies (``cla
 Opus 4.7 on), Gemini's with that of Gemma 3: both agree with the bills of plain text to a token or two. Most text in
 bills is Latin; the pairs of these families for Latin are short on about 1 % of the recorded prompts instead.
 
-Latin text that is not English (``Mix.characters``) has factors of its own: for o200k_base, cl100k_base, characters and bytes
-beyond the characters (accents). They are 2 % high on every paragraph but short on 1 % of the pieces, by 3 % (Igbo for
-Gemini: 7 %). Fitted again without each of 54 languages, they were short of four or five of these, by at most 9 %.
+Latin text in another language than English (``Mix.characters``) has four factors: for its tokens in o200k_base and in
+cl100k_base, for its characters, and for its UTF-8 bytes beyond one a character, which accents take. Estimates are 2 % high
+on every paragraph; 1 % of the pieces are short, by 3 % (Igbo for Gemini: 7 %). As a check, the factors were fitted without
+one language and used for that language, in turn for 54: four or five of these languages were short, by 9 % at most.
 """
 
 from collections.abc import Mapping
@@ -81,7 +82,7 @@ OTHER_LATIN: Mapping[str, tuple[float, float, float, float]] = MappingProxyType(
     "llama4": (0.648, 0.442, 0, 0), "other": (0.33, 0.84, 0, 0), "claude": (0.213, 0.664, 0.133, 0.414),
     "claude-5": (0.939, 0.03, 0.275, 0.437), "gemini": (1.249, -0.09, 0.013, 0.211),
 })  # fmt: skip
-"""Factors of tokens in o200k_base and in cl100k_base, of characters, and of UTF-8 bytes beyond the characters."""
+"""Four factors: tokens in o200k_base, tokens in cl100k_base, characters, and UTF-8 bytes beyond one a character."""
 
 _DEAREST = (1.0, 1.0)
 """The pair of scripts without measurements, in every family. An estimate is at most the text's UTF-8 bytes."""

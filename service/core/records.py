@@ -30,7 +30,7 @@ _LARGEST: Final = 2**32 - 1
 GENERATION: Final = 3
 """The version of the measuring rules. Older messages are measured again: generation 0 did not count unknown members and
 reasoning; generation 1 did not count all repeated texts of a provider's message, nor the scripts of its thoughts; generation
-2 did not tell other Latin languages from English, nor the scripts of reasoning."""
+2 estimated all Latin languages like English, and reasoning without its scripts."""
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
 """A bit in the byte of the generation: the message is in progress."""

@@ -9,14 +9,13 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from service.core.definitions import CACHED_COUNTS, Content
-from service.core.estimates import estimate_text
+from service.core.estimates import estimate_text, pair_tokens
 from service.core.families import TOOL
 from service.core.images import image_tokens
 from service.core.measures import Measure
 from service.core.models import Model
 from service.core.native.costs import Beside
 from service.core.text import count_text
-from service.core.unicode_scripts import family_tokens
 from service.core.vendors import VendorRules
 
 _FOUND: Final = 0.36
@@ -42,9 +41,8 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
 
 
 def _beside_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
-    words = family_tokens(*beside.rest, None, model.ratios) if model.ratios else beside.rest[0]
     return (
-        words
+        pair_tokens(beside.rest, None, model)
         + beside.rest_sealed * _FOUND
         + beside.estimated
         + sum(image_tokens(image, rules.images) for image in beside.images)
@@ -53,8 +51,7 @@ def _beside_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
 
 def thoughts_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
     """Return the tokens of a message's thoughts, their words and seals, if the message is sent as it came."""
-    words = family_tokens(*beside.thoughts, beside.mix, model.ratios) if model.ratios else beside.thoughts[0]
-    return words + beside.thoughts_sealed * rules.sealed
+    return pair_tokens(beside.thoughts, beside.mix, model) + beside.thoughts_sealed * rules.sealed
 
 
 def definitions_cost(

@@ -409,7 +409,7 @@ class _Frame(msgspec.Struct, frozen=True):
         seals = self.options.reasoning == "none"
         without = {
             seq: msgspec.structs.replace(view.edits.get(seq, Edit()), without_reasoning=True, without_seals=seals)
-            for seq in (seqs if left else ())
+            for seq in seqs
             if seq in left
         }
         return Window(

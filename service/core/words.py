@@ -135,7 +135,7 @@ def pack_words(texts: Iterable[str], number: Numbering = plain_number) -> list[b
     stems = _stems(set().union(*split) - _STOP_WORDS)
     numbers = {run: number(stem) & DIGEST_BITS for run, stem in stems.items()}
     said = [[numbers[run] for run in runs if run in numbers] for runs in split]
-    # Sort the numbers of all texts together, each behind its text's place, and count equal ones.
+    # One sort for all texts: the upper half of each value is its text's place. Equal values are counted.
     places = np.arange(len(said) + 1, dtype=np.uint64) << np.uint64(32)
     placed = np.repeat(places[:-1], [len(each) for each in said])
     words, often = np.unique(placed | np.fromiter(chain.from_iterable(said), np.uint64), return_counts=True)

@@ -33,8 +33,8 @@ _DIGEST = slice(3, 19)
 """Where details have the digest of their entry (layout.py)."""
 _STEP_MESSAGES = 4000
 SHORT_BYTES = 16_384
-"""Bytes of messages whose words take a millisecond, or four in as many encrypted conversations; above this, words are
-computed in a thread."""
+"""Words of at most this many bytes of messages are computed at once, in one millisecond, or in four if the messages are in
+many encrypted conversations. Words of more bytes are computed in a thread."""
 _ON_THE_SPOT = 1000
 """Messages whose words a reader computes itself, in some ten microseconds each."""
 

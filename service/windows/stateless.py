@@ -113,9 +113,8 @@ def _window(
         return recollected(built(history, aside), recollection)
     try:
         return recollected(built(msgspec.structs.replace(history, recalled=recollection.lines.keys())), recollection)
-    except (
-        WindowDoesNotFit
-    ):  # a recalled message may bring words with it, such as a turn of the user before the assistant
+    except WindowDoesNotFit:
+        # A recalled message may bring words with it, such as a turn of the user before the assistant.
         return recollected(window, NOTHING)
 
 
