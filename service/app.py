@@ -71,6 +71,7 @@ from service.store.indexing import Index
 from service.store.keys import ApiKeys
 from service.store.limits import RateLimits
 from service.store.owners import Owners
+from service.store.tenants import Tenants
 from service.store.usage import Calibrations
 from service.tasks import end_tasks
 from service.windows.recaller import Embeddings, Recaller
@@ -118,10 +119,10 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     index = Index(client, stored.reader, data_keys)
     embedder = _embedder(settings, metrics)
     embeddings = Embeddings(embedder.model, embedder.vector_of) if embedder else None
-    recaller = Recaller(stored.reader, index, default=settings.recall, embeddings=embeddings)
+    counts = Counts(stored.reader, Columns(client))
+    recaller = Recaller(stored.reader, index, counts, default=settings.recall, embeddings=embeddings)
     claims = Claims(client, data_keys)
     calibrations = Calibrations(client)
-    counts = Counts(stored.reader, Columns(client))
     models = read_models(settings)
     pseudonyms = Pseudonyms()
     requests = Requests(metrics, pseudonyms, log)
@@ -144,6 +145,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         chunks=Chunks(stored.reader),
         calibrations=calibrations,
         owners=Owners(client, stored),
+        tenants=Tenants(client, stored.reader),
         models=models,
         metrics=metrics,
         statistics=statistics,

@@ -179,10 +179,9 @@ def is_known(request: Req, tag: str) -> bool:
 
 def header(request: Req, name: bytes) -> str | None:
     """The first header of this name, which is in lower case. None if there is none."""
-    for given, value in request.scope["headers"]:
-        if given == name:
-            return value.decode("latin-1")
-    return None
+    headers: dict[bytes, bytes] = request.scope["sash.headers"]  # type: ignore[typeddict-item]
+    value = headers.get(name)
+    return value.decode("latin-1") if value is not None else None
 
 
 def _tags(value: str) -> list[str]:

@@ -1,5 +1,6 @@
 """The objects that handlers share, and helpers that read a request's scope."""
 
+import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -29,6 +30,7 @@ from service.store.owners import Owners
 from service.store.reading import Reader
 from service.store.replies import Shut, State
 from service.store.scripts import no_conversation
+from service.store.tenants import Tenants
 from service.store.usage import Calibrations
 from service.windows.answer import Made
 from service.windows.recaller import Recaller
@@ -48,6 +50,7 @@ class Context(msgspec.Struct, frozen=True):
     chunks: Chunks
     calibrations: Calibrations
     owners: Owners
+    tenants: Tenants
     models: Mapping[str, Model]
     """A deployment's own models, by name."""
     metrics: Metrics
@@ -58,6 +61,8 @@ class Context(msgspec.Struct, frozen=True):
     index: Index
     indexer: Indexer
     summarizer: Summarizer | None = None
+    long_lines: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    """Held while an import's line that is longer than a body may be is decoded."""
     drifting: set[str] = msgspec.field(default_factory=set)
     """Ids of exact models whose drift this process has logged."""
 

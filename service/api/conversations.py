@@ -1,6 +1,5 @@
 """Conversations: create, read, change, erase."""
 
-import contextlib
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -26,7 +25,7 @@ from service.core.mistakes import invalid
 from service.core.native import compaction_item
 from service.core.settings import ConversationSettings, check_settings, encode_settings, owner_of, read_settings
 from service.operations.logging import best_effort
-from service.problems import BadRequest, CannotOpen, ConversationDamaged, NotFound, PreconditionFailed
+from service.problems import BadRequest, CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
 from service.store.replies import Shut, State
 
 Req = Request[Any, Any, Any]
@@ -56,13 +55,15 @@ async def create_conversation(request: Req) -> Response[bytes]:
     refuse_taken(wanted.id, "#/id")
     settings = _settings_of(wanted)
     check_settings(settings)
+    stored = encode_settings(settings)
+    _refuse_large(stored, context.settings.max_body_bytes)
     identity = wanted.id or fresh_id(request)
     ttl_ms = settings.ttl_seconds * 1000 if settings.ttl_seconds else None
     await context.owners.put(tenant_of(request), settings.owner, identity)
     await context.conversations.create(
         tenant_of(request),
         identity,
-        encode_settings(settings),
+        stored,
         ttl_ms=ttl_ms,
         now_ms=now_ms(),
         token=request_token(request),
@@ -120,6 +121,7 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
         state = await context.reader.get(tenant, identity)
         await require_life(request, context, state)
         settings = _patched(state.settings, changes)
+        _refuse_large(encode_settings(settings), max(context.settings.max_body_bytes, len(state.settings)))
         await context.owners.put(tenant, settings.owner, identity)
         try:
             await _change(context, tenant, identity, settings, expected, state, token)
@@ -167,6 +169,13 @@ def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
     return settings
 
 
+def _refuse_large(settings: bytes, limit_bytes: int) -> None:
+    """Raise TooLarge for settings over the limit: patches would make them longer without end, and each window reads them."""
+    if len(settings) > limit_bytes:
+        detail = f"The settings of a conversation may have {limit_bytes} bytes as JSON; these have {len(settings)}."
+        raise TooLarge(detail, members={"limit": limit_bytes, "unit": "bytes"})
+
+
 def merge_patch(target: Any, changes: Any) -> Any:
     """RFC 7396's algorithm."""
     if not isinstance(changes, dict):
@@ -187,10 +196,7 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     expected = if_match(request)
     life, owner = await _life_and_owner(request, context, tenant, identity)
-    line = await context.owners.line(tenant, owner, identity)
-    with contextlib.suppress(NotFound):  # another request has erased the same life already
-        await context.conversations.erase(tenant, identity, life=life, if_match=expected)
-    await context.owners.unlist(line)
+    await context.owners.erase_listed(tenant, owner, identity, life=life, if_match=expected)
     with best_effort:
         context.requests.forget(tenant, identity)
 

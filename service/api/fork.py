@@ -1,5 +1,6 @@
 """POST …/fork: copy a conversation."""
 
+import contextlib
 from typing import Annotated, Any
 
 import msgspec
@@ -12,8 +13,9 @@ from service.api.conversations import JSON, conversation_body
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation
 from service.core.messages import Id
-from service.core.settings import decode_settings
-from service.problems import ConversationExists, Pointer, Unprocessable
+from service.core.settings import decode_settings, owner_of
+from service.problems import ConversationExists, NotFound, Pointer, Problem, Unprocessable
+from service.store.chunks import changed
 from service.store.entries import stored_entries
 from service.store.history import require_version
 from service.store.replies import State
@@ -47,6 +49,7 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
     if not await context.conversations.require_absent(tenant, target, token=request_token(request)):
         require_version(state, expected)
         await _copy(request, context, tenant, (identity, target), state, _last(wanted.at_seq, state.length))
+        await _require_unedited(context, tenant, (identity, target), state)
     copied = await context.reader.get(tenant, target)
     context.indexer.notice(tenant, target, copied.settings)
     headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.etag)}
@@ -83,6 +86,24 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
     except BaseException:
         await staging.abandon()
         raise
+
+
+async def _require_unedited(context: Context, tenant: str, names: tuple[str, str], state: State) -> None:
+    """Erase the copy if the original was erased or edited before the copy appeared: it would bring back what was erased.
+
+    Raises NotFound, Conflict.
+    """
+    source, target = names
+    try:
+        if (await context.reader.get(tenant, source)).made == state.made:
+            return
+        problem: Problem = changed()
+    except NotFound as erased:
+        problem = erased
+    with contextlib.suppress(NotFound):  # somebody has erased the copy already
+        copied = await context.reader.get(tenant, target)
+        await context.owners.erase_listed(tenant, owner_of(copied.settings), target, life=copied.life)
+    raise problem
 
 
 HANDLERS = (fork_conversation,)

@@ -7,7 +7,7 @@ import msgspec
 
 from service.api.schemas import EncodingTokens
 from service.core.grounding import Template
-from service.core.messages import Entry, Grounding, Id, Side, Status, decode_json
+from service.core.messages import STORED_DEPTH, Entry, Grounding, Id, Side, Status, decode_json
 from service.core.native import read_compaction
 from service.core.records import Flags, Summary
 from service.core.redaction import NO_DIGEST
@@ -93,7 +93,7 @@ _entry = msgspec.json.Decoder(ImportEntry)
 def read_head(line: ImportLine) -> Imported:
     """The first line, decoded and checked. Raises BadRequest with the line's number."""
     try:
-        head = decode_json(line.text, _head)
+        head = decode_json(line.text, _head, STORED_DEPTH)
         settings = ConversationSettings(
             **{name: getattr(head, name) for name in ConversationSettings.__struct_fields__}
         )
@@ -127,7 +127,7 @@ def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_
     entries = []
     for place, line in enumerate(lines, before + 1):
         try:
-            entries.append(_entry_of(decode_json(line.text, _entry), place, template, now_ms))
+            entries.append(_entry_of(decode_json(line.text, _entry, STORED_DEPTH), place, template, now_ms))
         except Problem as problem:
             raise at_line(problem, line.number) from None
     return entries

@@ -5,6 +5,7 @@ import base64
 import binascii
 import time
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -84,7 +85,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
     started = time.perf_counter()
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
-    wants_window = any(not pair.startswith(b"format=") for pair in request.scope["query_string"].split(b"&") if pair)
+    wants_window = _wants_window(request.scope["query_string"])
     if wants_window:
         context.windows.plan(query)  # raises for an unknown model, which must happen before the append
     expected = if_match(request)
@@ -121,6 +122,12 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         _follow_up(request, context, (tenant, identity), entries, reply, (started, counting_seconds))
         window = await _window(request, context, (tenant, identity), query, tail)
         return _answer(reply, b"".join((_appended(identity, entries, reply)[:-1], window, b"}")))
+
+
+@lru_cache(maxsize=1024)
+def _wants_window(query: bytes) -> bool:
+    """Whether the query has any parameter of a window besides ``format``. Cached, as every turn has the same query."""
+    return any(not pair.startswith(b"format=") for pair in query.split(b"&") if pair)
 
 
 def _follow_up(

@@ -1,7 +1,8 @@
-"""Owners: list an owner's conversations, or erase them all."""
+"""Owners: list the conversations of an owner or of the tenant, or erase all of an owner's."""
 
 import base64
 import binascii
+from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from service.core.bounds import IDS
 from service.core.messages import Id
 from service.problems import InvalidCursor
 from service.store.owners import ListedConversation
+from service.store.tenants import Place
 
 Req = Request[Any, Any, Any]
 
@@ -26,28 +28,32 @@ Req = Request[Any, Any, Any]
 class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The owner, and the page to read."""
 
-    owner: Annotated[Id, Meta(description="The owner of the conversations.")]
+    owner: Annotated[
+        Id | None,
+        Meta(
+            description="The owner of the conversations. Without it all of the tenant are listed, by `updated_at`. There is "
+            "no index for that: each page takes time that grows with the whole store."
+        ),
+    ] = None
     limit: Annotated[int, Meta(ge=1, le=1000, description="The largest number of conversations on a page.")] = 100
     cursor: Annotated[Cursor | None, Meta(description="The previous page's `next_cursor`.")] = None
 
 
 class ConversationPage(msgspec.Struct, frozen=True):
-    """A page of an owner's conversations."""
+    """A page of conversations."""
 
     conversations: list[Conversation]
     next_cursor: str | None
 
 
 @get("/conversations", operation_id="listConversations")
-@documented("List an owner's conversations", "conversations", query=ListQuery, gives=ConversationPage)
+@documented("List conversations", "conversations", query=ListQuery, gives=ConversationPage)
 async def list_conversations(request: Req) -> Response[bytes]:
-    """An owner's conversations, newest activity first. Pages with large settings are shorter than ``limit``; only the
-    last ``next_cursor`` is null."""
-    context, tenant = context_of(request), tenant_of(request)
+    """The conversations of an owner or of the tenant, newest activity first. Pages may be shorter than ``limit``, as those
+    with large settings are; only the last ``next_cursor`` is null."""
     query = query_of(request, ListQuery)
-    before = _place(query.cursor) if query.cursor is not None else (float("inf"), "")
-    page, more = await context.owners.read(tenant, query.owner, before=before, limit=query.limit)
-    cursor = _cursor(page[-1]) if more else None
+    page, after = await _page(request, query)
+    cursor = _cursor(*after) if after is not None else None
     body = (
         b'{"conversations":['
         + b",".join(conversation_body(each.id, each.state) for each in page)
@@ -58,11 +64,22 @@ async def list_conversations(request: Req) -> Response[bytes]:
     tag = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
     headers = {"ETag": tag}
     if cursor is not None:
-        path = f"/conversations?owner={query.owner}&limit={query.limit}&cursor={cursor}"
-        headers["Link"] = f'<{path}>; rel="next"'
+        owner = f"owner={query.owner}&" if query.owner is not None else ""
+        headers["Link"] = f'</conversations?{owner}limit={query.limit}&cursor={cursor}>; rel="next"'
     if {tag, "*"} & {each.strip() for each in request.headers.get("if-none-match", "").split(",")}:
         return Response(b"", status_code=304, headers=headers)
     return Response(body, headers=headers, media_type=JSON)
+
+
+async def _page(request: Req, query: ListQuery) -> tuple[list[ListedConversation], Place | None]:
+    """A page, and the place where the next one begins; None at the end."""
+    context, tenant = context_of(request), tenant_of(request)
+    before = _place(query.cursor) if query.cursor is not None else (float("inf"), "")
+    if query.owner is None:
+        progress = partial(extend_deadline, request)
+        return await context.tenants.read(tenant, before=before, limit=query.limit, progress=progress)
+    page, more = await context.owners.read(tenant, query.owner, before=before, limit=query.limit)
+    return page, (page[-1].score, page[-1].id) if more else None
 
 
 @delete("/owners/{owner_id:str}", operation_id="deleteOwner", status_code=204)
@@ -74,11 +91,11 @@ async def delete_owner(request: Req, owner_id: FromPath[str]) -> None:
         extend_deadline(request)
 
 
-def _cursor(last: ListedConversation) -> str:
-    return base64.urlsafe_b64encode(f"{last.score}:{last.id}".encode()).decode().rstrip("=")
+def _cursor(score: float, identity: str) -> str:
+    return base64.urlsafe_b64encode(f"{score:.0f}:{identity}".encode()).decode().rstrip("=")
 
 
-def _place(cursor: str) -> tuple[float, str]:
+def _place(cursor: str) -> Place:
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
     except (binascii.Error, ValueError):

@@ -135,6 +135,7 @@ class Exchange(msgspec.Struct, eq=False):
         """Answer with the problem. If the answer has begun already, make its connection end as broken."""
         self.deadline = math.inf
         if self.status:
+            self.line["broke_off"] = problem.slug
             await reset_when_closed(scope)
             return
         self.line["problem"] = problem.slug
@@ -222,6 +223,7 @@ class Ring:
             await self._app(scope, receive, send)
             return
         headers = dict(reversed(scope["headers"]))  # the first header of a repeated name wins
+        scope["sash.headers"] = headers
         exchange = self._begin(scope, headers, send)
         self._running.add(exchange)
         if self._timer is None:
@@ -232,11 +234,12 @@ class Ring:
             if not exchange.ends_by_cut():
                 raise
             await exchange.fail(exchange.too_slow(), scope)
-        except Problem as problem:
-            await exchange.fail(problem, scope)
         except Exception as error:  # noqa: BLE001 - the outermost layer: every failure becomes an answer
-            _log.error("request failed", operation=_operation(scope), **describe(error))
-            await exchange.fail(Internal("The service failed; nothing is known to be lost, try again."), scope)
+            problem = _problem_of(error)
+            if problem is None:
+                _log.error("request failed", operation=_operation(scope), **describe(error))
+                problem = Internal("The service failed; nothing is known to be lost, try again.")
+            await exchange.fail(problem, scope)
         finally:
             self._end(exchange, scope)
 
@@ -349,6 +352,14 @@ class Ring:
         if self._running:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_LOOK_SECONDS, self._cut_late, context=self._context)
+
+
+def _problem_of(error: Exception) -> Problem | None:
+    """The problem that was raised; None for another error. The framework's error for a stream has a group as cause."""
+    found: BaseException | None = error.__cause__ if isinstance(error.__cause__, ExceptionGroup) else error
+    while isinstance(found, ExceptionGroup) and len(found.exceptions) == 1:
+        found = found.exceptions[0]
+    return found if isinstance(found, Problem) else None
 
 
 def _operation(scope: Scope) -> str | None:

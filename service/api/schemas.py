@@ -164,7 +164,45 @@ CacheKey = Annotated[
 ]
 
 
-class CountRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+ReplyControl = Annotated[
+    Any, Meta(title="ReplyControl", description="Controls the reply; it costs no tokens, and is not checked.")
+]
+
+
+class FreeMembers(msgspec.Struct, kw_only=True):
+    """Members of a chat request that are in no bill: those of OpenAI's reference for chat completions."""
+
+    audio: ReplyControl = None
+    frequency_penalty: ReplyControl = None
+    logit_bias: ReplyControl = None
+    logprobs: ReplyControl = None
+    max_completion_tokens: ReplyControl = None
+    max_tokens: ReplyControl = None
+    metadata: ReplyControl = None
+    modalities: ReplyControl = None
+    moderation: ReplyControl = None
+    n: ReplyControl = None
+    parallel_tool_calls: ReplyControl = None
+    presence_penalty: ReplyControl = None
+    prompt_cache_options: ReplyControl = None
+    prompt_cache_retention: ReplyControl = None
+    reasoning_effort: ReplyControl = None
+    safety_identifier: ReplyControl = None
+    seed: ReplyControl = None
+    service_tier: ReplyControl = None
+    stop: ReplyControl = None
+    store: ReplyControl = None
+    stream: ReplyControl = None
+    stream_options: ReplyControl = None
+    temperature: ReplyControl = None
+    top_logprobs: ReplyControl = None
+    top_p: ReplyControl = None
+    user: ReplyControl = None
+    verbosity: ReplyControl = None
+    web_search_options: ReplyControl = None
+
+
+class CountRequest(FreeMembers, forbid_unknown_fields=True, kw_only=True):
     """Chat messages as they would be sent to the provider, or ``text`` alone."""
 
     model: Name

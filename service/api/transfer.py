@@ -7,6 +7,7 @@ body of ``POST /conversations``, then one line for each entry, as in an append.
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated, Any
 
 import msgspec
@@ -34,6 +35,11 @@ NDJSON = "application/x-ndjson"
 _NDJSON = re.compile(r'application/(x-)?ndjson(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*', re.IGNORECASE)
 _BATCH_LINES = 200  # one script stages a batch, and blocks the store's other clients meanwhile
 _BATCH_BYTES = 1024 * 1024
+_LINE_BODIES = 8
+"""The longest line of an import, in largest bodies. An export's line may have 3.8 times the bytes of the body that
+brought its message: 1e15 is written as 1000000000000000.0, and a provider's parts are kept beside a chat message's."""
+_LINE_BYTES = 32 * 1024 * 1024
+"""The least limit of a line: what came while SASH_MAX_BODY_BYTES had its default stays importable when that is lowered."""
 
 
 class ExportedMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=True):
@@ -54,7 +60,7 @@ class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @get("/conversations/{conversation_id:str}/export", operation_id="exportConversation")
-@documented("Export a conversation", "conversations", gives=Lines, gives_types=(NDJSON,))
+@documented("Export a conversation", "conversations", gives=Lines, gives_types=(NDJSON,), errors=(409,))
 async def export_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes] | Stream:
     """The whole conversation: a line of settings, then one line for each entry."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
@@ -113,13 +119,14 @@ def _image_sizes(record: Record) -> list[tuple[int, int] | None] | None:
     errors=(507,),
 )
 async def import_conversation(request: Req) -> Response[bytes]:
-    """Make a conversation from an export, all of it or nothing."""
+    """Make a conversation from an export, all of it or nothing. A line may be as long as an export writes it: 8 times the
+    largest body, and at least 32 MiB."""
     context, tenant = context_of(request), tenant_of(request)
     if not _NDJSON.fullmatch(request.headers.get("content-type", "")):
         raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
     refuse_coded(request)
     named = query_of(request, ImportQuery).id
-    batches = _batches(request, context.settings.max_import_bytes, context.settings.max_body_bytes)
+    batches = _batches(request, context.settings.max_import_bytes, _line_limit(context))
     first: list[ImportLine] = await anext(batches, [])
     if not first:
         raise BadRequest("The body is empty: send the settings in a first line, then entries.")
@@ -147,7 +154,10 @@ async def import_conversation(request: Req) -> Response[bytes]:
 async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[ImportLine]) -> None:
     if lines:
         size = sum(len(line.text) for line in lines)
-        entries = await run_in_thread_if_large(size, prepare_lines, lines, staging.length, imported.template, now_ms())
+        async with _turn(request, size):
+            entries = await run_in_thread_if_large(
+                size, prepare_lines, lines, staging.length, imported.template, now_ms()
+            )
         try:
             await staging.add(entries)
         except StagedTwice as twice:
@@ -161,6 +171,17 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
                 members={"line": line.number},
             ) from None
     extend_deadline(request)
+
+
+def _turn(request: Req, size_bytes: int) -> AbstractAsyncContextManager[Any]:
+    """What lines of ``size_bytes`` wait for: decoded, long ones may take twenty times their bytes of memory."""
+    context = context_of(request)
+    return context.long_lines if size_bytes > context.settings.max_body_bytes + _BATCH_BYTES else nullcontext()
+
+
+def _line_limit(context: Context) -> int:
+    """The longest line of an import, in bytes."""
+    return max(_LINE_BYTES, _LINE_BODIES * context.settings.max_body_bytes)
 
 
 async def _publish(context: Context, staging: Staging, imported: Imported) -> None:

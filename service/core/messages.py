@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from service.core.bounds import IDS
-from service.core.mistakes import foreign, invalid, is_misspelt, misnamed, plain
+from service.core.mistakes import foreign, invalid, is_misspelt, is_out_of_range, misnamed, out_of_range, plain
 from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer
 
 T = TypeVar("T")
@@ -21,13 +21,12 @@ T = TypeVar("T")
 MAX_DEPTH = 100
 """The largest nesting of a body. Decoders recurse, and must not overflow a small thread stack."""
 
-_STRINGS = re.compile(
-    rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL
-)  # the closing quote is optional, so that an unclosed string is not matched again at every character
 _HALF_A_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 """Half of an emoji, say, from a text that was cut. The decoder calls it truncated input."""
 _BLOCK = 128
-_NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+STORED_DEPTH = MAX_DEPTH + _BLOCK // 2 + 8
+"""The largest nesting of a line of an export: what ``refuse_deep`` tolerates, and a provider's form around it."""
+_NOT_BRACKETS_OR_QUOTES = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 
 Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description="Letters, digits, '.', '_', '-'.")]
 """Conversation, entry and owner ids."""
@@ -233,17 +232,19 @@ def _is_bare(entry: Any) -> bool:
     return isinstance(entry, dict) and "role" in entry and "message" not in entry
 
 
-def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = MAX_DEPTH) -> T:
     """The body as the decoder's type.
 
-    Raises BadRequest for anything that is not JSON in UTF-8, nested deeper than MAX_DEPTH, or of the wrong shape.
+    Raises BadRequest for anything that is not JSON in UTF-8, nested deeper than ``max_depth``, or of the wrong shape.
     """
     if not body.strip():
         raise BadRequest("The body is empty: send a JSON object.")
-    refuse_deep(body)
+    refuse_deep(body, max_depth)
     try:
         return _decoded(body, decoder)
     except msgspec.ValidationError as error:
+        if is_out_of_range(error):
+            raise out_of_range(body) from None
         raise invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
     except UnicodeDecodeError:
         raise BadRequest(f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read.") from None
@@ -300,21 +301,23 @@ def _not_utf8_at(body: bytes) -> int:
     return len(body)
 
 
-def refuse_deep(body: bytes) -> None:
-    """Raise BadRequest if brackets nest deeper than MAX_DEPTH, with a tolerance of half a block.
+def refuse_deep(body: bytes, max_depth: int = MAX_DEPTH) -> None:
+    """Raise BadRequest if brackets nest deeper than ``max_depth``, with a tolerance of half a block.
 
     Removes strings, then counts open brackets block by block: linear in the body, and without recursion. Between two
     checks the depth can grow by at most half a block.
     """
-    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+    if body.count(b"[") + body.count(b"{") <= max_depth:
         return
-    brackets = _STRINGS.sub(b"", body).translate(None, _NOT_BRACKETS)
+    if b"\\" in body:
+        body = body.replace(rb"\\", b"").replace(rb"\"", b"")  # then each quote begins or ends a string
+    brackets = b"".join(body.translate(None, _NOT_BRACKETS_OR_QUOTES).split(b'"')[::2])
     depth = 0
     for start in range(0, len(brackets), _BLOCK):
         block = brackets[start : start + _BLOCK]
         depth += block.count(b"[") + block.count(b"{") - block.count(b"]") - block.count(b"}")
-        if depth > MAX_DEPTH:
-            raise BadRequest(f"The body nests deeper than {MAX_DEPTH} levels, or its brackets do not match.")
+        if depth > max_depth:
+            raise BadRequest(f"The body nests deeper than {max_depth} levels, or its brackets do not match.")
 
 
 _KNOWN = {

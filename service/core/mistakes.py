@@ -1,6 +1,8 @@
 """A decoder's error as a helpful problem: the wrong place, the allowed values, and a guess at the intended one."""
 
 import difflib
+import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -17,6 +19,9 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$", re.DOTALL)
 _MISSING_FIELD = re.compile(r"Object missing required field `(.*)`$")
 _WRONG_WORD = re.compile(r"Invalid (?:enum )?value ")
+_OUT_OF_RANGE = "Number out of range"
+_HUGE = math.inf
+"""Stands for a number out of range."""
 _NEARLY_THE_SAME = 0.85
 _ANTHROPIC = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"}
@@ -51,6 +56,35 @@ def invalid(
             return misnamed(name, [missing.group(1)], _pointer(prefix, [*steps, name]), kind)
     words = _allowed(of, value(), steps) if _WRONG_WORD.match(said) and steps else []
     return _problem(plain(said), _pointer(prefix, steps), f": one of {quoted(words)}" if words else "", kind)
+
+
+def is_out_of_range(error: msgspec.ValidationError) -> bool:
+    """Whether the error is a number that a double cannot hold, such as 1e400."""
+    return str(error).startswith(_OUT_OF_RANGE)
+
+
+def out_of_range(body: bytes) -> BadRequest:
+    """The problem of a number for which ``is_out_of_range``. The decoder's error has no names of members."""
+    try:
+        value = json.loads(body, parse_float=_huge_or_zero, parse_int=len)
+    except ValueError:  # what follows the number is no JSON
+        value = None
+    return _problem(_OUT_OF_RANGE, _pointer("", _steps_to_huge(value)), "", BadRequest)
+
+
+def _huge_or_zero(number: str) -> float:
+    return _HUGE if math.isinf(float(number)) else 0.0
+
+
+def _steps_to_huge(value: Any) -> list[str]:
+    """The names and indices that lead to ``_HUGE``; empty if it is not in ``value``."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, each in inner:
+        if each is _HUGE:
+            return [str(step)]
+        if isinstance(each, dict | list) and (rest := _steps_to_huge(each)):
+            return [str(step), *rest]
+    return []
 
 
 def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadRequest] = InvalidEntry) -> BadRequest:

@@ -41,6 +41,12 @@ _FREE: Final = frozenset(
     }
 )
 """Members that control the reply, or refer to stored data: their text is in no bill."""
+_STORED: Final = ("previous_response_id", "conversation", "prompt")
+"""Members of a Responses request that refer to stored text, which is billed."""
+_RECORDED_ITEMS: Final = frozenset(
+    {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
+)
+"""Items that are billed like chat messages and their reasoning; no bill has others."""
 _MESSAGES: Final = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 _THINKING: Final = 28
 """Tokens of Claude's instructions to think within a budget: 22 of 22 bills without tools; 0 or more with tools."""
@@ -59,24 +65,40 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
     except InvalidEntry:
         if not _has_messages(form, request):
             raise
-        return _words_alone(request, model)
-    model = _as_billed(model, chat.messages)
+        return _count_in_parts(form, request, model)
+    return _count(form, request, chat, model)
+
+
+def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Model) -> RequestCount:
+    model = _as_billed(model, chat)
     counted = count_request(
-        msgspec.structs.replace(model, format=form),
+        model.sent_as(form),
         messages=chat.messages,
         tools=chat.tools,
         tool_choice=chat.tool_choice,
         response_format=chat.response_format,
     )
     besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(chat, model)
-    exact = counted.exact and not besides and form == "responses"
+    exact = counted.exact and not besides and form == "responses" and _is_whole(chat, request)
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
 
 
-def _as_billed(model: Model, messages: Sequence[Mapping[str, Any]]) -> Model:
-    """The model; with Vertex's rules if a seal (a thought signature) is from Vertex and the family has such rules."""
+def _is_whole(chat: ChatRequest, request: Mapping[str, Any]) -> bool:
+    """Return whether a Responses request shows all that is billed: no hosted tools, no stored data, no unrecorded items."""
+    items = request.get("input")
+    kinds = {str(item.get("type") or "message") for item in items} if isinstance(items, list) else set()
+    return not chat.hosted and not any(map(chat.rest.get, _STORED)) and kinds <= _RECORDED_ITEMS
+
+
+def _as_billed(model: Model, chat: ChatRequest) -> Model:
+    """The model; with Vertex's rules if a seal (a thought signature) is from Vertex and the family has such rules.
+
+    A request that says which thoughts Claude keeps (``context_management``) is billed as if it kept all.
+    """
+    if isinstance(model.rules, VendorRules) and chat.rest.get("context_management"):
+        return msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, forgets_thinking=False))
     behind = VENDORS.get(f"{model.rules.family}-vertex")
-    if behind is None or not any(is_of_vertex(seal) for message in messages for seal in _seals(message)):
+    if behind is None or not any(is_of_vertex(seal) for message in chat.messages for seal in _seals(message)):
         return model
     return msgspec.structs.replace(model, rules=behind)
 
@@ -91,19 +113,31 @@ def _has_messages(form: str, request: Mapping[str, Any]) -> bool:
     return isinstance(messages, list) and all(isinstance(message, dict) for message in messages)
 
 
-def _words_alone(request: Mapping[str, Any], model: Model) -> RequestCount:
-    """The count of a request that Sash cannot read, but that its provider may accept: the tokens of all strings."""
-    words = [text for name, value in request.items() if name not in _FREE for text in strings(value)]
-    tokens = _tokens(words, model)
-    return RequestCount(
-        model=model.id,
-        encoding=model.encoding,
-        exact=False,
-        tokens=model.priming + tokens,
-        priming=model.priming,
-        tools=0,
-        messages=[tokens],
+def _count_in_parts(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
+    """Return the count of a request that Sash cannot read as a whole, but that its provider may accept.
+
+    Messages and members that cannot be read cost the tokens of all their strings and names.
+    """
+    key = _MESSAGES[form]
+    others = {name: value for name, value in request.items() if name != key}
+    read = {name: value for name, value in others.items() if _is_readable(form, {key: [], name: value})}
+    unread = [{name: value} for name, value in others.items() if name not in read]
+    read[key] = []
+    for message in request[key]:
+        (read[key] if _is_readable(form, {key: [message]}) else unread).append(message)
+    counted = _count(form, read, read_request(form, read), model)
+    tokens = _tokens([*strings(unread, names=True)], model)
+    return msgspec.structs.replace(
+        counted, exact=False, tokens=counted.tokens + tokens, messages=[*counted.messages, tokens]
     )
+
+
+def _is_readable(form: str, request: Mapping[str, Any]) -> bool:
+    try:
+        read_request(form, request)
+    except InvalidEntry:
+        return False
+    return True
 
 
 def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
@@ -112,7 +146,8 @@ def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
     for tool in hosted:
         kind = str(tool.get("type"))
         known = next((cost for begins, cost in HOSTED if kind.startswith(begins)), 0)
-        words = [text for name, value in tool.items() if name not in ("type", "name") for text in strings(value)]
+        told = {"type"} | ({"name"} if known else set())  # a known tool's name is in its cost
+        words = [text for name, value in tool.items() if name not in told for text in strings(value)]
         tokens += (known if isinstance(model.rules, VendorRules) else 0) + _tokens(words, model)
     return tokens
 

@@ -201,10 +201,8 @@ def check_settings(settings: ConversationSettings) -> None:
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         detail = "The template must contain {messages} once"
         raise BadRequest(f"{detail}.", errors=[Pointer("#/recall_template", detail)])
-    parse_template(
-        settings.grounding_template or DEFAULT_TEMPLATE,
-        DEFAULT_SEPARATOR if settings.document_separator is None else settings.document_separator,
-    )
+    if settings.grounding_template is not None:
+        parse_template(settings.grounding_template, settings.document_separator or DEFAULT_SEPARATOR)
 
 
 def check_tools(tools: list[dict[str, Any]] | None) -> None:

@@ -20,7 +20,6 @@ from redis.exceptions import (
     AskError,
     ClusterDownError,
     MovedError,
-    NoPermissionError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -33,7 +32,7 @@ from service.store import datafiles
 from service.store.addresses import read_url
 from service.store.cluster import Cluster
 from service.store.durability import Durability, Inspection, Level
-from service.store.permissions import denied_call, is_denial
+from service.store.permissions import denial, denied_call, is_denial
 from service.store.pipeline import Commands, NoObserver, Observer, key_of
 from service.store.redis_parts import connect_to, key_slot, primary_of
 from service.store.scripts import SCRIPTS, ScriptCall
@@ -186,15 +185,24 @@ class Client:
     async def scan(self, pattern: str) -> AsyncIterator[bytes]:
         """Yield every key that matches ``pattern``, on every node; some may come twice. Scans all keys of the store.
 
+        Raises what ``scan_steps`` raises.
+        """
+        async for keys in self.scan_steps(pattern):
+            for key in keys:
+                yield key
+
+    async def scan_steps(self, pattern: str) -> AsyncIterator[list[bytes]]:
+        """Yield the keys that each step of ``scan`` finds; most steps find none where few keys match.
+
         Raises:
-            StoreUnavailable: no answer before the deadline, or the store's user may not run SCAN.
+            StoreUnavailable: no answer before the deadline.
+            StorePermissionDenied: the store's user may not run SCAN.
         """
         for server in await self._primaries():
             cursor = b"0"
             while True:
                 cursor, keys = await self._scan(server, cursor, pattern)
-                for key in keys:
-                    yield key
+                yield keys
                 if int(cursor) == 0:
                     break
 
@@ -203,9 +211,9 @@ class Client:
         words = ("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED)
         try:
             ((cursor, keys),) = await server.submit([words], deadline).future
-        except NoPermissionError:
-            raise StoreUnavailable("The store's user may not look for keys: ACL SETUSER it with +scan.") from None
         except (NodeLost, ResponseError) as error:
+            if is_denial(error):
+                raise denial(("SCAN",)) from None
             raise StoreUnavailable("The store cannot serve now; try again.") from error
         return cursor, keys
 

@@ -1,5 +1,6 @@
 """Create, append to, change and erase conversations. Each method is one script, in one round trip."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -130,9 +131,12 @@ class Conversations:
             return await self._opened(tenant, name, call.read(first)), others
 
     async def _opened(self, tenant: str, name: str, reply: AppendReply) -> AppendReply:
+        """The reply with its settings opened; with none where they cannot be opened, because the turn is stored already."""
         if reply.settings[:1] == PLAIN_JSON:
             return reply
-        settings = await self.data_keys.reading(tenant, name, lambda sealer: sealer.open(Kind.SETTINGS, reply.settings))
+        settings = b"{}"
+        with contextlib.suppress(Problem):
+            settings = await self.data_keys.reading(tenant, name, lambda it: it.open(Kind.SETTINGS, reply.settings))
         return msgspec.structs.replace(reply, settings=settings)
 
     async def _stored_digest(self, name: str, identity: str) -> bytes:

@@ -94,7 +94,8 @@ class DataKeys:
         self._masters = {master.id: master for master in map(Master, masters)}
         self._first = next(iter(self._masters.values()), None)
         self.plain = self._first is None
-        """True where there is no master key, so that nothing is sealed."""
+        """Whether nothing is sealed: there is no master key, and as far as is known nobody else has one."""
+        self._refusal = ""
         self._most = most
         self._clock = clock
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -104,9 +105,11 @@ class DataKeys:
     async def sealer(self, tenant: str, name: str) -> AnySealer:
         """Return the sealer of the conversation called ``name``. A tenant's first sealer makes its keys.
 
-        Raises CannotOpen, StoreUnavailable, StoreFull.
+        Raises CannotOpen, StoreFull, and StoreUnavailable also where others encrypt and this process has no master key.
         """
         if self._first is None:
+            if self._refusal:
+                raise StoreUnavailable(f"Nothing is stored: {self._refusal}.")
             return PLAIN
         keys = await self._keys(tenant)
         if not keys.can_seal:
@@ -227,16 +230,20 @@ class DataKeys:
     async def refusal(self) -> str:
         """Return why this process and others could not read each other's encrypted values; empty when they can.
 
-        Raises StoreUnavailable.
+        While it is not empty, a process without a master key stores nothing. Raises StoreUnavailable.
         """
         (found,) = await self._client.commands([("SMEMBERS", _MASTERS)])
         wrapping = {master.decode() for master in found}
-        if not wrapping or any(master.id.hex() in wrapping for master in self._masters.values()):
-            return ""
-        if self._first is None:
-            return "what is stored is encrypted, and SASH_ENCRYPTION_KEY is not set"
-        named = " or ".join(sorted(wrapping))
-        return f"what is stored is encrypted with master key {named}, which is not in SASH_ENCRYPTION_KEY"
+        self._refusal = ""
+        if wrapping and not any(master.id.hex() in wrapping for master in self._masters.values()):
+            named = " or ".join(sorted(wrapping))
+            self._refusal = (
+                "what is stored is encrypted, and SASH_ENCRYPTION_KEY is not set"
+                if self._first is None
+                else f"what is stored is encrypted with master key {named}, which is not in SASH_ENCRYPTION_KEY"
+            )
+        self.plain = self._first is None and not self._refusal
+        return self._refusal
 
     async def rotate(self, tenant: str) -> str:
         """Make a data key, which seals from now on; gives its id. Raises StoreUnavailable, StoreFull."""

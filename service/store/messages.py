@@ -106,8 +106,13 @@ def in_steps(
         if len(step) == _STRETCHES:
             yield step
             step, held = [], 0
+        sizes = records.sizes()
+        if held + (total := sum(sizes)) <= most_bytes:  # as nearly always
+            step.append((first, records))
+            held += total
+            continue
         start = 0
-        for index, size in enumerate(records.sizes()):
+        for index, size in enumerate(sizes):
             if held and held + size > most_bytes:
                 yield [*step, (first + start, records[start:index])] if index > start else step
                 step, held, start = [], 0, index

@@ -44,12 +44,12 @@ _FOREVER = float("inf")
 
 
 class ListedConversation(msgspec.Struct, frozen=True):
-    """A conversation on its owner's list."""
+    """A conversation on a list."""
 
     id: str
     state: State
     score: int
-    """Its last activity on the list, in microseconds since 1970."""
+    """Its last activity on the list: on an owner's in microseconds since 1970, on a tenant's in milliseconds."""
 
 
 class OwnerLine(msgspec.Struct, frozen=True):
@@ -147,6 +147,18 @@ class Owners:
         await self._flush()  # a hint written later would change the score
         (score,) = await self._client.commands([("ZSCORE", owner_key(tenant, owner), conversation)])
         return None if score is None else OwnerLine(tenant, owner, conversation, score)
+
+    async def erase_listed(
+        self, tenant: str, owner: str | None, conversation: str, *, life: str, if_match: str = ""
+    ) -> None:
+        """Erase one life of a conversation, and its line on its owner's list. A life that has ended is no error.
+
+        Raises PreconditionFailed.
+        """
+        line = await self.line(tenant, owner, conversation)
+        with contextlib.suppress(NotFound):
+            await self._conversations.erase(tenant, conversation, life=life, if_match=if_match)
+        await self.unlist(line)
 
     async def unlist(self, line: OwnerLine | None) -> None:
         """Remove an erased conversation from its owner's list, unless it was put there again since."""

@@ -36,7 +36,8 @@ SOMETIMES: tuple[tuple[str, ...], ...] = (("WAIT", "1", "1"), ("WAITAOF", "1", "
 
 ELSEWHERE = ("ASKING", "CLUSTER SLOTS", "CONFIG GET", "MEMORY USAGE", "RANDOMKEY", "ROLE", "SCAN")
 """Commands that are not checked here. Without some of them a cluster or a sentinel's primary cannot be reached at all;
-CONFIG is checked in ``durability.py``. Only ``sash keys`` and ``sash doctor`` need SCAN, and report when it is denied.
+CONFIG is checked in ``durability.py``. Only ``sash keys``, ``sash doctor`` and the list of a tenant's conversations
+need SCAN, and report when it is denied.
 Without MEMORY USAGE and RANDOMKEY there are no metrics of keys by kind."""
 
 _ASKED = (*NEEDED, *SOMETIMES)

@@ -36,7 +36,7 @@ from service.store.sealing import PLAIN, AnySealer
 
 _ATTEMPTS = 8
 _STEP_DOCUMENTS = 500
-_STEP_MESSAGES = 4000
+_STEP_MESSAGES = 2000
 """Records that one command reads: they take the store and the event loop some milliseconds."""
 
 

@@ -29,6 +29,7 @@ from service.problems import (
     TooManyPinned,
 )
 from service.store.layout import Keys, life_of, new_name, version_of
+from service.store.sealing import no_key_set
 
 T = TypeVar("T")
 
@@ -181,6 +182,8 @@ def _read_append(reply: list[Any]) -> AppendReply:
             )
         case [b"foreign"]:
             raise Internal("The store holds another conversation under this name.")
+        case [b"sealed"]:
+            raise no_key_set()
         case _:
             raise _refusal(reply)
 

@@ -244,10 +244,10 @@ def new_key() -> bytes:
     return secrets.token_bytes(KEY_BYTES)
 
 
-def no_key_set(value: bytes) -> CannotOpen:
-    """Return the problem of a sealed value where the service has no master key."""
+def no_key_set(value: bytes = b"") -> CannotOpen:
+    """Return the problem of a service without a master key. It names the data key of ``value``, a sealed value, if given."""
     detail = "What is stored is encrypted, and this service was started without SASH_ENCRYPTION_KEY."
-    return CannotOpen(detail, members=_key(value))
+    return CannotOpen(detail, members=_key(value) if value else {})
 
 
 def missing_key(identity: bytes) -> CannotOpen:

@@ -110,10 +110,10 @@ async def test_what_caches_and_browsers_are_told(client: httpx.AsyncClient, conv
             same,
             await client.head(f"/conversations/{conversation}"),
             await client.get(f"/conversations/{conversation}/window?model=gpt-4o"),
+            await client.get("/conversations"),
         ],
         "no-store": [
             appended,
-            await client.get("/conversations"),
             await client.get("/conversations/absent"),
             await client.get("/nope"),
             await client.put("/models"),

@@ -218,7 +218,7 @@ async def test_without_the_key_it_says_so(
                 assert problem["key"] == key
                 assert CANARY not in answer.text
             refused = await client.post("/conversations/d/messages", json={"messages": [said("x")]})
-            assert refused.status_code == (500 if keys else 201)
+            assert refused.status_code == (500 if keys else 503)
     logged = capsys.readouterr().out
     assert "what is stored does not open" in logged
     assert CANARY not in logged
@@ -226,6 +226,30 @@ async def test_without_the_key_it_says_so(
         assert (await client.delete("/conversations/c")).status_code == 204
     assert raw.keys("sash:{default/c}*") == []
     assert raw.keys("sash:{default/owner/*") == []
+
+
+async def test_a_service_without_the_key_adds_nothing_to_what_is_encrypted(
+    own: EmbeddedStore, raw: redis.Redis
+) -> None:
+    """A service that does not know yet that others encrypt refuses an append before it stores it; then it stores nothing."""
+    body = {"messages": [said(f"plain {CANARY}")]}
+    async with service(own) as plain:
+        assert (await plain.get("/readyz")).status_code == 200
+        assert (await plain.post("/conversations", json={"id": "old"})).status_code == 201
+        async with service(own, KEY) as client:
+            await client.post("/conversations", json={"id": "c", "model": "gpt-4o"})
+            await append(client, "old", said("encrypted"))
+            for name, stored in (("c", 0), ("old", 1)):
+                for query in ("", "?model=gpt-4o"):
+                    refused = await plain.post(f"/conversations/{name}/messages{query}", json=body)
+                    assert refused.status_code in (500, 503), refused.text
+                assert (await client.get(f"/conversations/{name}")).json()["messages"]["count"] == stored
+            assert (await plain.get("/readyz")).status_code == 503
+            for path, content in (("/conversations", {"system": CANARY}), ("/conversations/new/messages", body)):
+                answer = await plain.post(path, json=content)
+                assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
+                assert "SASH_ENCRYPTION_KEY is not set" in answer.json()["detail"]
+    assert raw.keys("sash:{default/new}*") == []
 
 
 async def test_without_the_key_an_owner_can_be_erased(own: EmbeddedStore, raw: redis.Redis) -> None:

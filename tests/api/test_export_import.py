@@ -2,12 +2,17 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
+from conftest import http, lifespan
 from dialogue import append, etag_of
 from everything import EVERYTHING, result, said, seen
+
+from service.app import create_app
+from service.settings import Settings
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 SETTINGS = {
@@ -158,7 +163,7 @@ async def test_other_media_types(client: httpx.AsyncClient) -> None:
 
 
 async def test_larger_than_a_body_may_be(client: httpx.AsyncClient, conversation: str) -> None:
-    """An import may be larger than the limit of other bodies; a line of it may not."""
+    """An import may be larger than the limit of other bodies; a line of it has 32 MiB at most."""
 
     async def pieces() -> AsyncIterator[bytes]:
         yield lines({"id": conversation})
@@ -172,8 +177,97 @@ async def test_larger_than_a_body_may_be(client: httpx.AsyncClient, conversation
     exported = await client.get(f"/conversations/{conversation}/export")
     assert len(exported.content) > 5 * 1024 * 1024
 
-    long = await post(client, lines({}) + b'"' + b"x" * (4 * 1024 * 1024 + 1))
-    assert (long.status_code, long.json()["line"]) == (413, 2)
+    long = await post(client, lines({}) + b'"' + b"x" * (32 * 1024 * 1024 + 1))
+    assert (long.status_code, long.json()["line"], long.json()["limit"]) == (413, 2, 32 * 1024 * 1024)
+
+
+BODY_BYTES = 100_000
+PARTS = b'{"messages":[{"role":"model","parts":[%s]}]}'
+ARGS = PARTS % b'{"functionCall":{"name":"f","args":{"a":[%s]}}}'
+
+
+def filled(body: bytes, unit: bytes) -> bytes:
+    """The largest body that has as many of ``unit`` in it as fit."""
+    units = (unit * ((BODY_BYTES - len(body)) // len(unit))).rstrip(b",")
+    return (body % units).ljust(BODY_BYTES)
+
+
+@asynccontextmanager
+async def limited(url: str, max_body_bytes: int) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a new application that takes bodies of this size."""
+    settings = Settings(redis_url=url, store_connections=2, durability="fast", max_body_bytes=max_body_bytes)
+    async with lifespan(create_app(settings)) as app, http(app) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("body", "query"),
+    [
+        (filled(b'{"messages":[{"role":"user","content":"%s"}]}', b"x"), ""),
+        (filled(b'{"messages":[{"role":"user","content":"x","n":[%s]}]}', b"1e15,"), ""),
+        (filled(b'{"messages":[{"message":{"role":"user","content":"x"},"metadata":{"n":[%s]}}]}', b"1e9,"), ""),
+        (filled(ARGS % b'"%s"', rb"\""), "?format=gemini"),
+        (filled(ARGS, b"1e15,"), "?format=gemini"),
+        (filled(PARTS, b'{"text":"a"},'), "?format=gemini"),
+    ],
+    ids=["text", "numbers", "metadata", "quotes", "arguments", "parts"],
+)
+@pytest.mark.usefixtures("nothing_left")
+async def test_the_largest_body(conversation: str, store: Any, body: bytes, query: str) -> None:
+    """What came in a body of the largest size can be imported again, also after the limit of bodies was lowered."""
+    headers = {"Content-Type": "application/json"}
+    async with limited(store.url, BODY_BYTES) as large:
+        path = f"/conversations/{conversation}"
+        appended = await large.post(f"{path}/messages{query}", content=body, headers=headers)
+        assert appended.status_code == 201, appended.text
+        exported = (await large.get(f"{path}/export")).content
+        await large.delete(path)
+        assert (await post(large, exported)).status_code == 201
+        assert (await large.get(f"{path}/export")).content.splitlines()[1:] == exported.splitlines()[1:]
+        await large.delete(path)
+    async with limited(store.url, 1024) as small:
+        assert (await post(small, exported)).status_code == 201
+        assert (await small.get(f"{path}/export")).content.splitlines()[1:] == exported.splitlines()[1:]
+
+
+@pytest.mark.parametrize("form", ["openai", "gemini", "anthropic", "responses"])
+async def test_the_deepest_message(client: httpx.AsyncClient, fresh: Callable[[], str], form: str) -> None:
+    """What is nested as deep as an append takes it can be imported again, in every form."""
+    part: dict[str, Any] = {"text": "x", "type": "input_text" if form == "responses" else "text"}
+    content = {"parts": [part]} if form == "gemini" else {"role": "user", "content": [part]}
+    for levels in range(90, 200):
+        part["extra"] = [1]
+        for _ in range(levels):
+            part["extra"] = [part["extra"]]
+        path = f"/conversations/{fresh()}"
+        answer = await client.post(f"{path}/messages?format={form}", json={"messages": [content]})
+        if answer.status_code == 400:
+            break
+        exported = (await client.get(f"{path}/export")).content
+        imported = await post(client, exported, f"?id={fresh()}")
+        assert imported.status_code == 201, imported.text
+    assert levels > 90
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_settings_of_many_patches(conversation: str, store: Any) -> None:
+    """Settings over the limit are 413 when a conversation is created or changed; those of an export can be imported."""
+    path, half = f"/conversations/{conversation}", "x" * 60_000
+    async with limited(store.url, BODY_BYTES) as large:
+        numbers = b'{"metadata":{"n":[' + b"1e15," * 10_000 + b"1]}}"
+        refused = await large.post("/conversations", content=numbers, headers={"Content-Type": "application/json"})
+        assert (refused.status_code, refused.json()["limit"], refused.json()["unit"]) == (413, BODY_BYTES, "bytes")
+        assert (await large.post("/conversations", json={"id": conversation, "system": half})).status_code == 201
+        refused = await large.patch(path, json={"metadata": {"note": half}})
+        assert (refused.status_code, refused.json()["limit"]) == (413, BODY_BYTES)
+        assert "metadata" not in (await large.get(path)).json()
+        exported = (await large.get(f"{path}/export")).content
+        await large.delete(path)
+    async with limited(store.url, 1024) as small:
+        assert (await post(small, exported)).json()["system"] == half
+        assert (await small.patch(path, json={"reserve": 5})).status_code == 413
+        assert (await small.patch(path, json={"system": half[1:]})).status_code == 413  # the body itself
+        assert (await small.patch(path, json={"system": None})).status_code == 200
 
 
 async def test_conditions(client: httpx.AsyncClient, conversation: str) -> None:

@@ -8,6 +8,8 @@ import pytest
 from dialogue import append, etag_of
 from everything import EVERYTHING, result, said, seen
 
+from service.store.staging import Staging
+
 SETTINGS = {"owner": "ann", "model": "gpt-4o-mini", "system": "Hello.", "metadata": {"k": 1}, "ttl_seconds": 3600}
 
 
@@ -101,3 +103,37 @@ async def test_a_long_one(client: httpx.AsyncClient, fresh: Callable[[], str]) -
 
     assert answer.json()["messages"]["count"] == 800
     assert await seen(client, copy) == await seen(client, source)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("DELETE", "/owners/ann-of-{0}", 404),
+        ("DELETE", "/conversations/{0}", 404),
+        ("DELETE", "/conversations/{0}/messages/1", 409),
+        ("POST", "/conversations/{0}/rewind", 409),
+    ],
+)
+async def test_what_is_erased_before_the_copy_appears_does_not_come_back(
+    client: httpx.AsyncClient,
+    fresh: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    path: str,
+    status: int,
+) -> None:
+    """If the original is erased or edited just before its copy appears, the fork is refused and leaves no copy."""
+    source, copy, publish = fresh(), fresh(), Staging.publish
+    await client.post("/conversations", json={"id": source, "owner": f"ann-of-{source}"})
+    await append(client, source, said("a secret"), said("more", None, "assistant"))
+
+    async def later(staging: Staging, **fields: Any) -> None:
+        body = {"json": {"to_seq": 1}} if method == "POST" else {}
+        assert (await client.request(method, path.format(source), **body)).status_code in (200, 204)
+        await publish(staging, **fields)
+
+    monkeypatch.setattr(Staging, "publish", later)
+    assert (await client.post(f"/conversations/{source}/fork", json={"id": copy})).status_code == status
+    assert (await client.get(f"/conversations/{copy}")).status_code == 404
+    listed = (await client.get(f"/conversations?owner=ann-of-{source}")).json()["conversations"]
+    assert copy not in [each["id"] for each in listed]

@@ -57,6 +57,33 @@ async def test_the_legacy_pair(client: httpx.AsyncClient) -> None:
     assert functions["tools"] == tools["tools"] < named["tools"]
 
 
+async def test_a_name_beside_a_function(client: httpx.AsyncClient) -> None:
+    """A tool's outer name is free if it repeats the function's; another one costs its tokens, and is no exact count."""
+    plain = await count(client, messages=[QUESTION], tools=[{"type": "function", "function": LOOK}])
+    repeated = await count(client, messages=[QUESTION], tools=[{"type": "function", "name": "look", "function": LOOK}])
+    other = await count(client, messages=[QUESTION], tools=[{"type": "function", "name": "seek", "function": LOOK}])
+
+    assert repeated == plain
+    assert plain["exact"]
+    assert other["tokens"] > plain["tokens"]
+    assert not other["exact"]
+
+
+async def test_members_of_definitions_that_no_bill_has(client: httpx.AsyncClient) -> None:
+    """Unknown members of definitions cost their text and make counts and windows estimates; hints for handling are free."""
+    plain, hinted, unknown = (
+        {"messages": [QUESTION], "tools": [{"type": "function", "function": LOOK | members}]}
+        for members in ({}, {"strict": True, "defer_loading": True}, {"examples": ["one two three"]})
+    )
+    assert await count(client, **hinted) == await count(client, **plain)
+    counted = await count(client, **unknown)
+    assert counted["tokens"] == (await count(client, **plain))["tokens"] + 4
+    assert not counted["exact"]
+    for body, is_exact in ((hinted, True), (unknown, False)):
+        window = (await client.post("/window", json={"model": "gpt-4o-mini", **body})).json()
+        assert window["exact"] is is_exact
+
+
 async def test_a_prediction(client: httpx.AsyncClient) -> None:
     """A prediction is counted with the tools, not with the messages."""
     bare = await count(client, messages=[QUESTION])
@@ -65,6 +92,22 @@ async def test_a_prediction(client: httpx.AsyncClient) -> None:
     assert expected["messages"] == bare["messages"]
     assert expected["tools"] == 12
     assert expected["tokens"] == bare["tokens"] + 12
+
+
+async def test_members_that_control_the_reply_are_free(client: httpx.AsyncClient) -> None:
+    """A chat request is counted as the SDK sends it: members that only control the reply cost nothing."""
+    controls = {
+        "parallel_tool_calls": False,
+        "reasoning_effort": "low",
+        "stop": ["one", "two"],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_completion_tokens": 100,
+        "logit_bias": {"50256": -100},
+        "metadata": {"purpose": "a long text that is not sent to the model"},
+        "web_search_options": {},
+    }
+    assert await count(client, messages=[QUESTION], **controls) == await count(client, messages=[QUESTION])
 
 
 async def test_a_history_as_it_would_be_sent(client: httpx.AsyncClient) -> None:
@@ -140,6 +183,8 @@ async def test_no_such_model(client: httpx.AsyncClient) -> None:
         ({"messages": [], "prediction": "x"}, "#/prediction"),
         ({"text": 5}, "#/text"),
         ({"prompt": "x"}, "#/prompt"),
+        ({"mesages": []}, "#/mesages"),
+        ({"reponse_format": {}}, "#/reponse_format"),
     ],
 )
 async def test_bad_requests(client: httpx.AsyncClient, body: dict[str, Any], pointer: str) -> None:

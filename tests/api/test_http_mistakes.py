@@ -124,6 +124,52 @@ async def test_a_fault_of_the_json_is_named(
     assert "role" not in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "pointer"),
+    [
+        ("/messages", b'{"messages":[%s,{"role":"user","content":"y","n":1e400}]}', "#/messages/1/n"),
+        (
+            "/messages",
+            b'{"messages":[%s,{"message":{"role":"user","content":"y","n":-1e400}}]}',
+            "#/messages/1/message/n",
+        ),
+        (
+            "/messages",
+            b'{"messages":[{"message":%s,"metadata":{"a/b":[1,{"c":1e400}]}}]}',
+            "#/messages/0/metadata/a~1b/1/c",
+        ),
+        ("/messages?format=gemini", b'{"messages":[%s,{"parts":[{"text":"y","n":1e400}]}]}', "#/messages/1/parts/0/n"),
+        ("/messages", b'{"messages":[{"role":"user","content":"y","n":1e400}],}', "#"),
+        ("", b' {"metadata":{"a":%s,"n":1e400}}', "#/metadata/n"),
+        ("", b'{"metadata":' + b'{"a":' * 50 + b"1e400" + b"}" * 51, "#/metadata" + "/a" * 50),
+    ],
+)
+async def test_a_number_out_of_range_is_pointed_to(
+    client: httpx.AsyncClient, conversation: str, path: str, body: bytes, pointer: str
+) -> None:
+    """The pointer to a number that is out of range has the names of members, in any body."""
+    body = body.replace(b"%s", b'{"role":"user","content":"x"}')
+    await client.post("/conversations", json={"id": conversation})
+    method = "POST" if path else "PATCH"
+    headers = {"Content-Type": "application/json"}
+    _, found, detail = await refused(
+        client, method, f"/conversations/{conversation}{path}", content=body, headers=headers
+    )
+    assert (found, detail) == (pointer, "Number out of range")
+
+
+async def test_a_number_out_of_range_in_other_bodies(client: httpx.AsyncClient) -> None:
+    """A count and a line of an import point to a number that is out of range as an append does."""
+    bare, headers = b'{"role":"user","content":"y","n":1e400}', {"Content-Type": "application/json"}
+    body = b'{"model":"gpt-4o","messages":[{"role":"user","content":"x"},' + bare + b"]}"
+    _, found, _ = await refused(client, "POST", "/count", content=body, headers=headers)
+    assert found == "#/messages/1/n"
+    lines = b'{}\n{"message":' + bare + b"}\n"
+    headers = {"Content-Type": "application/x-ndjson"}
+    _, found, _ = await refused(client, "POST", "/conversations/import", content=lines, headers=headers)
+    assert found == "#/lines/2/message/n"
+
+
 async def test_a_bare_chat_message_without_its_list(client: httpx.AsyncClient, conversation: str) -> None:
     """The error about a message sent without its list has an example of the right body, which the server accepts."""
     path = f"/conversations/{conversation}/messages"

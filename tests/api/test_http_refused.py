@@ -402,6 +402,8 @@ CREATE: list[tuple[dict[str, Any], str]] = [
     ({"few_shots": [result("x")["message"]]}, "#/few_shots/0/tool_call_id"),
     ({"few_shots": [calling("x")["message"], result("y")["message"]]}, "#/few_shots/1/tool_call_id"),
     ({"grounding_template": "{content}"}, "#/grounding_template"),
+    ({"grounding_template": ""}, "#/grounding_template"),
+    ({"recall_template": ""}, "#/recall_template"),
     ({"grounding_template": "{content}{documents}{documents}"}, "#/grounding_template"),
     ({"messages": []}, "#/messages"),
 ]

@@ -1,12 +1,15 @@
 """The log line of a request: its durations and token counts, and no text that a user wrote."""
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import httpx
 import pytest
 from dialogue import append, user
 from structlog.testing import capture_logs
+
+from service.store.reading import Reader
 
 Line = dict[str, Any]
 
@@ -25,6 +28,30 @@ async def begun(client: httpx.AsyncClient, fresh: Callable[[], str]) -> str:
     identity = fresh()
     await append(client, identity, user("is there a talk about gradle?"))
     return identity
+
+
+@pytest.mark.parametrize(("edit", "why"), [("expire", "not-found"), ("rewind", "conflict")])
+async def test_an_export_that_breaks_off_says_why(
+    client: httpx.AsyncClient, begun: str, server: Any, monkeypatch: pytest.MonkeyPatch, edit: str, why: str
+) -> None:
+    """An export whose conversation ends or is edited meanwhile has the reason in its line, and is no failure."""
+    for _ in range(3):
+        await append(client, begun, *[user("hello")] * 100)
+    page, pages = Reader.page, count()
+
+    async def overtaken(self: Reader, *place: Any, **rest: Any) -> Any:
+        if next(pages) == 1:
+            if edit == "expire":
+                server.delete(*server.keys(f"sash:{{default/{begun}}}:*"))
+            else:
+                await client.post(f"/conversations/{begun}/rewind", json={"to_seq": 250})
+        return await page(self, *place, **rest)
+
+    monkeypatch.setattr(Reader, "page", overtaken)
+    with capture_logs() as logs, pytest.raises(AssertionError):  # httpx asserts that the answer is whole
+        await client.get(f"/conversations/{begun}/export")
+    (line,) = [each for each in logs if each.get("operation") == "exportConversation"]
+    assert (line["event"], line["log_level"], line["broke_off"]) == ("request", "info", why)
 
 
 async def test_an_append_says_what_it_counted(client: httpx.AsyncClient, begun: str) -> None:

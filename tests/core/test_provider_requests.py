@@ -1,16 +1,19 @@
 """The tokens of a provider's own request; members that only control the reply are free."""
 
+import base64
 import contextlib
 import copy
+import itertools
 import json
 import random
+import struct
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from recordings import NO_TRUTH, TRUTH
 
-from service.core.counting import count_request
+from service.core.counting import RequestCount, count_request
 from service.core.measures import measure
 from service.core.models import find_model
 from service.core.native import read_messages
@@ -19,6 +22,9 @@ from service.problems import InvalidEntry, Problem
 
 CLAUDE, GEMINI, GPT = find_model("claude-sonnet-4-5"), find_model("gemini-3-flash-preview"), find_model("gpt-5-mini")
 QUESTION = "Who brought the spare jib on Sunday?"
+PNG = base64.b64encode(
+    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0\0\0\0\0"
+).decode()
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
@@ -51,6 +57,32 @@ def test_a_plain_request_counts_as_its_chat_form() -> None:
         )
 
 
+@pytest.mark.parametrize(("model", "less"), [("gpt-5", (82, 81)), ("gpt-5.4", (0, 0)), ("gpt-4o", (0, 0))])
+def test_definitions_have_shorter_instructions_in_responses(model: str, less: tuple[int, int]) -> None:
+    """Definitions for gpt-5 cost 82 tokens less than in chat completions, 81 beside a system text: five bills."""
+    found, function = find_model(model), {"name": "look", "parameters": SCHEMA}
+    for system, fewer in zip(([], [{"role": "system", "content": "Be brief."}]), less, strict=True):
+        messages = [*system, {"role": "user", "content": QUESTION}]
+        chat = count_request(found, messages=messages, tools=[{"type": "function", "function": function}])
+        request = {"input": messages, "tools": [{"type": "function", **function}]}
+        assert count_provider_request("responses", request, found).tokens == chat.tokens - fewer
+
+
+def test_encrypted_reasoning_is_billed_until_the_next_question() -> None:
+    """Behind the newest question a token for 5 characters, without the first 900; before it none: 9 and 2 bills."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAA" + "b" * 1894}
+    question, answer = {"role": "user", "content": QUESTION}, {"role": "assistant", "content": "Ann."}
+
+    def counted(*items: dict[str, Any]) -> tuple[int, bool]:
+        count = count_provider_request("responses", {"input": items}, GPT)
+        return count.tokens, count.exact
+
+    bare = counted(question, answer)
+    assert counted(question, thought, answer) == (bare[0] + 200, False)
+    assert counted(question, thought, answer, question) == counted(question, answer, question)
+    assert counted(question, {**thought, "encrypted_content": "gAAAAA"}, answer) == (bare[0] + 1, False)
+
+
 def test_how_to_reply_is_free() -> None:
     """Parameters of sampling, limits and metadata cost nothing."""
     free = {
@@ -73,6 +105,78 @@ def test_an_unknown_member_costs_its_words() -> None:
     assert not counted.exact
 
 
+def responses(*items: dict[str, Any], **members: Any) -> RequestCount:
+    said = {"type": "message", "role": "user", "content": QUESTION}
+    return count_provider_request("responses", {"input": [said, *items], **members}, GPT)
+
+
+HOSTED_KINDS = (
+    "web_search",
+    "image_generation",
+    "local_shell",
+    "shell",
+    "apply_patch",
+    "computer",
+    "mcp",
+    "tool_search",
+)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        *({"tools": [{"type": kind}]} for kind in HOSTED_KINDS),
+        {"tools": [{"type": "file_search", "vector_store_ids": []}]},
+        {"previous_response_id": "resp_1"},
+        {"conversation": {"id": "conv_1"}},
+        {"prompt": {"id": "pmpt_1"}},
+    ],
+)
+def test_what_a_responses_request_does_not_show_is_no_exact_count(members: dict[str, Any]) -> None:
+    """Hosted tools and stored text are billed, and no request shows their tokens, so the count is an estimate."""
+    assert responses().exact
+    assert not responses(**members).exact
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "item_reference", "id": "msg_1"},
+        {"id": "msg_1"},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "jib"}},
+        {"type": "computer_call", "call_id": "c", "action": {"type": "screenshot"}},
+        {"role": "user", "content": [{"type": "input_image", "file_id": "file_1"}]},
+        {"role": "user", "content": [{"type": "input_image", "image_url": "https://example.com/a.png"}]},
+        {"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]},
+        {"role": "user", "content": [{"type": "input_text", "text": "Hello", "novelty": "one two"}]},
+    ],
+)
+def test_an_item_that_is_in_no_bill_is_no_exact_count(item: dict[str, Any]) -> None:
+    """Items and parts that are in no recorded bill make the count an estimate."""
+    assert not responses(item).exact
+
+
+def test_a_namespace_is_its_functions() -> None:
+    """The functions in a namespace cost as much as those beside it; the namespace's own words cost their tokens."""
+    told = {"type": "function", "name": "get_weather", "description": "Get the weather.", "parameters": SCHEMA}
+    within = {"type": "namespace", "name": "weather", "description": "All about the weather.", "tools": [told]}
+    assert responses(tools=[within]).tokens == responses(tools=[told]).tokens + 1 + 5
+    assert not responses(tools=[within]).exact
+
+
+def test_a_generated_image_is_an_image() -> None:
+    """A generated image costs as an image of the size in its header; of unknown size, the largest."""
+    made = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "revised_prompt": "A blue jib."}
+    shown = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}
+    seen = (
+        responses({"role": "user", "content": [shown]}).messages[1]
+        - responses({"role": "user", "content": []}).messages[1]
+    )
+    words = responses(made | {"result": None}).messages[1]
+    assert responses(made | {"result": PNG}).messages[1] == words + seen
+    assert responses(made | {"result": "x" * 400_000}).messages[1] == words + 1_845
+
+
 def test_tools_and_choices() -> None:
     """Claude's and Gemini's tools cost as in the chat format; for Claude, a forced choice costs 108 tokens, others none."""
     messages = [{"role": "user", "content": QUESTION}]
@@ -91,6 +195,22 @@ def test_tools_and_choices() -> None:
     ):
         counted = gemini(question, tools=[declared])
         assert counted == count_request(GEMINI, messages=messages, tools=chat).tokens > gemini(question)
+
+
+def test_members_of_definitions_that_no_bill_has() -> None:
+    """A definition's unknown members cost the tokens of their text; hints, and a result's schema of one type, are free."""
+    said = {"note": ["one two three four five six"]}
+    ways = (
+        lambda **members: claude(tools=[{"name": "f", "input_schema": SCHEMA, **members}]),
+        lambda **members: responses(tools=[{"type": "function", "name": "f", "parameters": SCHEMA, **members}]).tokens,
+        lambda **members: gemini(tools=[{"functionDeclarations": [{"name": "f", "parameters": SCHEMA, **members}]}]),
+    )
+    for way, members in itertools.product(ways, ("input_examples", "response", "responseJsonSchema", "novelty")):
+        assert way(**{members: [said]}) >= way() + 8, members
+    for way in ways:
+        hints = {"strict": True, "cache_control": {"type": "ephemeral"}, "defer_loading": True, "behavior": "BLOCKING"}
+        assert way(**hints, eager_input_streaming=True, allowed_callers=["direct"]) == way()
+        assert way(response_json_schema={"type": "string"}) == way()
 
 
 @pytest.mark.parametrize(
@@ -122,6 +242,50 @@ def test_a_signature_of_claudes_is_free_beside_its_words() -> None:
     assert claude(messages=[reply]) == claude(messages=[sealed])
     plain = {"role": "assistant", "content": [{"type": "text", "text": "Anna."}]}
     assert claude(messages=[reply]) > claude(messages=[plain]) + 5
+
+
+FOUND = {"type": "search_result", "source": "https://example.com", "content": [{"type": "text", "text": "Anna."}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "forgets"),
+    [
+        ("claude-3-7-sonnet-latest", True),
+        ("claude-opus-4-1", True),
+        ("claude-sonnet-4-5", True),
+        ("claude-haiku-4-5", True),
+        ("claude-opus-4-5", False),
+        ("claude-sonnet-4-6", False),
+        ("claude-opus-4-7", False),
+    ],
+)
+def test_thinking_of_an_earlier_turn(name: str, forgets: bool) -> None:  # noqa: FBT001
+    """Thinking before the newest question is free for Claude up to Sonnet and Haiku 4.5; in a tool loop it is billed."""
+    asked = {"role": "user", "content": QUESTION}
+    thoughts = [
+        {"type": "thinking", "thinking": "The jib was Anna's."},
+        {"type": "redacted_thinking", "data": "x" * 400},
+    ]
+    uses = {"type": "tool_use", "id": "t", "name": "roster", "input": {}}
+    found = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "Anna"}]}
+
+    def billed(*later: dict[str, Any], **members: Any) -> int:
+        plain, thought = (
+            count_provider_request(
+                "anthropic",
+                {"messages": [asked, {"role": "assistant", "content": [*before, uses]}, found, *later], **members},
+                find_model(name),
+            ).tokens
+            for before in ([], thoughts)
+        )
+        return thought - plain
+
+    assert billed() > 100
+    assert billed(asked) == billed()  # a question directly after results continues the turn
+    answer = {"role": "assistant", "content": "Anna."}
+    assert billed(answer, asked) == (0 if forgets else billed())
+    edits = {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}
+    assert billed(answer, asked, context_management=edits) == billed()
 
 
 CALL = {"functionCall": {"name": "roster", "args": {}}}
@@ -189,11 +353,44 @@ def test_citations_bring_instructions() -> None:
 
 
 def test_what_cannot_be_read_is_still_counted() -> None:
-    """A message of an unknown shape costs at least the tokens of its text, and makes the count inexact."""
-    odd = {"messages": [{"role": "user", "content": [{"type": "text", "text": {"words": "one two three four"}}]}]}
-    counted = count_provider_request("anthropic", odd, CLAUDE)
-    assert counted.tokens >= 4 + 4
+    """A message of an unknown shape costs its text and its members' names beside all else, and the count is inexact."""
+    odd = {"role": "user", "content": [{"type": "text", "text": {"some_words": "one two three four"}}]}
+    asked = {"role": "user", "content": QUESTION}
+    told: dict[str, Any] = {"system": "Be brief.", "tools": [{"name": "get_weather", "input_schema": SCHEMA}]}
+    counted = count_provider_request("anthropic", {"messages": [asked, odd], **told}, CLAUDE)
+    assert counted.tokens >= claude(**told) + 12
     assert not counted.exact
+    assert claude(**told | {"system": [{"text": 5, "note": "one two"}]}) >= claude(**told | {"system": ""}) + 4
+
+
+@pytest.mark.parametrize(
+    ("form", "given", "meant"),
+    [
+        (
+            "gemini",
+            said("model", {"functionCall": {"id": "", "name": "f"}}),
+            said("model", {"functionCall": {"name": "f"}}),
+        ),
+        (
+            "gemini",
+            said("user", {"functionResponse": {"id": "", "name": "f", "response": {"output": "x"}}}),
+            said("user", {"functionResponse": {"name": "f", "response": {"output": "x"}}}),
+        ),
+        ("responses", {"type": None, "role": "user", "content": QUESTION}, {"role": "user", "content": QUESTION}),
+        ("responses", {"type": "", "id": "msg_1"}, {"id": "msg_1"}),
+        (
+            "anthropic",
+            {"role": "user", "content": [FOUND | {"title": None}]},
+            {"role": "user", "content": [FOUND | {"title": ""}]},
+        ),
+    ],
+)
+def test_what_is_empty_is_absent(form: str, given: dict[str, Any], meant: dict[str, Any]) -> None:
+    """An empty id of Gemini, an empty type of a Responses item and a search result's null title are as if left out."""
+    messages = {"gemini": "contents", "responses": "input", "anthropic": "messages"}[form]
+    model = {"gemini": GEMINI, "responses": GPT, "anthropic": CLAUDE}[form]
+    given_count, meant_count = (count_provider_request(form, {messages: [each]}, model) for each in (given, meant))
+    assert given_count == meant_count
 
 
 @pytest.mark.parametrize("request_", [{}, {"messages": 5}, {"messages": ["x"]}])

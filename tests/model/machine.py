@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 from api.conformity import find_operation
 from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException, StopTest
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from model.asgi import Answer, App, Request, ask
 from model.behind import Behind, Snapshot
@@ -139,6 +140,7 @@ class Steps:
         self.examples = 0
         self.steps = 0
         self.requests = 0
+        self.failed = False
 
 
 def chat(query: dict[str, Any]) -> dict[str, Any]:
@@ -1043,9 +1045,14 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Erase everything as clients do, and check that only keys that expire remain."""
+        raised = sys.exc_info()[0]
+        self.done.failed |= raised is not None and not issubclass(raised, HypothesisException | StopTest)
         try:
-            if sys.exc_info()[0] is None:
+            if raised is None:
                 self._leave_nothing()
+        except BaseException:
+            self.done.failed = True
+            raise
         finally:
             self.service.behind.clear()
 

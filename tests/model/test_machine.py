@@ -15,6 +15,7 @@ import structlog
 import uvloop
 from conftest import lifespan
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.errors import FlakyStrategyDefinition
 from hypothesis.stateful import run_state_machine_as_test
 from model.asgi import App
 from model.behind import Behind
@@ -114,7 +115,12 @@ def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
     try:
         for seed in itertools.count(SEED):
             Here._hypothesis_internal_use_seed = seed
-            run_state_machine_as_test(Here, settings=wanted)
+            try:
+                run_state_machine_as_test(Here, settings=wanted)
+            except FlakyStrategyDefinition:
+                # Two operations at once may end in another order when their example is tried again.
+                if Here.done.failed:
+                    raise
             if Here.done.steps >= steps * 0.9:
                 break
     finally:

@@ -157,13 +157,10 @@ async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conve
     from service.windows.vocabularies import Counts  # noqa: PLC0415
 
     await fill(conversations, conversation, 5000)
-    windows = Windows(
-        conversations,
-        Calibrations(conversations._client),
-        Counts(conversations.reader, Columns(conversations._client)),
-        {},
-        Recaller(conversations.reader, Index(conversations._client, conversations.reader, conversations.data_keys)),
-    )
+    counts = Counts(conversations.reader, Columns(conversations._client))
+    index = Index(conversations._client, conversations.reader, conversations.data_keys)
+    recaller = Recaller(conversations.reader, index, counts)
+    windows = Windows(conversations, Calibrations(conversations._client), counts, {}, recaller)
     query = WindowQuery(model="gpt-4.1", explain=True, overflow="skip")
     turns, busy = 0, True
 

@@ -16,7 +16,6 @@ ELSEWHERE = {
     "hscan": "a rewind of a history of many thousand messages",
     "role": "a primary that sentinels named",
     "sadd": "keys for encryption at rest",
-    "scan": "keys for encryption that operators' commands look for",
     "srem": "a master key that is replaced",
 }
 """Allowed commands that the dialogue does not use, and what uses them."""

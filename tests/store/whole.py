@@ -100,6 +100,8 @@ async def _owners(client: httpx.AsyncClient) -> None:
     assert len((await client.get("/conversations?owner=ann")).json()["conversations"]) == 4
     assert (await client.delete("/conversations/w-1")).status_code == 204
     assert len((await client.get("/conversations?owner=ann")).json()["conversations"]) == 3
+    listed = (await client.get("/conversations")).json()["conversations"]
+    assert sorted(each["id"] for each in listed) == ["w-2", "w-3", "w-4"]
     assert (await client.delete("/owners/ann")).status_code == 204
     assert (await client.get("/conversations?owner=ann")).json()["conversations"] == []
     for name in ("w-1", "w-2", "w-3", "w-4"):

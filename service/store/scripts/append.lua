@@ -9,22 +9,25 @@
 --         (it is still being written)
 --       2 settings of a new conversation; then for each entry: record, details, body, grounding or '', metadata or ''
 -- Gives {'ok', version, etag, settings, edited, then for each entry: seq, 1 for a duplicate, 1 for a parallel result}
---    or {'moved', version} {'conflict', index} {'orphan', index} {'pinned', index} {'foreign'} {'damaged', part}
+--    or {'moved', version} {'conflict', index} {'orphan', index} {'pinned', index} {'foreign'} {'sealed'} {'damaged', part}
 --
 -- Everything is checked before anything is written: a script is atomic, but it is not undone.
 -- include conversation.lua
 local BLOBS = 5
 local PARALLEL, REDACTED, LEGACY_CALL, RICH, MIXED = 8, 16, 32, 64, 128
-local USER, FUNCTION, SEALED, IN_PROGRESS = 2, 5, 1, 128 -- in progress: added to a record's byte 4
+local USER, FUNCTION, IN_PROGRESS = 2, 5, 128 -- in progress: added to a record's byte 4
+local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 local asked = cjson.decode(ARGV[1])
 local entries = asked.entries
 
 local state = redis.call('HMGET', conversation,
   'id', 'v', 'life', 'change', 's', 't0', 't1', 'gn', 'g0', 'g1', 'open', 'ttl', 'user', 'pins', 'stale',
-  'edited')
-local name, version, life, change, settings, t0, t1, gn, g0, g1, open, ttl, user, pins, stale, edited = unpack(state)
+  'edited', 'sealed')
+local name, version, life, change, settings, t0, t1, gn, g0, g1, open, ttl, user, pins, stale, edited, encrypted = unpack(state)
 local exists = name ~= false
 if exists and name ~= asked.name then return {'foreign'} end
+-- A writer without a key must not add plain text to an encrypted conversation.
+if exists and string.byte(ARGV[2]) == PLAIN and (encrypted or string.byte(settings) ~= PLAIN) then return {'sealed'} end
 local length = redis.call('LLEN', log)
 local missing
 if exists then missing = damage(length, pins, gn) else missing = remains() end
