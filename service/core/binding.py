@@ -15,8 +15,8 @@ from service.core.parameters import WindowQuery
 from service.core.records import Flags
 from service.core.results import RESULTS
 from service.core.stable import Cut
-from service.core.units import ASSISTANT, USER
-from service.core.view import View, unit_at
+from service.core.units import ASSISTANT, DEVELOPER, SYSTEM, USER
+from service.core.view import History, View, unit_at
 
 _NEWEST: Final = ("newest", "question")
 
@@ -45,15 +45,24 @@ def standing_from(
     since = history.question if options.reasoning == "turn" else 0
     if any(flags & Flags.REDACTED for flags in history.records.flags[max(0, since - history.first_seq) :]):
         return behind
-    stands, asked = 0, 0
+    stands, asked = _behind_instructions(history), 0
     if history.grounding_messages and options.grounding != "none":
         if options.grounding == "all":  # a repeated document moves to the newest question
             return behind
-        stands = history.question + 1  # documents of earlier questions are not sent again
+        stands = max(stands, history.question + 1)  # documents of earlier questions are not sent again
         whole = documents.choose(history.question, model, room) if history.question else None
         asked = whole.room if whole else 0
     stands = max(stands, _behind_pressed(view, model, options, room, asked))
     return stands if cut is None else max(stands, _behind_cut(view, kept, cut))
+
+
+def _behind_instructions(history: History) -> int:
+    """The first seq after the newest system or developer message, which is sent at the top, before all reasoning."""
+    roles = history.records.roles
+    inside = max(roles.rfind(SYSTEM), roles.rfind(DEVELOPER))
+    if inside >= 0:
+        return history.first_seq + inside + 1
+    return max((seq + 1 for seq, record in history.outside.items() if record.measure.role <= DEVELOPER), default=0)
 
 
 def _behind_cut(view: View, kept: frozenset[int], cut: Cut) -> int:

@@ -8,28 +8,38 @@ from service.core.counting import REFERENCE_MODELS, TOOL, message_tokens, reason
 from service.core.models import Model
 from service.core.ratios import RATIOS
 from service.core.records import Record, Records
+from service.core.unicode_scripts import family_tokens
 
 
 def message_costs(records: Records, model: Model) -> list[int]:
     """Each message's cost in the model's tokens, without documents and reasoning."""
-    texts = records.tokens(column_of(model)) if model.ratios is None else plain_tokens(records, model.ratios)
-    if model.vocabulary is not None and records.said:
-        texts = [said - 1 if said else text for said, text in zip(records.said, texts, strict=True)]
+    texts = records.tokens(column_of(model)) if model.ratios is None else estimated_texts(records, model.ratios)
     costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
     if model.margin != 1.0:
         margin = model.margin
         costs = [math.ceil(cost * margin) for cost in costs]
-    for index in records.rich() if model.ratios is None else records.detailed():
+    for index in records.rich():
         costs[index] = record_cost(records[index], model)
+    if model.format != "openai":
+        for index in _empty(records):  # other forms leave some of these out
+            costs[index] = record_cost(records[index], model)
     return costs
 
 
-def plain_tokens(records: Records, ratios: str) -> list[int]:
-    """Estimated tokens of each message's text in a vocabulary that is not installed, as if all text were Latin."""
+def _empty(records: Records) -> list[int]:
+    """Indexes of messages without text."""
+    texts = records.tokens(0)
+    return [index for index, tokens in enumerate(texts) if not tokens] if 0 in texts else []
+
+
+def estimated_texts(records: Records, ratios: str) -> list[int]:
+    """Tokens of each message's text for a family of ``ratios.RATIOS``: as counted in its vocabulary, else estimated."""
     a, b = RATIOS[ratios]["latin"]
-    return [
-        math.ceil(a * o200k + b * cl100k) for o200k, cl100k in zip(records.tokens(0), records.tokens(1), strict=True)
-    ]
+    newer, older, said = records.tokens(0), records.tokens(1), records.said
+    texts = [math.ceil(a * o200k + b * cl100k) for o200k, cl100k in zip(newer, older, strict=True)]
+    for index in records.mixed():
+        texts[index] = family_tokens(newer[index], older[index], records.mix(index), ratios)
+    return [counted - 1 if counted else text for counted, text in zip(said, texts, strict=True)] if said else texts
 
 
 def record_cost(record: Record, model: Model) -> int:
@@ -59,7 +69,8 @@ def reference_costs(records: Records, column: int) -> list[int]:
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     """Whether these messages have the same costs for the model as in the conversation's totals."""
     alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
-    return alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
+    alike = alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
+    return alike and (model.format == "openai" or not _empty(records))
 
 
 def needs_scripts(model: Model) -> bool:

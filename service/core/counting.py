@@ -20,7 +20,7 @@ from service.core.definitions import (
     format_name_tokens,
     format_tokens,
     functions_tokens,
-    unpriced_definition_tokens,
+    unpriced_members,
 )
 from service.core.estimates import estimated, known, pair_tokens, spoken_tokens, tokens_in
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, USER, Rules
@@ -28,7 +28,7 @@ from service.core.images import image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.reasoning import Reasoning
-from service.core.strings import Pair
+from service.core.strings import Pair, text_tokens
 from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost, thoughts_cost
 from service.core.vendors import VendorRules
 
@@ -51,6 +51,7 @@ __all__ = [
     "reference_tokens",
     "seals_tokens",
     "tools_tokens",
+    "unpriced_members",
 ]
 
 LIST_BEGINS, LIST_ENDS = 256, 512
@@ -78,6 +79,10 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
     ``parallel`` is not 0 for a result of several parallel calls, and has the bits LIST_BEGINS and LIST_ENDS for the first
     and the last result. ``said`` are the tokens of the message's text in the model's own vocabulary, if counted.
     """
+    if model.format != "openai":
+        if is_left_out(measure, model.format):
+            return 0
+        measure = measure if isinstance(model.rules, VendorRules) else as_sent(measure)
     if model.ratios is not None:
         is_known = said is not None and model.vocabulary is not None
         measure = known(measure, said or 0, model.ratios) if is_known else estimated(measure, model.ratios)
@@ -162,18 +167,35 @@ def beside_tokens(extra: Extra, model: Model) -> int:
         return 0
     column = 0 if model.encoding == "o200k_base" else 1
     images = sum(image_tokens(image, model.rules.images) for image in beside.images)
-    return beside.rest_tokens(column) + images
+    return beside.rest_tokens(column) + images + beside.wrappings * model.rules.role_costs[ASSISTANT]
 
 
-def as_item(measure: Measure) -> Measure:
-    """Return the measure of a chat message that is sent as Responses items, with its name as text before its own."""
+def as_sent(measure: Measure) -> Measure:
+    """Return the measure of a chat message as it is sent in another provider's form.
+
+    Legacy calls and results become ordinary ones. An assistant's name is left out, another name is text before the
+    message's own.
+    """
     extra = measure.extra
     if extra is None or not (extra.legacy_call or extra.name):
         return measure
     if measure.role == FUNCTION:
         return msgspec.structs.replace(measure, role=TOOL, extra=msgspec.structs.replace(extra, name=None))
-    name = (extra.name[0] + 1, extra.name[1] + 1) if extra.name else None
+    # A name that repeats its role was measured one token lower than its text.
+    name = (max(1, extra.name[0]) + 1, max(1, extra.name[1]) + 1) if extra.name and measure.role != ASSISTANT else None
     return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, legacy_call=False, name=name))
+
+
+def is_left_out(measure: Measure, form: str) -> bool:
+    """Return whether a request in ``form``, which is not the chat form, leaves a message out: an empty assistant's."""
+    extra = measure.extra
+    if measure.role != ASSISTANT or measure.o200k:
+        return False
+    if extra is None:
+        return True
+    came = extra.beside is not None and extra.beside.format == form
+    thinks = extra.reasoning is not None and extra.reasoning.tokens(0, form) > 0
+    return not (came or thinks or extra.calls or extra.images or extra.estimated)
 
 
 def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
@@ -236,10 +258,39 @@ def seals_tokens(measure: Measure, model: Model, form: str) -> int:
 def without_free_seals(measure: Measure, model: Model) -> Measure:
     """Return the measure of a message before the newest question, without sealed thoughts that the family does not bill."""
     extra = measure.extra
-    if extra is None or extra.beside is None or not (isinstance(model.rules, VendorRules) and model.rules.forgets):
+    if extra is None or extra.beside is None or not model.rules.forgets:
         return measure
     beside = msgspec.structs.replace(extra.beside, thoughts_sealed=0)
     return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, beside=beside))
+
+
+def turn_place(roles: bytes, question: int) -> int:
+    """Return the place of the question that began the newest turn; 0 or less if it may be before ``roles``.
+
+    ``question`` is the place of the newest user message. Directly after tool results it continues the turn: Anthropic
+    answers 400 to results of a call without the thoughts before the call.
+    """
+    while question > 0 and roles[question - 1] in (TOOL, FUNCTION):
+        question = roles.rfind(USER, 0, question)
+    return question
+
+
+def _as_remembered(measures: Sequence[Measure], model: Model) -> list[Measure]:
+    """Return the measures of a request's messages without thoughts of earlier turns that the family does not bill."""
+    roles = bytes(each.role for each in measures)
+    asked = max(0, roles.rfind(USER))
+    if not (isinstance(model.rules, VendorRules) and model.rules.forgets_thinking and model.format == "anthropic"):
+        return [*(without_free_seals(each, model) for each in measures[:asked]), *measures[asked:]]
+    begins = max(0, turn_place(roles, asked))
+    return [*map(_without_thinking, measures[:begins]), *measures[begins:]]
+
+
+def _without_thinking(measure: Measure) -> Measure:
+    extra = measure.extra
+    if extra is None:
+        return measure
+    beside = extra.beside and msgspec.structs.replace(extra.beside, thoughts=(0, 0), thoughts_sealed=0)
+    return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, reasoning=None, beside=beside))
 
 
 def is_estimate(measure: Measure, model: Model) -> bool:
@@ -252,6 +303,8 @@ def is_estimate(measure: Measure, model: Model) -> bool:
         return True
     if extra.beside is not None and extra.beside.format == model.format and extra.beside.is_estimate:
         return True
+    if extra.name and measure.role <= USER and model.format != "openai":
+        return True  # a name before a text may join its first token
     return any(is_guess(image, model.rules.images) for image in extra.images)
 
 
@@ -301,7 +354,7 @@ def tools_tokens(
     """
     rules = model.rules
     declared = declared_functions(tools, functions)
-    pair = unpriced_definition_tokens(tools, functions)
+    pair = text_tokens(unpriced_members(tools, functions))
     unpriced = max(pair[0 if model.encoding == "o200k_base" else 1], pair_tokens(pair, None, model))
     if isinstance(rules, VendorRules):
         forced = is_forced(tool_choice) or is_forced(function_call)
@@ -361,9 +414,7 @@ def count_request(
 
     The term ``tools`` includes definitions, a response format and a ``prediction``.
     """
-    measures = [measure(message) for message in messages]
-    asked = max((index for index, each in enumerate(measures) if each.role == USER), default=0)
-    measures = [*(without_free_seals(each, model) for each in measures[:asked]), *measures[asked:]]
+    measures = _as_remembered([measure(message) for message in messages], model)
     said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
     costs = messages_tokens(measures, model, said)
     priming = model.priming
@@ -375,13 +426,15 @@ def count_request(
         function_call=function_call,
         response_format=response_format,
         first_system=_first_system(measures, model.rules),
-        assistant_texts=sum(map(_has_text, measures)),
+        assistant_texts=sum(_texts(each, model) for each in measures),
     )
     definitions += math.ceil(_PREDICTION * model.margin) if prediction else 0
     return RequestCount(
         model=model.id,
         encoding=model.counted_with,
-        exact=model.exact and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
+        exact=model.exact
+        and not unpriced_members(tools, functions)
+        and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
         tokens=priming + definitions + sum(costs),
         priming=priming,
         tools=definitions,
@@ -389,9 +442,13 @@ def count_request(
     )
 
 
-def _has_text(measure: Measure) -> bool:
+def _texts(measure: Measure, model: Model) -> int:
+    """Return how many texts of the assistant a message has. A Responses reply may have several."""
     extra = measure.extra
-    return measure.role == ASSISTANT and (extra is None or not extra.calls or extra.has_text)
+    if measure.role != ASSISTANT:
+        return 0
+    more = extra.beside.wrappings if extra and extra.beside and extra.beside.format == model.format else 0
+    return more + (1 if extra is None or not extra.calls or extra.has_text else 0)
 
 
 def _first_system(measures: Sequence[Measure], rules: Rules) -> Measure | None:

@@ -15,7 +15,6 @@ from service.core.estimates import tokens_in
 from service.core.families import Dialect
 from service.core.models import Model
 from service.core.namespace import render_functions
-from service.core.strings import Pair, text_tokens
 from service.core.text import Encoding, count_text
 
 CACHED_COUNTS = 4_096
@@ -69,18 +68,36 @@ def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     return declared
 
 
-_TOOL = frozenset({"type", "function", "custom", "cache_control"})
-_FUNCTION = frozenset({"name", "description", "parameters", "strict", "format"})
+_FREE = frozenset(
+    {"type", "cache_control", "strict", "defer_loading", "allowed_callers", "eager_input_streaming", "behavior"}
+)
+"""Members of definitions that say how a tool is called or kept; their text is in no bill."""
+_TOOL = _FREE | {"function", "custom"}
+_FUNCTION = _FREE | {"name", "description", "parameters", "format"}
 
 
-def unpriced_definition_tokens(
+def unpriced_members(
     tools: Sequence[Mapping[str, Any]] | None, functions: Sequence[Mapping[str, Any]] | None
-) -> Pair:
-    """Return the tokens of strings in members of definitions that are in no recorded bill."""
-    inner = [*(functions or ()), *(tool.get("function") or tool.get("custom") or {} for tool in tools or ())]
-    unknown = [{name: value} for tool in tools or () for name, value in tool.items() if name not in _TOOL and value]
-    unknown += [{name: value} for each in inner for name, value in each.items() if name not in _FUNCTION and value]
-    return text_tokens(unknown) if unknown else (0, 0)
+) -> list[Mapping[str, Any]]:
+    """Return the members of definitions that are in no recorded bill, each as an object.
+
+    A tool's name beside its function is free if it repeats the function's (1 bill). So is an object with free members
+    alone, such as a result's schema of one type (5 bills).
+    """
+    found: list[Mapping[str, Any]] = []
+    for tool in tools or ():
+        inner = tool.get("function") or tool.get("custom") or {}
+        found += _besides(inner, _FUNCTION)
+        found += _besides(tool, _TOOL | {"name"} if tool.get("name") == inner.get("name") else _TOOL)
+    return [*found, *(each for function in functions or () for each in _besides(function, _FUNCTION))]
+
+
+def _besides(definition: Mapping[str, Any], known: frozenset[str]) -> list[Mapping[str, Any]]:
+    return [
+        {name: value}
+        for name, value in definition.items()
+        if name not in known and value and not (isinstance(value, Mapping) and value.keys() <= _FREE)
+    ]
 
 
 def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from service.core.calls import arguments_of, functions_called
-from service.core.measures import Extra, Measure, both
+from service.core.measures import ZERO, Extra, Measure, both
 from service.core.models import Model
 from service.core.strings import Pair
 from service.core.text import count_text
@@ -45,7 +45,7 @@ def estimated(measure: Measure, ratios: str) -> Measure:
     pairs = {
         name: of(pair) if name in ("call_arguments", "call_objects") else of_another(pair)
         for name in _PAIRS
-        if (pair := getattr(extra, name))
+        if any(pair := getattr(extra, name) or ZERO)
     }
     tokens, _ = of((measure.o200k, measure.cl100k))
     return Measure(measure.role, tokens, tokens, msgspec.structs.replace(extra, **pairs))

@@ -68,7 +68,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     is billed before the reply.
 
     ``single_call`` wraps a call and its result, ``parallel_calls`` a group of several. ``parallel_unknown``: no bill has
-    such a group.
+    such a group. If the family ``forgets``, sealed thoughts before the user's last message are free.
     """
 
     family: str
@@ -87,6 +87,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     single_call: int = 13
     parallel_calls: int = 20
     parallel_unknown: bool = False
+    forgets: bool = False
     images: ImageRules = TileRules(base=85, tile=170)
     role_costs: tuple[int, ...] = ()
 
@@ -187,6 +188,25 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
     }
 )
 
+# Bills of gpt-5-nano only: definitions without 82 tokens of the instructions before them, or 81 beside a system text (5
+# bills); a second call of a loop costs 20 (2 bills); sealed thoughts before the question are free (2 bills).
+_GPT5_RESPONSES = {"tools_overhead": -82, "joining": 1, "single_call": 20, "parallel_calls": 27, "forgets": True}
+
+RESPONSES: Mapping[str, Rules] = MappingProxyType(
+    {
+        **{
+            name: msgspec.structs.replace(FAMILIES[name], **_GPT5_RESPONSES)
+            for name in ("gpt-5", "gpt-5-mini", "gpt-5-nano")
+        },
+        # later generations, of which there is no bill: the dearer of both figures
+        **{
+            name: msgspec.structs.replace(FAMILIES[name], single_call=20, parallel_calls=27)
+            for name in ("gpt-5.2", "gpt-5.4")
+        },
+    }
+)
+"""The rules of requests to the Responses API, by family, where they differ from those of chat completions."""
+
 
 class Estimate(NamedTuple):
     """The counting of models whose names match ``pattern``, without their tokeniser: a family's rules, and a margin.
@@ -216,8 +236,14 @@ ESTIMATES: tuple[Estimate, ...] = (
         200_000,
         "claude",
     ),
+    Estimate(re.compile(r"claude-(haiku|sonnet)-4[.-]5(?!\d)"), "anthropic", "claude-4.5", 1.0, 200_000, "claude"),
     Estimate(
-        re.compile(r"claude-(haiku|sonnet|opus)-4[.-][56](?!\d)"), "anthropic", "claude-4.5", 1.0, 200_000, "claude"
+        re.compile(r"claude-(opus-4[.-]5|(haiku|sonnet|opus)-4[.-]6)(?!\d)"),
+        "anthropic",
+        "claude-4.6",
+        1.0,
+        200_000,
+        "claude",
     ),
     Estimate(re.compile(r"claude|anthropic"), "anthropic", "claude-5", 1.0, 200_000, "claude-5"),
     Estimate(re.compile(r"gemini-(1|2\.0|pro(-vision)?$)"), "google", "gemini-2.0", 1.0, 32_768, "gemini"),

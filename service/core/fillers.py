@@ -41,19 +41,21 @@ def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool) -
     if first.measure.role != ASSISTANT:
         return 0
     if is_oldest and extra is not None and extra.beside is not None and extra.beside.format == form:
-        return _bare_opening(model, form)
+        return bare_opening(model, form)
     return filler_tokens(model)
 
 
-def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str) -> int:
-    """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's, and words for empty turns."""
+def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool = True) -> int:
+    """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's if they are the request's first
+    messages, and words for empty turns."""
     if form not in FILLED_FORMATS or not few_shots:
         return 0
     filler = filler_tokens(model)
-    opening = filler if few_shots[0].role == ASSISTANT else 0
+    opening = filler if are_first and few_shots[0].role == ASSISTANT else 0
     return opening + sum(max(0, filler - message_tokens(each, model)) for each in few_shots if is_filled(each, form))
 
 
-def _bare_opening(model: Model, form: str) -> int:
+def bare_opening(model: Model, form: str) -> int:
+    """Return the extra tokens of a request that begins with an assistant's message in the provider's own form."""
     is_claude = isinstance(model.rules, VendorRules) and model.rules.definitions > 0
     return OPENING if is_claude and form == "anthropic" else 0

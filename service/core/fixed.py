@@ -8,10 +8,10 @@ import msgspec
 
 from service.core.counting import Measure, messages_tokens, tools_tokens
 from service.core.estimates import spoken_tokens
-from service.core.fillers import few_shots_fillers
+from service.core.fillers import bare_opening, few_shots_fillers
 from service.core.models import Model
 from service.core.text.vocabularies import Vocabulary
-from service.core.units import DEVELOPER
+from service.core.units import ASSISTANT, DEVELOPER
 from service.core.view import View
 
 
@@ -66,10 +66,11 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure]
     if always[:1] != [1]:
         tools = max(tools, fixed.tools_tokens(model, lines)) if model.rules.joins_leading_system else tools
     system, few_shots = fixed.message_costs(model)
+    is_compacted = bool(lines) and lines[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
     return {
-        "priming": model.priming,
+        "priming": model.priming + (bare_opening(model, form) if is_compacted else 0),
         "system": system,
-        "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form),
+        "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
         "tools": tools,
         "summary": sum(messages_tokens(lines, model)),
     }

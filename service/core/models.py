@@ -5,7 +5,8 @@
     name ── a deployment's own models ── the table of OpenAI's models ── genai-prices ── UnknownModel, with near names
 
 A name may be dated (``gpt-4o-2024-08-06``), fine-tuned (``ft:gpt-4o-mini-2024-07-18:org::id``), in Azure's spelling
-(``gpt-35-turbo``) or with a provider (``openai/gpt-4o``). A new ``gpt-`` or ``o`` name is never an error.
+(``gpt-35-turbo``) or with a provider (``openai/gpt-4o``). A new name of OpenAI (``gpt-``, ``o``), Anthropic (``claude-``) or
+Google (``gemini-``) is never an error.
 """
 
 import difflib
@@ -21,7 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from service.core import listings, openai_models
-from service.core.families import ESTIMATES, FAMILIES, Rules
+from service.core.families import ESTIMATES, FAMILIES, RESPONSES, Rules
 from service.core.mistakes import did_you_mean
 from service.core.ratios import RATIOS
 from service.core.text import Encoding
@@ -88,6 +89,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         """Tokens of a request without messages: the start of the reply."""
         return math.ceil(self.rules.priming * self.margin)
 
+    def sent_as(self, form: str) -> "Model":
+        """Return the model with the rules of requests in ``form``. Responses are billed by rules of their own."""
+        rules = RESPONSES.get(self.rules.family, self.rules) if form == "responses" else self.rules
+        return msgspec.structs.replace(self, format=form, rules=rules)
+
     @property
     def scale(self) -> float:
         """The model's tokens for one token of its encoding, in plain Latin text."""
@@ -149,11 +155,14 @@ def _find(name: str) -> Model | None:
     for line in openai_models.TABLE:
         if line.pattern.fullmatch(bare):
             return _from_table(name, line, listed)
-    if listed is None:
-        return None
-    return _estimate(name, listed)
+    if listed is None and (new := _NEW.match(bare)):
+        listed = listings.ListedModel(bare, _MAKERS[new[2]], None, None, None)
+    return None if listed is None else _estimate(name, listed)
 
 
+_MAKERS = {"claude": "anthropic", "gemini": "google"}
+_NEW = re.compile(r"([a-z-]+\.)*(claude|gemini)-\w")
+"""Names that are estimated as the newest family they match, though no source lists them; a seller may stand before."""
 _FINE_TUNED = re.compile(r"ft:([^:]+).*|(.+)\.ft-.*")
 
 

@@ -11,8 +11,8 @@ bills is Latin; the pairs of these families for Latin are short on about 1 % of 
 
 Latin text in another language than English (``Mix.characters``) has four factors: for its tokens in o200k_base and in
 cl100k_base, for its characters, and for its UTF-8 bytes beyond one a character, which accents take. Estimates are 2 % high
-on every paragraph; 1 % of the pieces are short, by 3 % (Igbo for Gemini: 7 %). As a check, the factors were fitted without
-one language and used for that language, in turn for 54: four or five of these languages were short, by 9 % at most.
+on every paragraph; 1 % of the pieces are short, by 3 % (Igbo for Gemini: 7 %). As a check, the factors were fitted
+54 times, each time without one language, and tried on it: four or five of these languages were short, by 9 % at most.
 """
 
 from collections.abc import Mapping

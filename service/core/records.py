@@ -20,6 +20,7 @@ import msgspec
 from service.core.counting import LIST_BEGINS, LIST_ENDS, Measure, list_place
 from service.core.families import FUNCTION, TOOL
 from service.core.measures import Extra
+from service.core.unicode_scripts import Mix
 
 RECORD_BYTES: Final = 24
 DIGEST_BYTES: Final = 8
@@ -27,10 +28,11 @@ DIGEST_BYTES: Final = 8
 _LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
-GENERATION: Final = 3
+GENERATION: Final = 4
 """The version of the measuring rules. Older messages are measured again: generation 0 did not count unknown members and
 reasoning; generation 1 did not count all repeated texts of a provider's message, nor the scripts of its thoughts; generation
-2 estimated all Latin languages like English, and reasoning without its scripts."""
+2 estimated all Latin languages like English, and reasoning without its scripts; generation 3 counted several message items
+of a Responses reply as one."""
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
 """A bit in the byte of the generation: the message is in progress."""
@@ -172,6 +174,7 @@ _STALE = bytes(1 if byte & ~_OPEN_BIT < GENERATION else 0 for byte in range(256)
 _OPEN = _places(_OPEN_BIT)
 _NOTHING = Details(b"", "", 0)
 _DETAILED = _places(_IN_DETAILS)
+_MIXED = bytes(1 if byte & _IN_DETAILS == Flags.MIXED else 0 for byte in range(256))
 
 
 class Records(Sequence[Record]):
@@ -248,9 +251,19 @@ class Records(Sequence[Record]):
         """Indexes of messages whose cost depends on their details, ascending."""
         return indexes_of(self.flags.translate(_RICH))
 
-    def detailed(self) -> Iterator[int]:
-        """Indexes of rich messages and of messages with scripts in their details, ascending."""
-        return indexes_of(self.flags.translate(_DETAILED))
+    def mixed(self) -> Iterator[int]:
+        """Indexes of messages whose estimate depends on their text and its scripts alone, ascending."""
+        return indexes_of(self.flags.translate(_MIXED))
+
+    @property
+    def detailed(self) -> int:
+        """The number of messages whose cost or estimate depends on their details."""
+        return self.flags.translate(_DETAILED).count(1)
+
+    def mix(self, index: int) -> Mix | None:
+        """The scripts of a message; None if its details were not read."""
+        extra = self.details[index].extra if self.details else None
+        return extra.mix if extra is not None else None
 
     def reasoned(self) -> Iterator[int]:
         """Indexes of messages with reasoning or in a provider's own format, ascending."""

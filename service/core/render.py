@@ -95,8 +95,9 @@ def render_other(
 ) -> bytes:
     """``request`` in another provider's format. Raises FormatCannotCarry."""
     compaction = window.summary.compaction if window.summary is not None else None
-    outgoing = [Outgoing(0, compaction)] if compaction is not None else []
-    fixed = [*parts.system, *parts.few_shots, *_lines(window)]
+    outgoing = [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in parts.system]
+    outgoing += [Outgoing(seq=0, message=compaction)] if compaction is not None else []
+    fixed = [*parts.few_shots, *_lines(window)]
     outgoing += [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in fixed]
     for seq in window.seqs:
         body, chosen = bodies.body(seq), window.grounding.get(seq)

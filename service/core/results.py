@@ -5,7 +5,8 @@ does not change. ``build_window`` uses an upper bound of a cut result's tokens. 
 never costs more than the bound.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from service.core.counting import Measure, message_tokens
 from service.core.families import FUNCTION, TOOL
 from service.core.measures import ZERO, Extra, both, listed_tokens, measure
 from service.core.models import Model
+from service.core.native.cutting import with_text
 from service.core.records import Record
 from service.core.text import Encoding, count_text, cut_text
 from service.core.unicode_scripts import mix_of
@@ -33,16 +35,22 @@ class Edit(msgspec.Struct, frozen=True):
     without_seals: bool = False
 
 
-def left_out_line(tokens: int, seq: int, place: str, what: str = "this tool result") -> str:
-    """Return the line in place of left-out tokens. ``place`` is the path of the conversation's messages, or empty."""
+def left_out_line(
+    tokens: int, seq: int, place: str, what: str = "this tool result", *, lost: Sequence[str] = ()
+) -> str:
+    """Return the line in place of left-out tokens, and of ``lost`` kinds of part, such as an image.
+
+    ``place`` is the path of the conversation's messages, or empty.
+    """
     where = f"; the whole is at {place}{seq}" if place else ""
-    return f"[… {tokens} tokens of {what} left out{where} …]"
+    missing = [f"{tokens} tokens"] if tokens or not lost else []
+    return f"[… {' and '.join([*missing, *(f'the {kind}' for kind in lost)])} of {what} left out{where} …]"
 
 
 def line_cost(record: Record, seq: int, place: str, model: Model) -> int:
-    """Return the model's tokens of a result as one line, its smallest form."""
+    """Return the model's tokens of a result as one line, its smallest form, with its images and files."""
     measured = record.measure
-    line = left_out_line(max(measured.o200k, measured.cl100k), seq, place)
+    line = left_out_line(max(measured.o200k, measured.cl100k), seq, place, lost=_kinds_beside(measured))
     counted = both(line)
     extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, *counted))
     if measured.role == TOOL:
@@ -65,20 +73,40 @@ def share(costs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
 def cut_result(
     message: Mapping[str, Any], record: Record, limit: int, model: Model, *, seq: int, place: str
 ) -> tuple[dict[str, Any], int]:
-    """Return the message with its result cut to at most ``limit`` of the model's tokens, and the message's new cost."""
+    """Return the message with its result cut to at most ``limit`` of the model's tokens, and the message's new cost.
+
+    Images and files that only the native message has are kept, unless the result becomes one line (``limit`` 0) or is sent
+    in its chat form. The line then names them.
+    """
+    alone = not limit
+    without_text = with_text(message, "", alone=alone)
+    is_native = "native" in without_text
+    lost = () if is_native and not alone else _kinds_beside(record.measure)
+    line = partial(left_out_line, seq=seq, place=place, lost=lost)
     text = _text(message.get("content"))
     whole = record.measure.o200k if model.encoding == "o200k_base" else record.measure.cl100k
-    tokens = limit
-    for _ in range(_ATTEMPTS if limit else 0):
-        cut = {**message, "content": _cut(text, whole, tokens, model.encoding, seq, place)}
-        cost = message_tokens(measure(cut), model, parallel=record.parallel)
-        if cost <= limit:
-            return cut, cost
-        tokens = min(tokens - 1, tokens * limit // cost)
+    beside = _cost(without_text, record, model) if is_native else 0
+    tokens = limit - beside
+    for _ in range(_ATTEMPTS):
         if tokens <= 0:
             break
-    cut = {**message, "content": left_out_line(whole, seq, place)}
-    return cut, message_tokens(measure(cut), model, parallel=record.parallel)
+        cut = with_text(message, _cut(text, whole, tokens, model.encoding, line, is_text_all=not lost), alone=alone)
+        cost = _cost(cut, record, model)
+        if cost <= limit:
+            return cut, cost
+        tokens = min(tokens - 1, tokens * (limit - beside) // (cost - beside))
+    cut = with_text(message, line(whole), alone=alone)
+    return cut, _cost(cut, record, model)
+
+
+def _kinds_beside(measured: Measure) -> Sequence[str]:
+    """Return the kinds of the parts that only the result's native message has, such as ``image``."""
+    extra = measured.extra
+    return extra.beside.only if extra is not None and extra.beside is not None else ()
+
+
+def _cost(message: Mapping[str, Any], record: Record, model: Model) -> int:
+    return message_tokens(measure(message), model, parallel=record.parallel)
 
 
 def _text(content: Any) -> str:
@@ -87,17 +115,22 @@ def _text(content: Any) -> str:
     return "".join(part.get("text") or "" for part in content or ())
 
 
-def _cut(text: str, whole: int, tokens: int, encoding: Encoding, seq: int, place: str) -> str:
-    """The beginning and the end of a text with a line between them, at most ``tokens`` together."""
+def _cut(text: str, whole: int, tokens: int, encoding: Encoding, line: Callable[..., str], *, is_text_all: bool) -> str:
+    """The beginning and the end of a text with a line between them, at most ``tokens`` together.
+
+    A text that fits is whole, with a line after it unless the text is all of the result.
+    """
     is_json = text.lstrip()[:1] in ("{", "[")
     what = "this JSON result, cut as text," if is_json else "this tool result"
-    room = tokens - count_text(left_out_line(whole, seq, place, what), encoding) - 2
+    room = tokens - count_text(line(whole, what=what), encoding) - 2
     if room < 2:
-        return left_out_line(whole, seq, place)
+        return line(whole)
+    if whole <= room:
+        return text if is_text_all else f"{text}\n{line(0)}"
     head = cut_text(text[: room * 2 * _CHARACTERS], encoding, room - room // 2)
     end = _end(text[len(head) :], encoding, room // 2)
     missing = max(0, whole - count_text(head, encoding) - count_text(end, encoding))
-    return f"{head}\n{left_out_line(missing, seq, place, what)}\n{end}"
+    return f"{head}\n{line(missing, what=what)}\n{end}"
 
 
 def _end(text: str, encoding: Encoding, tokens: int) -> str:

@@ -7,7 +7,7 @@ import msgspec
 
 from service.core.binding import standing_from
 from service.core.costs import record_cost
-from service.core.counting import as_item, message_tokens, reasoning_tokens, seals_tokens, without_free_seals
+from service.core.counting import reasoning_tokens, seals_tokens, turn_place, without_free_seals
 from service.core.documents import Documents
 from service.core.fillers import filler_tokens, is_filled
 from service.core.models import Model
@@ -16,7 +16,6 @@ from service.core.reasoning import binds_reasoning
 from service.core.records import Record
 from service.core.results import RESULTS, Edit, line_cost, share
 from service.core.stable import Cut
-from service.core.units import USER
 from service.core.view import History, View, unit_costs
 
 _IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
@@ -36,30 +35,34 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
         measure = without_free_seals(record.measure, model) if seq < history.question else record.measure
         tokens = reasoning_tokens(measure, model, options.format)
         whole = tokens or reasoning_tokens(measure, model)
-        if options.reasoning == "none":
-            tokens = 0
-        elif options.reasoning == "turn" and seq <= begins:
-            tokens = seals_tokens(measure, model, options.format)
+        if options.reasoning == "none" or (options.reasoning == "turn" and seq <= begins):
+            tokens = seals_tokens(measure, model, options.format) if options.reasoning == "turn" else 0
+            if options.format == "responses":  # free thoughts are left out too: they only make the request longer
+                whole = reasoning_tokens(record.measure, model)
         if tokens:
             sent[seq] = tokens
         if whole > tokens:
             left[seq] = whole - tokens
-    if not (sent or left):
-        return view
-    costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items() if view.is_known(seq)}
-    return msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
+    if sent or left:
+        costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items() if view.is_known(seq)}
+        view = msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
+    return _with_durations(view, model, options) if options.stable and options.reasoning != "none" else view
 
 
-def with_items(view: View, model: Model) -> View:
-    """The view with costs as Responses items: names become text, and legacy calls and results become ordinary ones."""
-    first, costs = view.history.first_seq, {}
-    for seq in (*view.outside, *(first + index for index in view.history.records.rich())):
-        if view.is_known(seq):
-            record = view.record(seq)
-            more = message_tokens(as_item(record.measure), model) - message_tokens(record.measure, model)
-            if more > 0:
-                costs[seq] = view.cost_of(seq) + more
-    return recosted(view, costs) if costs else view
+def _with_durations(view: View, model: Model, options: WindowQuery) -> View:
+    """The view with the tokens of reasoning that is sent in every turn, and of that which is sent in its turn only."""
+    lasting: dict[int, int] = {}
+    passing: dict[int, int] = {}
+    tokens = seals_tokens if options.reasoning == "turn" else reasoning_tokens
+    history = view.history
+    for seq in (*history.outside, *(history.first_seq + index for index in history.records.rich())):
+        measure = view.record(seq).measure
+        later = tokens(without_free_seals(measure, model), model, options.format)
+        if later:
+            lasting[seq] = later
+        if more := reasoning_tokens(measure, model, options.format) - later:
+            passing[seq] = more
+    return msgspec.structs.replace(view, lasting=lasting, passing=passing) if lasting or passing else view
 
 
 def with_fillers(view: View, model: Model, form: str) -> View:
@@ -72,15 +75,7 @@ def with_fillers(view: View, model: Model, form: str) -> View:
 
 
 def _turn_place(history: History) -> int:
-    """The place in the records of the question that began the newest turn; 0 or less if it may be before the records.
-
-    A question directly after tool results continues the turn: Anthropic answers 400 to results of a call without the
-    thoughts before the call.
-    """
-    roles, place = history.records.roles, history.question - history.first_seq
-    while place > 0 and roles[place - 1] in RESULTS:
-        place = roles.rfind(USER, 0, place)
-    return place
+    return turn_place(history.records.roles, history.question - history.first_seq)
 
 
 def is_turn_unknown(history: History, options: WindowQuery) -> bool:

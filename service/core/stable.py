@@ -28,20 +28,26 @@ from service.core.costs import record_cost, reference_costs
 from service.core.documents import Documents
 from service.core.models import Model
 from service.core.records import Record
+from service.core.results import RESULTS
 from service.core.units import DEVELOPER, USER
-from service.core.view import View, unit_at, unit_costs
+from service.core.view import History, View, unit_at, unit_costs
 
 
 class Span(NamedTuple):
     """A unit on the line of tokens. ``cost`` are its tokens in the window (0 for a required unit), ``length`` its counted
     reference tokens, ``documents`` the tokens that its documents would add, ``question`` whether it is a user's message.
-    ``reasoning`` are additional tokens until the next question."""
+    ``reasoning`` are additional tokens until the next question that does not continue the turn (``continues``)."""
 
     cost: int
     length: int
     documents: int
     question: bool
     reasoning: int = 0
+    continues: bool = False
+
+
+_NO_QUESTION = Span(0, 0, 0, question=True)
+"""Stands before a whole history, whose first turn may have no question."""
 
 
 class Before(NamedTuple):
@@ -66,39 +72,39 @@ def cut_seq(
     model: Model,
     documents: Documents,
     mode: str,
-    turn_only: bool = False,
 ) -> Cut | Before:
     """The stable cut; Before if the tail is too short to find it.
 
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
-    tokens. ``mode`` is the ``grounding`` parameter. With ``turn_only`` reasoning is sent until the next question.
+    tokens. ``mode`` is the ``grounding`` parameter.
     """
     history, column = view.history, view.history.column
 
-    def span(record: Record, cost: int, length: int, thought: int = 0) -> Span:
+    def span(record: Record, cost: int, length: int, thought: int = 0, *, continues: bool = False) -> Span:
         question = record.measure.role == USER
         added = _documents_tokens(record, model, column, documents) if question and record.grounding else 0
-        return Span(cost + (added if mode == "all" else 0), length, added if mode == "latest" else 0, question, thought)
+        cost += added if mode == "all" else 0
+        return Span(cost, length, added if mode == "latest" else 0, question, thought, continues)
 
     # An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
     records, units = history.records, view.units
     pinned = {unit_at(units, index) for index in records.pinned()}
-    thoughts = {**view.reasoning_left, **view.reasoning} if turn_only else {}
     spans = []
     for index, (cost, length) in enumerate(zip(view.unit_costs, _lengths(view), strict=True)):
         thought = 0
-        if turn_only and thoughts:
+        if view.reasoning or view.passing:
             seqs = range(history.first_seq + units.starts[index], history.first_seq + units.starts[index + 1])
-            thought = sum(thoughts.get(seq, 0) for seq in seqs)
-            cost -= sum(view.reasoning.get(seq, 0) for seq in seqs)  # noqa: PLW2901 - reasoning counts in its turn only
+            thought = sum(view.passing.get(seq, 0) for seq in seqs)
+            cost = sum(map(view.lasting_cost_of, seqs))  # noqa: PLW2901 - other reasoning counts in its turn only
         if view.role(index) <= DEVELOPER or index in pinned:
             room -= cost
             cost = 0  # noqa: PLW2901 - required, and subtracted from the room
-        spans.append(span(records[units.starts[index]], cost, length, thought))
+        continues = bool(view.passing) and _continues(history, units.starts[index])
+        spans.append(span(records[units.starts[index]], cost, length, thought, continues=continues))
     asked = None
     for seq, record in history.outside.items():
-        # As in the tail: a result's cost after its cut, and reasoning in its turn only.
-        cost = view.outside.get(seq, record_cost(record, model)) - (view.reasoning.get(seq, 0) if turn_only else 0)
+        # As in the tail: a result's cost after its cut, and signatures without the reasoning of a turn.
+        cost = view.lasting_cost_of(seq) if view.is_known(seq) else record_cost(record, model)
         is_steady = record.pinned or seq != history.question
         if is_steady:
             room -= cost
@@ -111,6 +117,11 @@ def cut_seq(
     cut, since = found
     since_seq = view.seq(since + 1) - 1 if since is not None else 0
     return Cut(history.length + 1 if cut == len(spans) else view.seq(cut), since_seq)
+
+
+def _continues(history: History, index: int) -> bool:
+    """Whether a question at this index continues the turn before it: it follows tool results, or a message not read yet."""
+    return history.records.roles[index - 1] in RESULTS if index else history.first_seq > 1
 
 
 def _lengths(view: View) -> list[int]:
@@ -136,7 +147,7 @@ def stable_cut(
     Before, if more of the history is needed.
     """
     gone = [0, *accumulate(span.cost for span in spans)]
-    needs, before_question = _greatest_needs(spans, gone, room, asked)
+    needs, before_question = _greatest_needs(spans, gone, room, _NO_QUESTION if whole else asked)
     need = needs[-1] if needs else 0
     line = end - sum(span.length for span in spans)
     if need <= 0 and whole:
@@ -178,11 +189,14 @@ def _greatest_needs(spans: Sequence[Span], gone: Sequence[int], room: int, asked
     """
     need = unknown = 0
     needs = []
-    question, outgrown = asked, asked is not None
+    question, outgrown = asked, asked is not None and asked is not _NO_QUESTION
+    place = -1  # the question's
     first = turn = thoughts = 0  # the turn's first kept span, the turn's cost from this span on, and its reasoning
     for index, span in enumerate(spans):
-        if span.question:
-            question, outgrown, first, turn, thoughts = span, False, index, 0, 0
+        if span.question and not span.continues:
+            outgrown, first, turn, thoughts = False, index, 0, 0
+        if span.question and not (span.continues and question is None):
+            question, place = span, index
         total = gone[index + 1]
         turn += span.cost + span.reasoning
         thoughts += span.reasoning
@@ -193,7 +207,7 @@ def _greatest_needs(spans: Sequence[Span], gone: Sequence[int], room: int, asked
             documents = max(0, min(question.documents, room - question.cost))
             # If a turn is larger than the window, its question is still kept, before the turn's last messages.
             outgrown = outgrown or turn + documents > room
-            while outgrown and first <= index and turn > room - documents - question.cost:
+            while outgrown and first <= index and turn > room - documents - (question.cost if first > place else 0):
                 turn -= spans[first].cost + spans[first].reasoning
                 first += 1
             need = max(need, gone[first] if outgrown else min(total, total + thoughts + documents - room))

@@ -53,8 +53,9 @@ NUMBER = re.compile(r"[0-9][0-9]+")  # twice as fast as {2,}
 _FEW = 0.03
 """Extra tokens of single digits, as a share of a text's tokens, that the headroom of the factors covers."""
 OTHER_LATIN_FROM = 1.06
-"""A Latin text counts as another language than English if it has over this many times o200k_base's tokens in cl100k_base,
-plus one. So do 97 % of pieces of 700 characters in 54 languages, and under 1 % of English texts, code and JSON."""
+"""A Latin text counts as another language than English if it has more tokens in cl100k_base than this many times those in
+o200k_base, plus one. So do 97 % of pieces of 700 characters in 54 languages, and under 1 % of English texts, code and
+JSON."""
 _PARTS = 1000
 _MOSTLY_LATIN = 900
 """Thousandths of a text's tokens that are Latin, from which on its tokens and characters are those of the Latin text."""

@@ -45,6 +45,7 @@ def _beside_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
         pair_tokens(beside.rest, None, model)
         + beside.rest_sealed * _FOUND
         + beside.estimated
+        + beside.wrappings * rules.message
         + sum(image_tokens(image, rules.images) for image in beside.images)
     )
 
@@ -98,6 +99,7 @@ def _spelled(function: Mapping[str, Any]) -> str:
     return f"<function>{json.dumps(told, ensure_ascii=False)}</function>\n"
 
 
+_READ: Final = frozenset({"name", "description", "parameters"})
 _SAID: Final = frozenset({"description", "title", "enum", "default", "format"})
 """Members of a schema, besides its type, that Gemini reads."""
 
@@ -118,7 +120,7 @@ def _told(content: Content, ratios: str | None) -> _Told:
     words: list[str] = []
     parameters = members = required = objects = 0
     functions = content.read()
-    left = list(functions)
+    left = [{name: each for name, each in function.items() if name in _READ} for function in functions]
     while left:
         match left.pop():
             case str() as word:

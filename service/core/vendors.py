@@ -31,8 +31,8 @@ class VendorRules(Rules, frozen=True, kw_only=True):
     its result, and ``together`` for each of several calls. The tags of a call's arguments cost ``tagged`` times the
     arguments' tokens, at most ``most_tags`` a call. A token of a result costs ``result``. ``response_format`` is added for a
     reply's schema, whose JSON costs ``format_spelled`` times its tokens as text. A PDF's page costs ``page``, and its words
-    at most ``page_words``, if they are billed too. A character of sealed thoughts costs ``sealed``; if the family
-    ``forgets``, sealed thoughts before the user's last message are free.
+    at most ``page_words``, if they are billed too. A character of sealed thoughts costs ``sealed``. If the family
+    ``forgets_thinking``, all thoughts before the newest turn are free.
     """
 
     definitions: int = 0
@@ -54,7 +54,7 @@ class VendorRules(Rules, frozen=True, kw_only=True):
     page: int
     page_words: int = 0
     sealed: float = 0.25
-    forgets: bool = False
+    forgets_thinking: bool = False
 
     def __post_init__(self) -> None:
         """Compute the tokens around a message of each role: at most 1 around a system text, none around a tool's result."""
@@ -85,6 +85,8 @@ _CLAUDE = VendorRules(
     format_spelled=1.03,
     page=1_600,  # 20 bills: 1,575 for an empty page, 2,660 for a full one
     page_words=1_100,
+    # 5 bills of Sonnet 4.5; older models, and Haiku 4.5, by Anthropic's documents on extended thinking
+    forgets_thinking=True,
     images=_claude_images(1568, 1_600),
 )
 # 14 bills; an image of one pixel cost 6
@@ -135,6 +137,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(
                 _CLAUDE,
                 family="claude-5",
+                forgets_thinking=False,
                 definitions=361,
                 call=62,  # 44 at most in one project, 26 in all others: 9 bills
                 forced=130,
@@ -152,6 +155,8 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(_GEMINI_3, family="gemini-3.1", definition=20, call=14, forgets=False),
         )
     }
+    # Opus 4.5, and Opus and Sonnet 4.6: billed alike, but they keep thoughts, by the same documents
+    | {"claude-4.6": msgspec.structs.replace(_CLAUDE, forgets_thinking=False)}
 )
 
 HOSTED: Final = (

@@ -62,6 +62,10 @@ class View(msgspec.Struct, frozen=True):
     """Tokens of the reasoning that is sent, by seq. The costs include them."""
     reasoning_left: Mapping[int, int] = {}
     """Tokens of the reasoning that is not sent, by seq."""
+    lasting: Mapping[int, int] = {}
+    """Tokens of the reasoning that is sent in every turn, as signatures are, by seq."""
+    passing: Mapping[int, int] = {}
+    """Tokens of the other reasoning, which is sent until the next question, by seq. Both do not depend on the turn."""
     edits: Mapping[int, Edit] = {}
     """Cuts of tool results, by seq. The costs are those after the cut."""
 
@@ -99,6 +103,10 @@ class View(msgspec.Struct, frozen=True):
         """Tokens of a message that was read, without documents."""
         first = self.history.first_seq
         return self.costs[seq - first] if seq >= first else self.outside[seq]
+
+    def lasting_cost_of(self, seq: int) -> int:
+        """Tokens of a message in later turns, without the reasoning that is sent in its own turn only."""
+        return self.cost_of(seq) - self.reasoning.get(seq, 0) + self.lasting.get(seq, 0)
 
     def why(self, seq: int) -> str:
         """The reason why a message before the tail is required."""

@@ -210,7 +210,7 @@ def _begin_with_user(state: Walk, view: View) -> None:
 
     Required units are not removed, so history that begins with one is not changed.
     """
-    first_must = _first_must(view)
+    first_must = first_required(view)
     while state.kept:
         oldest = state.kept[-1]
         if view.role(oldest) == USER or first_must < view.seq(oldest):
@@ -224,7 +224,7 @@ def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
     ``opening`` gives them by the seq of the first message. The oldest kept units are removed until the tokens fit. These may
     still exceed the room if the first message is a required one.
     """
-    first_must = _first_must(view)
+    first_must = first_required(view)
     while True:
         first = min(first_must, view.seq(state.kept[-1])) if state.kept else first_must
         tokens = opening(first) if first <= view.history.length else 0
@@ -234,7 +234,7 @@ def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
         state.stop = "budget"
 
 
-def _first_must(view: View) -> int:
+def first_required(view: View) -> int:
     """The seq of the first required message, without system and developer messages; length + 1 if there is none."""
     musts = (seq for seq in view.always_seqs() if view.record(seq).measure.role > DEVELOPER)
     return next(musts, view.history.length + 1)

@@ -22,7 +22,7 @@ from service.core.costs import costs_as_counted, message_costs, reference_costs
 from service.core.counting import Measure
 from service.core.documents import Documents
 from service.core.explain import Explained, does_not_fit, dropped, explain
-from service.core.fillers import FILLED_FORMATS, opening_tokens
+from service.core.fillers import FILLED_FORMATS, bare_opening, filler_tokens, opening_tokens
 from service.core.fixed import Fixed, fixed_costs
 from service.core.grounding import Grounded
 from service.core.models import Model
@@ -36,13 +36,13 @@ from service.core.sending import (
     is_turn_unknown,
     keeps_reasoning_from,
     with_fillers,
-    with_items,
     with_reasoning,
 )
 from service.core.stable import Before, Cut, cut_seq
 from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from service.core.view import History, View, view_history
-from service.core.walk import Bounds, Walk, open_request, walk
+from service.core.walk import Bounds, Walk, first_required, open_request, walk
+from service.problems import WindowDoesNotFit
 
 __all__ = ["Explained", "Fixed", "NeedOlder", "Window", "build_window"]
 
@@ -114,21 +114,13 @@ def build_window(
     trimming = Trimming(model, options, place)
     view = _as_sent(view, budget, fixed, trimming)
     frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside)
-    summary = history.summary if options.summary == "always" else None
-    noted = False
-    # A summary or a note takes room, so the choice is made again with each: at most twice more.
-    while True:
-        selected = frame.select(summary, noted=noted)
-        if isinstance(selected, NeedOlder):
-            return selected
-        taken = selected.taken
-        seqs = frame.seqs(taken)
-        if summary is None and options.summary == "auto" and frame.wants_summary(taken, seqs):
-            summary = history.summary
-        elif options.note and not noted and len(seqs) < history.length:
-            noted = True
-        else:
-            return frame.window(selected, seqs, summary, history.length - len(seqs) if noted else 0)
+    selected = frame.select(history.summary if options.summary == "always" else None)
+    # A summary or a note takes room, so the choice is made again with each.
+    if isinstance(selected, _Selected) and options.summary == "auto" and frame.wants_summary(selected):
+        selected = frame.select(history.summary)
+    if isinstance(selected, _Selected) and options.note and len(selected.seqs) < history.length:
+        selected = frame.select(selected.summary, noted=True)
+    return selected if isinstance(selected, NeedOlder) else frame.window(selected)
 
 
 def _summarized(history: History, options: WindowQuery) -> tuple[History, WindowQuery]:
@@ -145,8 +137,6 @@ def _as_sent(view: View, budget: int, fixed: Fixed, trimming: Trimming) -> View:
     view = trimming.limited(with_reasoning(view, model, options))
     if options.format in FILLED_FORMATS:
         view = with_fillers(view, model, options.format)
-    elif options.format == "responses":
-        view = with_items(view, model)
     if view.units.single and not view.outside and FUNCTION not in history.records.roles:
         return view
     lines = _measures((history.summary if options.summary == "always" else None,))
@@ -209,7 +199,6 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or (records.details and next(records.reasoned(), None) is not None)
         or not records.plain
         or (options.format in FILLED_FORMATS and fixed.few_shots)
-        or (options.format == "responses" and next(records.rich(), None) is not None)
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
 
@@ -253,12 +242,15 @@ def _before(history: History, place: int) -> NeedOlder:
 
 class _Selected(msgspec.Struct, frozen=True):
     """The result of a walk, and the view that it saw. ``cut`` is where a stable cut lets history begin; ``opening`` are the
-    tokens that the request costs more because its first message is the assistant's."""
+    tokens that the request costs more because its first message is the assistant's. ``noted``: it has room for a note."""
 
     taken: Walk
     view: View
     cut: Cut | None
     opening: int
+    seqs: list[int]
+    summary: Summary | None
+    noted: bool
 
 
 class _Frame(msgspec.Struct, frozen=True):
@@ -276,18 +268,22 @@ class _Frame(msgspec.Struct, frozen=True):
     aside: int
     """Tokens that history leaves free, for recall."""
 
-    def select(self, summary: Summary | None, *, noted: bool) -> _Selected | NeedOlder:
+    def select(self, summary: Summary | None, *, noted: bool = False) -> _Selected | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
         room = self._room(summary)
         if room < 0:
-            raise does_not_fit(self.budget, self._costs(summary), self.always)
+            raise self._refusal(summary)
+        beside = room
         if noted:
-            # The longest note's tokens are reserved first, so that a larger budget never keeps fewer messages.
-            room = max(0, self._room(summary, self._longest_note()))
+            # The longest note's tokens are reserved first, so that a larger budget never keeps fewer messages. Only parts
+            # that no window leaves out may take them: there is no note then.
+            beside = self._room(summary, self._longest_note())
+            room = max(beside, min(room, self._beside_messages()))
         state = self._ask(summary, room)
-        held = min(state.room, self.aside)
+        # Documents of required messages before the question may not take the opening's tokens.
+        held = min(state.room, self.aside + (self._least_opening() if self.options.grounding == "all" else 0))
         state.room -= held
-        cut = self._cut(room + sum(self.always.values()) - self.aside)
+        cut = self._cut(beside + sum(self.always.values()) - self.aside - self._longest_opening())
         if isinstance(cut, NeedOlder):
             return cut
         # A stable window clears results when its cut moves and not before, so that its beginning stays.
@@ -298,29 +294,64 @@ class _Frame(msgspec.Struct, frozen=True):
             return older(view.history, taken.room)
         opening = self._open(taken, view)
         if opening > taken.room + held:
-            raise does_not_fit(self.budget, self._fixed_costs(view, _measures((summary,)), opening), self.always)
+            raise self._refusal(summary)
         taken.room = max(0, taken.room - opening)
-        return _Selected(taken, view, cut, opening)
+        return _Selected(taken, view, cut, opening, self._seqs(taken), summary, noted)
 
     def _open(self, taken: Walk, view: View) -> int:
         """The tokens that the request costs more because of its first message; leading few-shots are fixed costs."""
+        return open_request(taken, view, self._opening) if self._is_opened() else 0
+
+    def _is_opened(self) -> bool:
+        """Whether the request costs more if the first message of the history is the assistant's."""
+        if self.fixed.few_shots or self.options.format not in FILLED_FORMATS:
+            return False
+        summary = self.view.history.summary if self.options.summary == "always" else None
+        return summary is None or summary.compaction is None
+
+    def _longest_opening(self) -> int:
+        """The most tokens that the request may cost more because of its first message. They are the same in every turn."""
         form = self.options.format
-        if self.fixed.few_shots or form not in FILLED_FORMATS:
+        return max(filler_tokens(self.model), bare_opening(self.model, form)) if self._is_opened() else 0
+
+    def _opening(self, seq: int) -> int:
+        """The tokens that the request costs more if message ``seq`` is its first."""
+        return opening_tokens(self.view.record(seq), self.model, self.options.format, is_oldest=seq == 1)
+
+    def _beside_messages(self) -> int:
+        """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""
+        return self._least_opening() + self._whole_documents()
+
+    def _least_opening(self) -> int:
+        """The additional tokens of a request that has the required messages alone and begins with the assistant."""
+        first = first_required(self.view) if self._is_opened() else 0
+        return self._opening(first) if 0 < first <= self.view.history.length else 0
+
+    def _whole_documents(self) -> int:
+        """The tokens of the newest question's documents if they may not be trimmed."""
+        seq, documents = self.view.history.question, self.documents
+        if not seq or self.options.grounding == "none" or documents.overflow != "error":
             return 0
-        return open_request(
-            taken, view, lambda seq: opening_tokens(view.record(seq), self.model, form, is_oldest=seq == 1)
-        )
+        chosen = documents.choose(seq, self.model, 0)
+        return documents.cost(self.view.record(seq), chosen, self.model) if chosen else 0
+
+    def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
+        """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
+        fixed = self._fixed_costs(self.view, _measures((summary,)), self._least_opening())
+        return does_not_fit(self.budget, fixed, self.always, self._whole_documents())
 
     def _ask(self, summary: Summary | None, room: int) -> Walk:
         """Step 3: the newest question with its documents."""
         state = Walk(room=room, grounding={}, seen=set())
         seq = self.view.history.question
-        chosen = self.documents.choose(seq, self.model, room) if seq and self.options.grounding != "none" else None
+        chosen = None
+        if seq and self.options.grounding != "none":
+            chosen = self.documents.choose(seq, self.model, max(0, room - self._least_opening()))
         if chosen is None:
             return state
         cost = self.documents.cost(self.view.record(seq), chosen, self.model)
         if cost > room:
-            raise does_not_fit(self.budget, self._costs(summary), self.always, cost)
+            raise self._refusal(summary)
         state.add_documents(seq, chosen, cost)
         return state
 
@@ -337,7 +368,6 @@ class _Frame(msgspec.Struct, frozen=True):
             model=self.model,
             documents=self.documents,
             mode=options.grounding,
-            turn_only=options.reasoning == "turn",
         )
         return _before(history, found.place) if isinstance(found, Before) else found
 
@@ -354,15 +384,15 @@ class _Frame(msgspec.Struct, frozen=True):
             documents_everywhere=options.grounding == "all",
         )
 
-    def wants_summary(self, taken: Walk, seqs: list[int]) -> bool:
+    def wants_summary(self, selected: _Selected) -> bool:
         """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
         summary = self.view.history.summary
-        if summary is None or taken.stop == "complete":
+        if summary is None or selected.taken.stop == "complete":
             return False
-        covered = sum(1 for seq in seqs if seq <= summary.through_seq)
-        return covered < summary.through_seq and self._room(summary) >= 0
+        covered = sum(1 for seq in selected.seqs if seq <= summary.through_seq)
+        return covered < summary.through_seq and self._room(summary) >= self._beside_messages()
 
-    def seqs(self, taken: Walk) -> list[int]:
+    def _seqs(self, taken: Walk) -> list[int]:
         """The seqs of the window's messages, ascending."""
         view = self.view
         first, starts = view.history.first_seq, view.units.starts
@@ -374,10 +404,12 @@ class _Frame(msgspec.Struct, frozen=True):
             indexes = [i for index in indexes for i in range(starts[index], starts[index + 1])]
         return sorted(view.outside) + [first + index for index in indexes]
 
-    def window(self, selected: _Selected, seqs: list[int], summary: Summary | None, left_out: int) -> Window:
+    def window(self, selected: _Selected) -> Window:
         """The window of the selected messages, with the note if it fits with the required parts."""
-        taken = selected.taken
-        noted = left_out if left_out and self._room(summary, self._longest_note()) >= 0 else 0
+        taken, seqs, summary = selected.taken, selected.seqs, selected.summary
+        left_out = self.view.history.length - len(seqs) if selected.noted else 0
+        held = taken.spent + taken.taken + selected.opening
+        noted = left_out if left_out and self._room(summary, self._longest_note()) >= held else 0
         lines = _measures((summary, note_measure(noted) if noted else None))
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)

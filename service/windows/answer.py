@@ -8,9 +8,10 @@ from msgspec import Meta
 
 from service.core.caching import Caching
 from service.core.costs import record_cost
-from service.core.counting import is_estimate
+from service.core.counting import is_estimate, reasoning_tokens, unpriced_members
 from service.core.documents import Documents
 from service.core.expected import Expected
+from service.core.fillers import FILLED_FORMATS
 from service.core.formats.history import is_of
 from service.core.hints import Places, hinted
 from service.core.models import NO_WINDOW, Model
@@ -164,9 +165,7 @@ def make(
         version=identity[1],
         model=model.id,
         encoding=model.counted_with,
-        exact=model.exact
-        and not window.tokens["reasoning"]
-        and not ((history.records.details or history.outside) and _any_estimate(history, window, model)),
+        exact=model.exact and _is_exact(query, parts, history, window, model),
         context_window=model.context_window if known else None,
         max_input_tokens=model.max_input_tokens if known else None,
         reserve=limits.reserve,
@@ -225,8 +224,9 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     trimmed: dict[int, int] = {}
     for seq, each in window.edits.items():
         message, record = msgspec.json.decode(bodies.body(seq)), history.record(seq)
-        if each.limit is not None or not is_of(message, model.format):
-            message.pop("native", None)  # a cut result is sent in its chat form
+        is_signed_result = each.limit is not None and reasoning_tokens(record.measure, model)
+        if is_signed_result or not is_of(message, model.format):
+            message.pop("native", None)  # a cut result leaves no room for a signature, so it is sent in its chat form
         if each.without_reasoning:
             message = without_reasoning(message, seals=each.without_seals)
             if native := message.get("native"):
@@ -272,6 +272,20 @@ def _beside(window: Window, history: History) -> dict[int, Beside]:
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
     found |= {first + index: records.details[index].extra for index in records.rich() if first + index in sent}
     return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
+
+
+def _is_exact(query: WindowQuery, parts: FixedParts, history: History, window: Window, model: Model) -> bool:
+    """Whether the total of an exact model's window is what the provider bills."""
+    if query.format in FILLED_FORMATS:  # they join messages, which then cost less than each by itself
+        return False
+    fixed, summary = parts.fixed, window.summary
+    return (
+        not window.tokens["reasoning"]
+        and not (fixed.tools and unpriced_members(fixed.tools, None))
+        and not (fixed.few_shots and any(is_estimate(each, model) for each in fixed.few_shots))
+        and not (summary is not None and is_estimate(summary.measure, model))
+        and not ((history.records.details or history.outside) and _any_estimate(history, window, model))
+    )
 
 
 def _any_estimate(history: History, window: Window, model: Model) -> bool:

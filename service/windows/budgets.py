@@ -40,7 +40,7 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
             raise named(unknown, f"{place}/model") from None
         model = unknown_model(name)
     if query.format != model.format:
-        model = msgspec.structs.replace(model, format=query.format)
+        model = model.sent_as(query.format)
     reserve = query.reserve if query.reserve is not None else settings.reserve
     reserve = _DEFAULT_RESERVE if reserve is None else reserve
     budget = min(model.max_input_tokens, model.context_window - reserve, query.max_tokens or model.context_window)

@@ -34,6 +34,7 @@ from service.windows.recall import (
     shortlist,
 )
 from service.windows.tail import GrowingTail
+from service.windows.vocabularies import Counts
 
 T = TypeVar("T")
 
@@ -53,10 +54,17 @@ class Recaller:
     """Finds older messages of stored conversations. ``default`` is the recall mode of conversations without one."""
 
     def __init__(
-        self, reader: Reader, index: Index, *, default: str = "off", embeddings: Embeddings | None = None
+        self,
+        reader: Reader,
+        index: Index,
+        counts: Counts,
+        *,
+        default: str = "off",
+        embeddings: Embeddings | None = None,
     ) -> None:
         self._reader = reader
         self._index = index
+        self._counts = counts
         self._default = default
         self._embeddings = embeddings
 
@@ -145,4 +153,5 @@ class Recaller:
             found = await self._reader.stretches(tenant, asked.conversation, wanted, state=read.state)
             for (first, last), stretch in zip(wanted, found, strict=True):
                 whole |= zip(range(first, last + 1), stretch, strict=True)
-        return whole
+        vocabulary = asked.limits.model.vocabulary
+        return whole if vocabulary is None else await self._counts.each(read, vocabulary, whole)

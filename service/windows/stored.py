@@ -188,6 +188,8 @@ class Windows:
             await read.measure_stale()
         if vocabulary is not None and len(read.said) < len(read.records):
             read.said = await self._counts.of(read, vocabulary)
+        if vocabulary is not None and (uncounted := read.uncounted()):
+            read.count(await self._counts.each(read, vocabulary, uncounted))
         grounding = await read.grounding(asked.query.grounding) if read.state.grounding_messages else {}
         if grounding:
             await read.read_bodies(sorted(grounding))

@@ -17,8 +17,10 @@ from service.store.messages import STEP_BYTES
 from service.store.reading import Reader
 from service.store.replies import Message, Tail
 
-_SHORT = 4000
-"""Messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
+_SHORT = 2000
+"""Plain messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
+_DETAILED = 10
+"""The work of a message with details, such as a tool call or another script than Latin, in plain messages."""
 _LARGE_BYTES = 65_536
 """The largest tool result that is cut in a few milliseconds; with a larger one, the window is built in a thread."""
 
@@ -47,7 +49,8 @@ class GrowingTail:
     def is_short(self) -> bool:
         """Whether its window takes a few milliseconds at most, and so is built without a thread."""
         records = self.records
-        return len(records.flags) <= _SHORT and not (TOOL in records.roles and max(records.sizes()) > _LARGE_BYTES)
+        work = len(records.flags) + (_DETAILED * records.detailed if records.details else 0)
+        return work <= _SHORT and not (TOOL in records.roles and max(records.sizes()) > _LARGE_BYTES)
 
     async def read_older(self, first_seq: int) -> None:
         """Read records from ``first_seq`` on, and put them before the tail."""
@@ -64,6 +67,15 @@ class GrowingTail:
         self.outside |= {
             seq: Message(seq, nobody, record, b"") for seq, record in records.items() if seq < self.first_seq
         }
+
+    def uncounted(self) -> dict[int, Record]:
+        """Records of the messages before the tail that have no count in the model's own vocabulary yet."""
+        return {seq: each.record for seq, each in self.outside.items() if each.record.said is None}
+
+    def count(self, records: Mapping[int, Record]) -> None:
+        """Replace records of messages before the tail by these, which have counts in the model's vocabulary."""
+        replaced = {seq: msgspec.structs.replace(self.outside[seq], record=record) for seq, record in records.items()}
+        self.outside |= replaced
 
     async def read_bodies(self, seqs: Sequence[int]) -> None:
         """Read the bodies of ``seqs``, which are ascending, except those that were read before."""
@@ -158,7 +170,9 @@ class GrowingTail:
     def _records_outside(self) -> dict[int, Record]:
         outside: Sequence[Record] = [message.record for message in self.outside.values()]
         if any(record.parallel for record in outside):
-            outside = Records.of(outside)  # a result's place among several follows from its neighbours
+            placed = Records.of(outside)  # a result's place among several follows from its neighbours
+            replace = msgspec.structs.replace
+            outside = [replace(record, said=each.said) for record, each in zip(placed, outside, strict=True)]
         return dict(zip(self.outside, outside, strict=True))
 
     def history(self, column: int) -> History:

@@ -6,12 +6,15 @@ keeps counts (``store/columns.py``), so that each message is counted once.
 
 import asyncio
 from array import array
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 import msgspec
 
 from service.core.estimates import spoken_tokens
-from service.core.records import Records
+from service.core.records import Record, Records
+from service.core.render import Bodies
 from service.core.runs import runs
 from service.core.text.vocabularies import Vocabulary
 from service.problems import Problem
@@ -41,20 +44,40 @@ class Counts:
 
     async def of(self, read: GrowingTail, vocabulary: Vocabulary) -> "array[int]":
         """Tokens + 1 of each message of the tail; 0 for a message that is not counted yet. Raises StoreUnavailable."""
-        tenant, conversation = read.tenant, read.conversation
-        first, last, made = read.first_seq, read.state.length, read.state.made
+        first, last = read.first_seq, read.state.length
         if last < first:
             return array("I")
-        column = await self._columns.read(tenant, conversation, vocabulary.name, first, last, made=made)
-        missing = [first + index for index, count in enumerate(column.since(first)) if not count]
-        if missing:
-            counted = _count_at_once(column, missing, read, vocabulary)
-            left = [(seq, read.records[seq - first : end - first + 1]) for seq, end in runs(missing, 0, counted)]
-            key = (tenant, conversation, vocabulary.name)
-            if key not in self._filling:
-                filling = self._fill(key, column, missing[counted:], left, read.state, vocabulary)
-                self._filling[key] = asyncio.create_task(filling)
+        column = await self._counted(read, vocabulary, range(first, last + 1), read.records)
         return column.since(first)
+
+    async def each(self, read: GrowingTail, vocabulary: Vocabulary, records: Mapping[int, Record]) -> dict[int, Record]:
+        """The records of single messages with their tokens, ``said``, where they are counted. Raises StoreUnavailable."""
+        found = dict(records)
+        for _, seqs in groupby(sorted(records), key=lambda seq: (seq - 1) // BLOCK):
+            block = list(seqs)
+            column = await self._counted(read, vocabulary, block, Records.of([records[seq] for seq in block]))
+            for seq in block:
+                if count := column.counts[seq - column.first_seq]:
+                    found[seq] = msgspec.structs.replace(records[seq], said=count - 1)
+        return found
+
+    async def _counted(
+        self, read: GrowingTail, vocabulary: Vocabulary, seqs: Sequence[int], records: Records
+    ) -> Column:
+        """The column of the messages ``seqs``, which are ascending. Short ones are counted now, others in the background."""
+        tenant, conversation, state = read.tenant, read.conversation, read.state
+        last = min(-(-seqs[-1] // BLOCK) * BLOCK, state.length)  # whole blocks, because they are written again whole
+        column = await self._columns.read(tenant, conversation, vocabulary.name, seqs[0], last, made=state.made)
+        missing = [seq for seq in seqs if not column.counts[seq - column.first_seq]]
+        if missing:
+            counted = _count_at_once(column, missing, seqs, records.sizes(), read.bodies, vocabulary)
+            stretches = runs(missing, 0, counted)
+            left = [(at, records[bisect_left(seqs, at) : bisect_left(seqs, end) + 1]) for at, end in stretches]
+            key = (tenant, conversation, f"{vocabulary.name} {column.first_seq}")
+            if key not in self._filling:
+                filling = self._fill(key, column, missing[counted:], left, state, vocabulary)
+                self._filling[key] = asyncio.create_task(filling)
+        return column
 
     async def close(self) -> None:
         """Stop counting. Later windows count the remaining messages."""
@@ -87,16 +110,23 @@ class Counts:
             del self._filling[key]
 
 
-def _count_at_once(column: Column, missing: Sequence[int], read: GrowingTail, vocabulary: Vocabulary) -> int:
-    """Count the newest missing messages whose bodies were read and are short. Returns where these begin in ``missing``."""
-    sizes, bodies = read.records.sizes(), read.bodies
+def _count_at_once(
+    column: Column,
+    missing: Sequence[int],
+    seqs: Sequence[int],
+    sizes: Sequence[int],
+    bodies: Bodies,
+    vocabulary: Vocabulary,
+) -> int:
+    """Count the newest ``missing`` messages if they were read and are short. Returns where these begin in ``missing``."""
     place, room = len(missing), _AT_ONCE_BYTES if vocabulary.is_loaded else 0
-    while place and missing[place - 1] >= bodies.first_seq:
-        room -= sizes[missing[place - 1] - read.first_seq] + _A_MESSAGE_BYTES
+    while place and bodies.have(missing[place - 1 : place]):
+        seq = missing[place - 1]
+        room -= sizes[bisect_left(seqs, seq)] + _A_MESSAGE_BYTES
         if room < 0:
             break
         place -= 1
-        _count(column, missing[place], [bodies.body(missing[place])], vocabulary)
+        _count(column, seq, [bodies.body(seq)], vocabulary)
     return place
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import redis
 
 from service.core.text.vocabularies import INSTALLED
@@ -82,6 +83,34 @@ async def test_a_new_message_is_counted_at_once(client: httpx.AsyncClient) -> No
         )
         made = answer.json()["window"]
         assert made["tokens"]["total"] == await true_tokens(client, made)
+
+
+@pytest.mark.parametrize("why", ["pinned", "system", "question", "recalled"])
+async def test_messages_before_the_tail_are_counted_too(client: httpx.AsyncClient, why: str) -> None:
+    """Once counted, a required or recalled message far back makes the same window as a history in the body."""
+    old = {"role": "system" if why == "system" else "user", "content": "नमस्ते दुनिया कैसे हो " * 40}
+    roles = ("assistant", "assistant") if why == "question" else ("assistant", "user")
+    rest = [{"role": roles[i % 2], "content": f"hello there number {i} " * 10} for i in range(300)]
+    asked = [{"role": "user", "content": "दुनिया?"}] if why == "recalled" else []
+    entries = [{"message": old, "pinned": why == "pinned"}, *({"message": each} for each in [*rest, *asked])]
+    settings = {"recall": "lexical"} if why == "recalled" else {}
+    assert (await client.post("/conversations", json={"id": "words", **settings})).status_code == 201
+    await append(client, entries)
+    await counted(client)
+    if why == "recalled":
+        for _ in range(100):
+            progress = (await client.get(BASE)).json()["recall_progress"]
+            if progress["words"] == len(entries):
+                break
+            await asyncio.sleep(0.05)
+    limits = {"max_tokens": 2000, "reserve": 0, **({"recall_max_tokens": 1000} if why == "recalled" else {})}
+
+    made = await window(client, **limits)
+    again = await client.post("/window", json={"model": MODEL, **limits, "messages": entries})
+
+    assert made["request"] == again.json()["request"]
+    assert made["tokens"] == again.json()["tokens"]
+    assert made["tokens"]["total"] == await true_tokens(client, made)
 
 
 async def test_counts_follow_a_rewind(client: httpx.AsyncClient) -> None:

@@ -5,8 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, history, problem, result, user, window
+from dialogue import append, calling, history, problem, result, user, window
 from recordings import NO_TRUTH, TRUTH
+
+from service.core.native.costs import parts_of
 
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 CLAUDE = [
@@ -103,6 +105,28 @@ async def test_items_of_a_reply_join(client: httpx.AsyncClient, conversation: st
     assert made["request"]["input"] == [entries[0], *REPLY, *OUTPUTS]
 
 
+@pytest.mark.parametrize(("choice", "sent"), [("turn", [False, True]), ("all", [True, True]), ("none", [False, False])])
+async def test_encrypted_reasoning_of_earlier_turns_is_free(
+    client: httpx.AsyncClient, conversation: str, choice: str, sent: list[bool]
+) -> None:
+    """OpenAI bills encrypted reasoning until the next question. ``reasoning`` says which is sent, and the total agrees."""
+    for turn in ("1", "2"):
+        thought = {"type": "reasoning", "id": f"rs_{turn}", "summary": [], "encrypted_content": "gAAAAA" * 300}
+        call = {"type": "function_call", "call_id": f"c{turn}", "name": "look", "arguments": "{}"}
+        output = {"type": "function_call_output", "call_id": f"c{turn}", "output": "sun"}
+        said = {"role": "assistant", "content": "It is sunny."}
+        await append(client, conversation, user(f"Question {turn}"), thought, call, output, said, format="responses")
+
+    made = await window(client, conversation, model="gpt-5", format="responses", reasoning=choice)
+
+    items = made["request"]["input"]
+    assert [any(item.get("id") == f"rs_{turn}" for item in items) for turn in ("1", "2")] == sent
+    assert made["tokens"]["reasoning"] == (180 if sent[1] else 0)
+    assert (made["dropped"]["reasoning_tokens"] > 0) == (sent != [True, True])
+    request = {"model": "gpt-5", **made["request"]}
+    assert (await client.post("/count?format=responses", json=request)).json()["tokens"] == made["tokens"]["total"]
+
+
 @pytest.mark.parametrize("form", ["responses", "gemini"])
 async def test_results_of_parallel_calls_come_one_by_one(
     client: httpx.AsyncClient, conversation: str, form: str
@@ -170,8 +194,18 @@ async def test_an_orphan_is_named(client: httpx.AsyncClient, conversation: str) 
         f"/conversations/{conversation}/messages?format=anthropic", json={"messages": [CLAUDE[0], CLAUDE[2]]}
     )
 
-    assert problem(answer, 422, "orphan-tool-result")["errors"][0]["pointer"].startswith("#/messages/1/")
+    assert problem(answer, 422, "orphan-tool-result")["errors"][0]["pointer"] == "#/messages/1"
     assert await history(client, conversation) == []
+
+
+async def test_calls_with_one_id_are_named(client: httpx.AsyncClient) -> None:
+    """Two calls with one id are 400; the error points to the client's entry, not to a member of its chat form."""
+    call = {"functionCall": {"name": "look", "id": "a", "args": {}}}
+    messages = [{"role": "user", "parts": [{"text": "Hi."}]}, {"role": "model", "parts": [call, call]}]
+
+    answer = await client.post("/window?format=gemini", json={"model": "gemini-2.5-pro", "messages": messages})
+
+    assert problem(answer, 400, "invalid-entry")["errors"][0]["pointer"] == "#/messages/1"
 
 
 async def test_what_cannot_be_carried_is_named(client: httpx.AsyncClient, conversation: str) -> None:
@@ -241,6 +275,108 @@ async def test_a_redacted_message_keeps_nothing(client: httpx.AsyncClient, conve
     assert not any(word in text for word in ("Two calls", "c2ln", "rain", "tomorrow"))
     made = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
     assert [message["role"] for message in made["request"]["messages"]][:3] == ["user", "assistant", "user"]
+
+
+@pytest.mark.parametrize("seq", [3, 4])
+async def test_results_beside_a_redacted_one_stay_in_one_message(
+    client: httpx.AsyncClient, conversation: str, seq: int
+) -> None:
+    """After one of several results is redacted, all still begin the one user message after their calls."""
+    await append(client, conversation, *CLAUDE, format="anthropic")
+    await client.delete(f"/conversations/{conversation}/messages/{seq}")
+
+    made = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
+
+    _, _, answers, *later = made["request"]["messages"]
+    assert [block.get("tool_use_id") for block in answers["content"]][:2] == ["t2", "t1"]
+    assert "tool_result" not in str(later)
+
+
+def exchange(form: str, call: str) -> list[dict[str, Any]]:
+    """Return a question, a call with this id and its result, in a provider's form."""
+    if form == "responses":
+        made: dict[str, Any] = {"type": "function_call", "call_id": call, "name": "look", "arguments": "{}"}
+        return [
+            {"role": "user", "content": "Weather?"},
+            made,
+            {"type": "function_call_output", "call_id": call, "output": "sun"},
+        ]
+    if form == "anthropic":
+        use = {"type": "tool_use", "id": call, "name": "look", "input": {}}
+        found = {"type": "tool_result", "tool_use_id": call, "content": "sun"}
+        return [
+            {"role": "user", "content": "Weather?"},
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [found]},
+        ]
+    response = {"name": "look", "response": {"output": "sun"}} | ({"id": call} if call else {})
+    return [
+        {"role": "user", "parts": [{"text": "Weather?"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}} | ({"id": call} if call else {})}]},
+        {"role": "user", "parts": [{"functionResponse": response}]},
+    ]
+
+
+CALLS = ("functionCall", "functionResponse", "function_call", "function_response")
+
+
+def sent_ids(request: dict[str, Any]) -> list[str]:
+    """Return the ids of a request's calls and results, in order."""
+    found = []
+    for part in parts_of(request.get("input") or request.get("messages") or request["contents"]):
+        body = next((part[name] for name in CALLS if name in part), part) if isinstance(part, dict) else {}
+        found += [body[name] for name in ("call_id", "tool_use_id", "id") if name in body]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("form", "call"),
+    [("responses", "call_1"), ("responses", "c" * 75), ("anthropic", "t:1"), ("gemini", "c" * 75), ("gemini", "")],
+)
+async def test_a_result_follows_the_new_id_of_its_redacted_call(
+    client: httpx.AsyncClient, conversation: str, form: str, call: str
+) -> None:
+    """A redacted call that is sent with another id has its result under that id."""
+    messages = [*exchange(form, call), *exchange(form, call)]
+    await append(client, conversation, *messages, format=form)
+    await client.delete(f"/conversations/{conversation}/messages/5")
+
+    made = await window(client, conversation, model="claude-sonnet-4-5", format=form)
+
+    before, after = sent_ids(made["request"])[:-2], sent_ids(made["request"])[-2:]
+    assert before == [call, call] * bool(call)
+    assert after[0] == after[1]
+    assert after[0] not in before
+
+
+async def test_a_native_result_answers_a_chat_call(client: httpx.AsyncClient, conversation: str) -> None:
+    """The id of a chat call that Anthropic refuses is changed in the call and in its native result."""
+    call, question = "functions.look:0", {"message": {"role": "user", "content": "Weather?"}}
+    await append(client, conversation, question, calling(call))
+    await append(client, conversation, exchange("anthropic", call)[2], format="anthropic")
+
+    made = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
+
+    assert sent_ids(made["request"]) == ["functions_look_0_2"] * 2
+
+
+@pytest.mark.parametrize("wanted", [{"tool_result_max_tokens": 100}, {"max_tokens": 400}, {"tool_results_kept": 0}])
+async def test_results_beside_a_cut_one_stay_in_one_message(client: httpx.AsyncClient, wanted: dict[str, Any]) -> None:
+    """Where one of several results is cut, all are in the one user message after their calls."""
+    results = [
+        {"type": "tool_result", "tool_use_id": "t1", "content": "word " * 400},
+        {"type": "tool_result", "tool_use_id": "t2", "content": "sun"},
+    ]
+    later = [{"role": "assistant", "content": "Fine."}, {"role": "user", "content": "And now?"}]
+    messages = [*CLAUDE[:2], {"role": "user", "content": results}, *later]
+    given = {"model": "claude-sonnet-4-5", "messages": messages, "reserve": 0, **wanted}
+
+    made = (await client.post("/window?format=anthropic", json=given)).json()
+
+    assert made["trimmed"]["messages"] >= 1
+    sent = made["request"]["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "user", "assistant", "user"]
+    assert [block["tool_use_id"] for block in sent[2]["content"]] == ["t1", "t2"]
 
 
 async def test_bound_thoughts_are_left_out_behind_a_redacted_message(

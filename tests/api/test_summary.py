@@ -133,6 +133,39 @@ async def test_anthropics_block_brings_its_text(client: httpx.AsyncClient, conve
     assert chat["request"]["messages"][0]["content"].endswith(BLOCK["content"])
 
 
+SHOTS = [{"role": "assistant", "content": "Hello!"}, {"role": "user", "content": "ping"}]
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
+
+
+@pytest.mark.parametrize(("form", "model"), [("anthropic", "claude-sonnet-4-5"), ("responses", "gpt-5")])
+@pytest.mark.parametrize("sets", [{}, {"system": "Be brief.\n", "tools": TOOLS}, {"few_shots": SHOTS}])
+@pytest.mark.parametrize("through_seq", [1, 2])
+async def test_an_item_s_window_costs_no_less_than_its_request(
+    client: httpx.AsyncClient, conversation: str, form: str, model: str, sets: dict[str, Any], through_seq: int
+) -> None:
+    """A window with an item costs no less than its request, whoever speaks first after the item, and is an estimate. The
+    system prompt stays in its place."""
+    roles = ("user", "assistant", "user")
+    await client.post("/conversations", json={"id": conversation, **sets})
+    entries = [{"message": {"role": role, "content": f"line {n}"}} for n, role in enumerate(roles)]
+    await client.post(f"/conversations/{conversation}/messages", json={"messages": entries})
+    item = ITEM if form == "responses" else BLOCK
+    await client.put(f"/conversations/{conversation}/summary", json={"item": item, "through_seq": through_seq})
+
+    path = f"/conversations/{conversation}/window?model={model}&format={form}"
+    window = (await client.get(path)).json()
+    count = await client.post(f"/count?format={form}", json={"model": model, **window["request"]})
+
+    # A turn that joins the one before it, as its count sees them, costs up to six tokens less.
+    assert 0 <= window["tokens"]["total"] - count.json()["tokens"] <= 6
+    assert not window["exact"]
+    assert window["request"].get("instructions" if form == "responses" else "system") == sets.get("system")
+    assert item in (window["request"].get("input") or window["request"]["messages"][0]["content"])
+    assert (await client.get(f"{path}&max_tokens={count.json()['tokens'] - 1}")).status_code == (
+        422 if through_seq == 2 else 200
+    )
+
+
 async def test_an_item_without_a_text_is_for_its_own_provider(client: httpx.AsyncClient, conversation: str) -> None:
     """Windows in other formats ignore an item without a text, which only OpenAI can read, and keep the messages."""
     await filled(client, conversation)

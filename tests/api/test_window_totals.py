@@ -7,10 +7,13 @@ from typing import Any
 import httpx
 import pytest
 from dialogue import append, assistant, calling, problem, result, user
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from service.core.text.vocabularies import INSTALLED
 
 PARAGRAPHS = tomllib.loads((Path(__file__).parents[1] / "truth" / "languages.toml").read_text("utf-8"))
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 LEGACY = [
     {"role": "assistant", "content": None, "function_call": {"name": "get_weather", "arguments": '{"city":"Berlin"}'}},
     {"role": "function", "name": "get_weather", "content": "12 C"},
@@ -43,6 +46,77 @@ async def test_names_and_legacy_calls_cost_what_responses_items_cost(client: htt
         )
         found = window.json()
         assert await counted(client, found, "responses") <= found["tokens"]["total"] <= found["budget"]
+
+
+HELLO = {"role": "user", "content": "hello zebra"}
+REPLIES = [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]
+
+
+@pytest.mark.parametrize("many", [2, 50])
+async def test_messages_of_the_assistant_in_a_row_cost_each_its_own(client: httpx.AsyncClient, many: int) -> None:
+    """Responses sends them as items, each billed with its own wrapping: /count is the total, and exact."""
+    replies = REPLIES * (many // 2)
+    window = await made(client, [HELLO, *replies, HELLO], "openai", model="gpt-4o", format="responses")
+    assert window["exact"]
+    assert window["tokens"]["total"] == await counted(client, window, "responses") == 3 + 2 * 6 + many * 5
+    native = await made(client, window["request"]["input"], "responses", model="gpt-4o")
+    assert native["tokens"]["total"] == window["tokens"]["total"]
+
+
+async def test_an_item_between_calls_is_a_message_of_its_own(client: httpx.AsyncClient) -> None:
+    """Items of one reply that has calls cost what they cost apart, and a text in parts costs more than as a whole."""
+    calls = [{"type": "function_call", "call_id": each, "name": "look", "arguments": "{}"} for each in "ab"]
+    outputs = [{"type": "function_call_output", "call_id": each, "output": "fine"} for each in "ab"]
+    texts = [{"role": "assistant", "content": text} for text in ("super", "calif", "")]
+    bare = await made(client, [HELLO, texts[0], *calls, *outputs], "responses", model="gpt-4o")
+    window = await made(
+        client, [HELLO, texts[0], calls[0], *texts[1:], calls[1], *outputs], "responses", model="gpt-4o"
+    )
+    assert window["tokens"]["total"] == bare["tokens"]["total"] + (4 + 2) + 4
+    assert window["tokens"]["total"] == await counted(client, window, "responses")
+
+
+async def test_a_message_that_a_form_leaves_out_is_free(client: httpx.AsyncClient) -> None:
+    """An empty message of the assistant, or a reply's name, costs nothing where it is not sent; also in few-shots."""
+    for left_out in ({"role": "assistant", "content": ""}, {"role": "assistant", "content": "", "name": "bob"}):
+        for history, fixed in (([HELLO, left_out, HELLO], []), ([HELLO], [HELLO, left_out])):
+            window = await made(client, history, model="gpt-4o", format="responses", few_shots=fixed)
+            assert window["tokens"]["total"] == await counted(client, window, "responses") == 15
+            assert window["exact"]
+    named = {**REPLIES[0], "name": "bob"}
+    window = await made(client, [HELLO, named, HELLO], model="gpt-4o", format="responses")
+    assert window["tokens"]["total"] == await counted(client, window, "responses") == 20
+
+
+@pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5"])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+async def test_a_total_is_never_below_its_requests_count(
+    client: httpx.AsyncClient, form: str, model: str, data: st.DataObject
+) -> None:
+    """In another form a window's total is /count of its request, or more; then it does not say that it is exact."""
+    texts = st.sampled_from(["", "a", "hello zebra", "12 talks", "\n\nlist", " ", "Zürich"])
+    names = st.sampled_from([{}, {}, {"name": "bob"}, {"name": "user"}, {"name": "Zoë_7"}])
+    said = st.builds(
+        lambda role, text, name: [{"role": role, "content": text, **name}],
+        st.sampled_from(["user", "assistant", "assistant", "system", "developer"]),
+        texts,
+        names,
+    )
+    groups = [LEGACY, [calling("c1"), result("c1")], [calling("c1", "c2"), result("c1"), result("c2")]]
+    steps = data.draw(st.lists(said | st.sampled_from(groups), max_size=8))
+    shots = [each for each in data.draw(st.lists(said, max_size=2)) if each[0]["role"] in ("user", "assistant")]
+    wanted = {
+        "few_shots": [message for step in shots for message in step],
+        "tools": data.draw(st.sampled_from([[], TOOLS])),
+        **data.draw(st.sampled_from([{}, {"system": "Be brief."}, {"note": True, "limit": 2}])),
+    }
+    history = [message for step in steps for message in step]
+    window = await made(client, [*history, HELLO], model=model, format=form, **wanted)
+    total, count = window["tokens"]["total"], await counted(client, window, form)
+    assert count <= total
+    assert count == total or not window["exact"]
 
 
 @pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-5.6"])

@@ -15,16 +15,27 @@ from service.problems import WindowDoesNotFit
 Message = dict[str, Any] | Entry
 
 SIZES = st.one_of(st.integers(1, 60), st.integers(1, 900))
-TURN = st.tuples(st.integers(1, 120), st.integers(0, 1), st.lists(st.lists(SIZES, min_size=1, max_size=2), max_size=4))
+PLAIN, GROUNDED, INSTRUCTED = range(3)
+TURN = st.tuples(
+    st.integers(1, 120),
+    st.sampled_from((PLAIN, GROUNDED, INSTRUCTED)),
+    st.lists(st.lists(SIZES, min_size=1, max_size=2), max_size=4),
+)
 
 
 def messages_of(turns: list[tuple[int, int, list[list[int]]]]) -> Iterator[Message]:
-    """Yield questions, tool groups with results of the given sizes, and replies; each assistant message has a thought."""
+    """Yield questions, tool groups with results of the given sizes, and replies; each assistant message has a thought.
+
+    A question has documents, or an instruction after it, or neither.
+    """
     seq = 0
-    for question, documents, steps in turns:
+    for question, kind, steps in turns:
         text = words(question)
-        yield grounded(text, words(60)) if documents else said("user", text)
+        yield grounded(text, words(60)) if kind == GROUNDED else said("user", text)
         seq += 1
+        if kind == INSTRUCTED:
+            yield said("system", f"Instruction {seq}.")
+            seq += 1
         for step, sizes in enumerate(steps):
             ids = [f"c{seq}_{step}_{index}" for index in range(len(sizes))]
             yield {**calling(*ids), **thought(seq + 1)}
@@ -39,9 +50,12 @@ def thought(seq: int) -> dict[str, Any]:
 
 
 def parts_of(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return messages and thoughts in the order in which Claude gets them; a message's thoughts come before its text."""
+    """Return messages and thoughts in the order in which Claude gets them.
+
+    System messages are at the top, and a message's thoughts come before its text.
+    """
     parts = []
-    for message in request["messages"]:
+    for message in sorted(request["messages"], key=lambda message: message["role"] != "system"):
         parts += message.get("thinking_blocks", [])
         parts.append({name: value for name, value in message.items() if name != "thinking_blocks"})
     return parts
@@ -63,7 +77,8 @@ def last_thought(parts: list[dict[str, Any]]) -> str | None:
     stable=st.sampled_from([False, True]),
     limit=st.sampled_from([None, 200]),
 )
-@example(turns=[(63, 1, [[12]]), (1, 0, [])], budget=400, reasoning="turn", stable=False, limit=None)
+@example(turns=[(63, GROUNDED, [[12]]), (1, PLAIN, [])], budget=400, reasoning="turn", stable=False, limit=None)
+@example(turns=[(9, PLAIN, []), (9, INSTRUCTED, [])], budget=2000, reasoning="all", stable=False, limit=None)
 def test_what_is_sent_of_bound_reasoning_stands(
     turns: list[tuple[int, int, list[list[int]]]], budget: int, reasoning: Any, stable: Any, limit: int | None
 ) -> None:

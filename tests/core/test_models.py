@@ -103,6 +103,24 @@ def test_a_window_is_what_the_maker_or_who_sells_the_model_states(name: str, con
     assert (model.context_window, model.context_window_source) == (context_window, "listed")
 
 
+@pytest.mark.parametrize(
+    ("name", "family", "context_window"),
+    [
+        ("claude-instant-1.2", "claude-3", 200_000),
+        ("claude-opus-5-1", "claude-5", 200_000),
+        ("us.anthropic.claude-opus-9-v1:0", "claude-5", 200_000),
+        ("gemini-exp-1206", "gemini-3.1", 32_768),
+        ("models/gemini-3.5-pro", "gemini-3.1", 32_768),
+    ],
+)
+def test_a_new_name_of_claude_or_gemini_is_an_estimate(name: str, family: str, context_window: int) -> None:
+    """A name of Claude or Gemini that no source lists is counted as its family, with an assumed context window."""
+    model = find_model(name)
+    assert (model.id, model.rules.family, model.exact) == (name, family, False)
+    assert (model.context_window, model.context_window_source) == (context_window, "assumed")
+    assert name not in {listed.id for listed in list_models()}
+
+
 @pytest.mark.parametrize("name", ["gpt-9-whatever", "claude-v1", "gpt-4.1-unheard-of", "mistral-medium-2312"])
 def test_a_window_that_nobody_states_says_so(name: str) -> None:
     """A context window that no listing has is marked as assumed."""
@@ -142,6 +160,7 @@ def test_prices_come_with_the_model() -> None:
     [
         ("gtp-4o", "gpt-4o"),
         ("claud", "claude-"),
+        ("cluade-opus-4", "claude-opus-4"),
         ("phi-3", ""),
         ("nobody-made-this", None),
         ("", None),

@@ -1,6 +1,8 @@
 """Providers' own messages become chat messages, and are sent again as they came."""
 
+import cProfile
 import json
+import pstats
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +26,7 @@ from service.problems import InvalidEntry
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 MODELS = {"responses": "gpt-5", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}
 SOURCES = [("more_anthropic", "anthropic"), ("more_gemini", "gemini"), ("kani_responses", "responses")]
+CALL_ITEM = {"type": "function_call", "name": "look", "arguments": '{"day": 1}'}
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 slow = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -238,6 +241,29 @@ def test_what_only_the_provider_knows_is_counted_in_its_form(form: str) -> None:
     bare = count_request(model, messages=[chat_form(message) for message in chat]).tokens
     assert own > bare
     assert bare == count_request(model, messages=chat).tokens
+
+
+def test_an_empty_object_beside_an_empty_call_costs_nothing() -> None:
+    """Empty objects, such as unknown metadata, are no repetition of a call's empty arguments."""
+    call = {"function_call": {"name": "look"}}
+    model = msgspec.structs.replace(find_model(MODELS["gemini"]), format="gemini")
+    alone, beside = (
+        count_request(model, messages=read("gemini", [{"role": "model", "parts": parts}]))
+        for parts in ([call], [{"audio_metadata": {}}, {"audio_metadata": {}}, call])
+    )
+    assert beside.tokens == alone.tokens
+
+
+@pytest.mark.parametrize("item", [{"role": "assistant", "content": "a"}, CALL_ITEM], ids=["messages", "calls"])
+def test_reading_a_reply_takes_time_in_proportion_to_its_items(item: dict[str, Any]) -> None:
+    """A reply of eight times as many items takes at most ten times as many calls of functions to read."""
+    calls = []
+    for count in (200, 1600):
+        items = [{"role": "user", "content": "q"}, *({**item, "call_id": f"c{i}"} for i in range(count))]
+        profile = cProfile.Profile()
+        profile.runcall(read, "responses", items)
+        calls.append(pstats.Stats(profile).total_calls)
+    assert calls[1] <= 10 * calls[0]
 
 
 @pytest.mark.parametrize("form", MESSAGES)

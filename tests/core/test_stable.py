@@ -129,6 +129,7 @@ SPANS = st.lists(
         st.sampled_from([0, 0, 10, 80]),
         st.booleans(),
         st.sampled_from([0, 0, 5, 50]),
+        st.booleans(),
     ),
     max_size=30,
 )
@@ -180,6 +181,63 @@ def test_cut_is_the_same_from_any_tail(spans: list[Span], room: int, step: float
         asked = None if inside else asked
         tail = stable_cut(spans[first:], end=end, room=room, step=step, block=BLOCK, whole=False, asked=asked)
         assert isinstance(tail, Before) or tail[0] + first == whole
+
+
+def signed(message: dict[str, Any], size: int) -> dict[str, Any]:
+    """Return the call with a signature of ``size`` characters, as Gemini's OpenAI endpoint sends it."""
+    message["tool_calls"][0]["extra_content"] = {"google": {"thought_signature": "abcdefgh" * (size // 8)}}
+    return message
+
+
+SIZES = st.integers(1, 40)
+STEPS_OF_TURNS = st.one_of(
+    st.builds(lambda size: [said("user", words(size))], SIZES),
+    st.builds(lambda size, thought: [said("assistant", words(size), reasoning_content=words(thought))], SIZES, SIZES),
+    st.builds(
+        lambda size, seal, thought: [
+            {**signed(calling("c"), 8 * seal), "reasoning_content": words(thought)},
+            result("c", words(size)),
+        ],
+        SIZES,
+        SIZES,
+        st.integers(1, 80),
+    ),
+)
+
+
+@quick
+@given(
+    st.lists(STEPS_OF_TURNS, min_size=3, max_size=16),
+    st.sampled_from(["turn", "turn", "all", "none"]),
+    st.sampled_from(STEPS),
+    st.integers(300, 900),
+)
+def test_never_moves_back_with_reasoning(
+    turns: list[list[dict[str, Any]]], reasoning: Any, step: float, budget: int
+) -> None:
+    """The first kept message never moves back if messages have thoughts and signatures, and questions follow results."""
+    found = talk(*(message for turn in turns for message in turn))
+    check_never_moves_back((found, Ask("gemini-3-pro", budget, stable(step, reasoning=reasoning))))
+
+
+def test_the_cut_leaves_room_for_an_opening_turn() -> None:
+    """No message after the cut is left out for the turn before the assistant's first message."""
+    sizes = (37, 13, 38, 21, 36, 31)
+    messages: list[Any] = [said(("user", "assistant")[place % 2], words(size)) for place, size in enumerate(sizes)]
+    messages[2] = grounded(words(38), words(60))
+    ask = Ask("claude-sonnet-4-5", 188, stable(format="anthropic"))
+    assert [window.seqs[0] for window in lived(talk(*messages), ask)] == [1, 1, 2, 3, 4, 4]
+
+
+def test_signatures_are_history() -> None:
+    """Signatures, which every window sends, take room for history: the cut stays for some turns and does not slide."""
+    call = signed(calling("c", arguments="{}"), 480)
+    turn = (said("user", words(20)), call, result("c", "ok"), said("assistant", words(20)))
+    found = talk(*(message for _ in range(24) for message in turn))
+    ask = Ask("gemini-3-pro", 1200, stable())
+    firsts = [found.upto(length).window(ask).seqs[0] for length in range(33, 96, 4)]
+    assert firsts[0] == 1
+    assert 3 < len(set(firsts)) < 10 < len(firsts)
 
 
 def chat(turns: int, size: int = 10) -> Talk:

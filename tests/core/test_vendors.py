@@ -36,7 +36,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arg
         ("claude-opus-4-1-20250805", "claude-4"),
         ("claude-sonnet-4-20250514", "claude-4"),
         ("anthropic/claude-haiku-4.5", "claude-4.5"),
-        ("claude-sonnet-4-6", "claude-4.5"),
+        ("claude-sonnet-4-6", "claude-4.6"),
         ("claude-opus-4-7", "claude-5"),
         ("claude-fable-5", "claude-5"),
         ("gemini-1.5-flash", "gemini-2.0"),

@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
 from urllib.parse import quote
 
 import msgspec
@@ -29,6 +28,7 @@ from service.store.embedded import EmbeddedStore
 from tests.bench.inprocess import ask, worker
 from tests.bench.load import load, request
 from tests.bench.rig import Server, answer_of, machine, markdown, serving
+from tests.bench.stalls import Stalls
 from tests.recordings import DATA
 
 README = Path(__file__).parent / "README.md"
@@ -104,27 +104,6 @@ async def appended(server: Server, mode: str, texts: Sequence[str], turn: int) -
 
 
 # ---- windows and bytes, in this process
-
-
-class Stalls:
-    """Records in ``found`` how long the event loop was blocked each time, in milliseconds, while this is entered."""
-
-    def __init__(self) -> None:
-        self.found: list[float] = []
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._run())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _run(self) -> None:
-        while True:
-            started = time.perf_counter()
-            await asyncio.sleep(0.001)
-            self.found.append(1000 * (time.perf_counter() - started) - 1)
 
 
 async def fill(app: App, name: str, mode: str, texts: Sequence[str], length: int) -> None:

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import httpx
 import pytest
 from bills import Bill, evidence, misses, table
 from openai_bills import FILES, RULES, openai_bills, rows
 from recordings import NO_TRUTH, TRUTH
+from responses_bills import responses_bills
 from rich.console import Console
 from vendor_bills import claude_bills, gemini_bills
 
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 
 VENDORS: Mapping[str, Callable[[], tuple[Bill, ...]]] = {
     "OpenAI": openai_bills,
+    "OpenAI Responses": responses_bills,
     "Claude": claude_bills,
     "Gemini": gemini_bills,
 }
@@ -31,6 +34,7 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     bills = [bill for recorded in VENDORS.values() for bill in recorded()]
     with capsys.disabled():
         Console(width=130).print("", table(bills), misses(openai_bills()), evidence(openai_bills(), RULES))
+        Console(width=130).print("", misses(responses_bills()))
     assert Counter(bill.file for bill in openai_bills()) == Counter({file: len(rows(file)) for file in FILES})
 
 
@@ -50,9 +54,35 @@ def test_share_of_exact_predictions(kind: str, least: float) -> None:
     assert errors.count(0) / len(errors) >= least
 
 
+async def test_a_recorded_request_is_counted_as_it_was_sent(client: httpx.AsyncClient) -> None:
+    """POST /count takes every recorded chat request with all of its members, and predicts what the core predicts."""
+    for file in FILES:
+        predicted = {bill.id: bill.predicted for bill in openai_bills() if bill.file == file}
+        for row in rows(file):
+            sent = {**row["request"], **(row.get("also_sent") or {}), "model": row["model"]}
+            answer = await client.post("/count", json=sent)
+            assert answer.status_code == 200, (row["id"], answer.text)
+            assert answer.json()["tokens"] == predicted[row["id"]], row["id"]
+
+
 def test_no_openai_request_is_predicted_short() -> None:
     """No OpenAI request was billed more than predicted, because a request that is longer than predicted may fail."""
     assert [bill for bill in openai_bills() if bill.error < 0] == []
+
+
+def test_responses_are_predicted_to_the_token_or_said_to_be_estimates() -> None:
+    """Requests to the Responses API cost what is predicted, with encrypted reasoning up to a sixth less."""
+    for bill in responses_bills():
+        is_sealed = bill.kind == "encrypted reasoning"
+        assert (bill.error == 0, bill.is_exact) == (not is_sealed, not is_sealed), bill.id
+        assert bill.billed <= bill.predicted <= 1.2 * bill.billed, bill.id
+
+
+def test_a_second_call_of_a_loop_costs_what_it_was_billed() -> None:
+    """Requests that differ in one call with its result differ by the predicted tokens."""
+    bills = {bill.id.split("-")[2]: bill for bill in responses_bills()}
+    for shorter, longer in (("048", "045"), ("046", "049")):
+        assert bills[shorter].error == bills[longer].error
 
 
 def test_a_wide_miss_says_that_it_is_an_estimate() -> None:

@@ -7,6 +7,7 @@ and a schema with ``oneOf``, ``allOf`` or ``anyOf`` at its top.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from service.core.fillers import NOTHING_SAID
@@ -27,6 +28,7 @@ from service.core.formats.whole import Whole, in_turns
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _EMPTY: Final = {"type": "text", "text": NOTHING_SAID}
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_Turn = tuple[str, list[Block]] | Whole
 
 
 def render(
@@ -36,7 +38,7 @@ def render(
     history = list(read(messages, refusals, tidy=_fit))
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns = [_turn(step, refusals) for step in history if not (isinstance(step, Said) and step.is_system)]
-    request: dict[str, Any] = {"messages": in_turns(turns, dict(_EMPTY), "content")}
+    request: dict[str, Any] = {"messages": in_turns(_with_joined_results(turns), dict(_EMPTY), "content")}
     if text := _system(system, refusals):
         request["system"] = text
     if history and not isinstance(history[-1], Whole):
@@ -58,7 +60,7 @@ def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
     return "\n\n".join(text for text in joined if text.strip())
 
 
-def _turn(step: Said | Result | Whole, refusals: Refusals) -> tuple[str, list[Block]] | Whole:
+def _turn(step: Said | Result | Whole, refusals: Refusals) -> _Turn:
     match step:
         case Whole():
             return step
@@ -73,6 +75,36 @@ def _turn(step: Said | Result | Whole, refusals: Refusals) -> tuple[str, list[Bl
             return "assistant", [*step.thinking, *texts, *uses]
         case _:
             return "user", list(_blocks(step.parts, refusals)) or [dict(_EMPTY)]
+
+
+def _with_joined_results(turns: Iterable[_Turn]) -> Iterator[_Turn]:
+    """Yield the turns; neighbouring turns of the user with a written tool result become one, its results first.
+
+    Anthropic answers 400 unless all results of a turn's calls begin the one message after it. They come apart where only
+    some of them are sent as they came.
+    """
+    for is_users, group in groupby(turns, key=_is_users):
+        run = list(group)
+        if is_users and any(_is_result(block) for turn in run if not isinstance(turn, Whole) for block in turn[1]):
+            blocks = (block for turn in run for block in _blocks_of(turn))
+            yield "user", sorted(blocks, key=lambda block: not _is_result(block))
+        else:
+            yield from run
+
+
+def _is_users(turn: _Turn) -> bool:
+    return (turn.messages[0]["role"] if isinstance(turn, Whole) else turn[0]) == "user"
+
+
+def _is_result(block: Block) -> bool:
+    return block.get("type") == "tool_result"
+
+
+def _blocks_of(turn: _Turn) -> list[Block]:
+    if not isinstance(turn, Whole):
+        return turn[1]
+    content = turn.messages[0]["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _texts(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator[Block]:

@@ -106,14 +106,16 @@ def read(
 ) -> Iterator[Said | Result | Whole]:
     """Yield the history in order, each result with its call. ``tidy`` makes an id fit a form's alphabet.
 
-    A message that came in this form is sent as it came; a message that came in another form is sent in its chat form.
+    A message that came in this form is sent as it came; a message that came in another form is sent in its chat form. A
+    result has the id with which its call is sent.
     """
     calls = _Calls(refusals, tidy)
     for outgoing in messages:
         message, place = outgoing.message, f"messages/{outgoing.seq}"
         if is_of(message, refusals.format_name):
-            calls.note(message, outgoing)
-            yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after)
+            call = calls.note(message, outgoing)
+            answers = "" if call is None or call.as_it_came else call.id  # the call may be sent with another id
+            yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
             continue
         refuse_only(message.get("native"), outgoing.seq, refusals)
         for each in unknown_members(message):
@@ -179,16 +181,17 @@ class _Calls:
         self._open: dict[tuple[str, str], Call] = {}
         self._ids: set[str] = set()
 
-    def note(self, message: dict[str, Any], outgoing: Outgoing) -> None:
-        """Open and close the calls of a message that is sent as it came, with its own ids."""
+    def note(self, message: dict[str, Any], outgoing: Outgoing) -> Call | None:
+        """Open and close the calls of a message that is sent as it came, with its own ids. Returns the answered call."""
         match message.get("role"):
             case "tool":
-                self.answered("tool", str(message.get("tool_call_id")))
+                return self.answered("tool", str(message.get("tool_call_id")))
             case "assistant":
                 self.close()
                 self.opened(outgoing, as_it_came=True)
             case "user":
                 self.close()
+        return None
 
     def opened(self, outgoing: Outgoing, *, as_it_came: bool = False) -> list[Call]:
         place = f"messages/{outgoing.seq}"

@@ -38,16 +38,33 @@ class Whole(msgspec.Struct, frozen=True):
         return self.pieces == other.pieces and step > 0 and self.seq - other.seq == step
 
 
-def whole_of(seq: int, message: Block, before: str = "", after: str = "") -> Whole:
-    """Return the provider's messages as they came, with documents ``before`` and ``after`` the text."""
+def whole_of(seq: int, message: Block, before: str = "", after: str = "", *, answers: str = "") -> Whole:
+    """Return the provider's messages as they came, with documents ``before`` and ``after`` the text.
+
+    A tool result gets the id ``answers``, if given, as the id of the call that it answers.
+    """
     native = message["native"]
     form, messages = native["format"], restore(message)
+    if answers:
+        messages = [_answering(messages[0], form, answers)]
     place, count = native.get("piece", (0, 1))
     at = native.get("at", ())
     if before or after:
         messages = [_grounded(messages[0], form, before, after)]
         at = at and [*at[: bool(before)], *at, *(at[-1:] if after else ())]
     return Whole(seq, form, messages, place, count, at)
+
+
+def _answering(message: Block, form: str, call_id: str) -> Block:
+    """Return the provider's message of one tool result with another id of its call."""
+    if form == "anthropic":
+        (block,) = message["content"]
+        return {**message, "content": [{**block, "tool_use_id": call_id}]}
+    if form == "gemini":
+        (part,) = message["parts"]
+        name = "function_response" if part.get("function_response") is not None else "functionResponse"
+        return {**message, "parts": [{**part, name: {**part[name], "id": call_id}}]}
+    return {**message, "call_id" if "call_id" in message else "approval_request_id": call_id}
 
 
 def _grounded(message: Block, form: str, before: str, after: str) -> Block:

@@ -59,8 +59,8 @@ class _Source(msgspec.Struct):
 
 class _SearchResult(msgspec.Struct):
     source: str
-    title: str
     content: list[_Text]
+    title: str | None = None
 
 
 class _Thinking(msgspec.Struct):
@@ -130,7 +130,7 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
             convert(block, _Redacted, pointer)
         case "search_result":
             found = convert(block, _SearchResult, pointer)
-            piece.add_text("\n".join([found.title, found.source, *(text.text for text in found.content)]))
+            piece.add_text("\n".join([found.title or "", found.source, *(text.text for text in found.content)]))
         case "image" | "document" as kind if piece.role == "user" and (part := _media(block, kind, pointer)):
             piece.parts.append(part)
         case "compaction":  # it replaces messages, which are sent to other providers instead
@@ -196,7 +196,8 @@ def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
 
 
 def _tool(tool: Object) -> Object:
-    return function_tool(tool.get("name"), tool.get("description"), tool["input_schema"], strict=tool.get("strict"))
+    others = rest_of(tool, "type", "name", "description", "input_schema", "parameters")
+    return function_tool(tool.get("name"), tool.get("description"), tool["input_schema"], **others)
 
 
 def _choice(choice: Object | None) -> Any:

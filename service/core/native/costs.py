@@ -14,7 +14,7 @@ import msgspec
 from service.core.files import FILE_CHARACTERS, UPLOADED_FILE
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.seals import SIGNATURES, billed_characters
-from service.core.native.sharing import is_reference, repeated
+from service.core.native.sharing import fill, is_reference, repeated
 from service.core.strings import Pair
 from service.core.text import count_text
 from service.core.unicode_scripts import Mix, mix_of
@@ -61,11 +61,13 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     thoughts_images: tuple[Image, ...] = ()
     mix: Mix | None = None
     """The properties of the thoughts' text that decide its tokens in other vocabularies."""
+    wrappings: int = 0
+    """Message items of a Responses reply beyond those that the chat form has: each is billed as a message."""
 
     @property
     def is_estimate(self) -> bool:
-        """Whether some of the cost is a guess."""
-        return bool(self.thoughts_sealed or self.rest_sealed or self.estimated)
+        """Whether some of the cost is a guess: all parts without a chat form, which are in no recorded bill."""
+        return bool(self.only or any(self.rest) or self.thoughts_sealed or self.rest_sealed or self.estimated)
 
     def thoughts_tokens(self, column: int) -> int:
         """Return the tokens of the thoughts, without images, in o200k_base (column 0) or cl100k_base (1)."""
@@ -83,6 +85,7 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
     for part in parts_of(native["messages"]):
         (thoughts if is_thought(part) else rest).add(part, thoughts)
     rest.texts += repeated(thoughts.references + rest.references, message)
+    wrappings, apart = _items_apart(message)
     thought = thoughts.tokens(besides=thoughts.estimated)
     words = [each - thoughts.estimated for each in thought]
     return Beside(
@@ -90,20 +93,49 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         size=len(msgspec.json.encode(native)) + len(',"native":'),
         thoughts=thought,
         thoughts_sealed=thoughts.sealed,
-        rest=rest.tokens(),
+        rest=(rest.tokens()[0] + apart[0], rest.tokens()[1] + apart[1]),
         rest_sealed=rest.sealed,
         images=tuple(rest.images),
         estimated=rest.estimated,
         only=tuple(native.get("only", ())),
         thoughts_images=tuple(thoughts.images),
         mix=mix_of("".join(thoughts.texts), *words) if thoughts.texts else None,
+        wrappings=wrappings,
     )
+
+
+def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
+    """Return what several message items of a Responses reply cost beside one chat message: wrappings, and tokens of text.
+
+    A text costs more in parts than as a whole.
+    """
+    native, calls = message["native"], message.get("tool_calls")
+    if native["format"] != "responses" or message["role"] != "assistant":
+        return 0, (0, 0)
+    items = [item for item in native["messages"] if "role" in item and item.get("type", "message") == "message"]
+    if len(items) < (1 if calls else 2):
+        return 0, (0, 0)
+    texts = [_said(item) for item in fill(items, message)]
+    whole = "".join(texts)
+    apart = (
+        _sum(texts, "o200k_base") - _sum([whole], "o200k_base"),
+        _sum(texts, "cl100k_base") - _sum([whole], "cl100k_base"),
+    )
+    return len(items) - (1 if whole or not calls else 0), apart
+
+
+def _said(item: Mapping[str, Any]) -> str:
+    """Return the text of a message item."""
+    content = item.get("content")
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text") or part.get("refusal") or "") for part in content or ())
 
 
 def parts_of(messages: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
     """Yield the blocks, parts or items of a provider's messages."""
     for message in messages:
-        parts = message.get("content") if "type" not in message or message.get("type") == "message" else None
+        parts = message.get("content") if message.get("type") in (None, "", "message") else None
         parts = message.get("parts") if parts is None else parts
         if isinstance(parts, list):
             yield from parts
@@ -150,13 +182,19 @@ class _Weighed:
                 self.references[value["$"]] += 1
             case dict() if str(value.get("type")) in _MEDIA or key in _MEDIA_MEMBERS:
                 self._add_media(value, thoughts)
+            case {"type": "image_generation_call", "result": str(data), **rest}:
+                self._add_image(data)
+                self.add(rest, thoughts)
             case dict():
-                self._add_citing(value)
-                for name, each in value.items():
-                    if name in SIGNATURES or name == "signature":
-                        thoughts.sealed += billed_characters(value, name)
-                    elif name not in _STRUCTURE and not (name == "name" and key in self.named):
-                        self.add(each, thoughts, name)
+                self._add_members(value, thoughts, key)
+
+    def _add_members(self, value: dict[str, Any], thoughts: "_Weighed", key: str) -> None:
+        self._add_citing(value)
+        for name, each in value.items():
+            if name in SIGNATURES or name == "signature" or (name == "encrypted_content" and is_thought(value)):
+                thoughts.sealed += billed_characters(value, name)
+            elif name not in _STRUCTURE and not (name == "name" and key in self.named):
+                self.add(each, thoughts, name)
 
     def _add_citing(self, value: dict[str, Any]) -> None:
         """Add the instructions to cite that Anthropic sends with a document or a search result: 6 bills."""
@@ -189,11 +227,14 @@ class _Weighed:
         data = max(strings, key=len, default="")
         media_type = next((text for text in strings if _MEDIA_TYPE.fullmatch(text)), "")
         if str(value.get("type")) in _IMAGES or media_type.startswith("image/"):
-            url = data if data.startswith("data:") else f"data:{media_type};base64,{data}"
-            size = image_size(url) or (0, 0)
-            self.images.append((*size, DETAILS.get(str(value.get("detail")), 0)))
+            self._add_image(data, str(value.get("detail")))
         else:
             self.estimated += max(UPLOADED_FILE, len(data) // FILE_CHARACTERS)
+
+    def _add_image(self, data: str, detail: str = "auto") -> None:
+        """Add an image: a data URL or base64, with the size that its header states; else an image of unknown size."""
+        size = image_size(data if data.startswith("data:") else f"data:;base64,{data}") or (0, 0)
+        self.images.append((*size, DETAILS.get(detail, 0)))
 
 
 def _sum(texts: list[str], encoding: Any) -> int:

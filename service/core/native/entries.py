@@ -26,7 +26,7 @@ _CHAT_PARTS: Final = {
 }
 _MEMBERS: Final = frozenset({"role", "type", "parts", "content"})
 """A bare message has one of these members; an object with none of them is a faulty entry."""
-_PLACE: Final = re.compile(r"#/messages/(\d+)")
+_PLACE: Final = re.compile(r"#/messages/(\d+)(/message/[\w/]+)?")
 
 
 class NativeEntry(Entry, forbid_unknown_fields=True, kw_only=True):
@@ -56,8 +56,12 @@ class ReadEntries(msgspec.Struct, frozen=True):
             problem.errors = tuple(Pointer(_PLACE.sub(self._placed, e.pointer), e.detail) for e in problem.errors)
 
     def _placed(self, found: re.Match[str]) -> str:
-        index = int(found[1])
-        return f"#/messages/{self.places[index] if index < len(self.places) else index}"
+        index, within = int(found[1]), found[2] or ""
+        if index >= len(self.places):
+            return found[0]
+        # The client sent no chat message, so a native one has none of the chat form's members.
+        is_native = "native" in self.entries[index].message
+        return f"#/messages/{self.places[index]}" + ("" if is_native else within)
 
 
 class _Message(msgspec.Struct, frozen=True):

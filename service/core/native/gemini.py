@@ -101,8 +101,14 @@ class _Names:
         return f"call_{name[:200]}" + (f"_{before}" if before else "")
 
 
+def _identified(value: Any) -> Any:
+    """Return a call or a result without its id if that is empty, as Gemini writes a missing one."""
+    is_empty = isinstance(value, dict) and value.get("id") == ""
+    return {name: each for name, each in value.items() if name != "id"} if is_empty else value
+
+
 def _result(part: Object, own: Object, names: _Names, pointer: str) -> Piece:
-    response = convert(member(part, "function_response"), _Response, f"{pointer}/functionResponse")
+    response = convert(_identified(member(part, "function_response")), _Response, f"{pointer}/functionResponse")
     piece = Piece(role="tool", own={**own, "parts": [part]}, answers=response.id or names.of(response.name))
     piece.only = [_kind(inner) for inner in response.parts or ()]
     said = response.response or {}
@@ -115,7 +121,7 @@ def _read_part(part: Object, piece: Piece, names: _Names, pointer: str) -> None:
     text, called = member(part, "text"), member(part, "function_call")
     inline, file = member(part, "inline_data"), member(part, "file_data")
     if called is not None and piece.role == "assistant":
-        call = convert(called, _Call, f"{pointer}/functionCall")
+        call = convert(_identified(called), _Call, f"{pointer}/functionCall")
         piece.add_call(call.id or names.of(call.name), call.name, to_json(call.args or {}))
     elif isinstance(text, str):
         if part.get("thought") is not True:
@@ -215,7 +221,8 @@ def _system(instruction: Any) -> list[Object]:
 
 def _tool(function: Object) -> Object:
     parameters = member(function, "parameters_json_schema") or member(function, "parameters")
-    return function_tool(function.get("name"), function.get("description"), parameters)
+    known = ("name", "description", "parameters", "parameters_json_schema", "parametersJsonSchema")
+    return function_tool(function.get("name"), function.get("description"), parameters, **rest_of(function, *known))
 
 
 def _without_functions(tool: Object) -> Object:

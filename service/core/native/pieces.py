@@ -54,7 +54,7 @@ def chat_message(form: str, pieces: Sequence[Piece], place: tuple[int, int] = (0
     message["content"] = _content(parts, empty=None if first.role == "assistant" else "")
     if calls := [call for piece in pieces for call in piece.calls]:
         message["tool_calls"] = calls
-    native: Object = {"format": form, "messages": [share(piece.own, message) for piece in pieces]}
+    native: Object = {"format": form, "messages": share([piece.own for piece in pieces], message)}
     if place[1] > 1:
         native["piece"] = list(place)
     if first.at:

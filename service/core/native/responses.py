@@ -73,7 +73,8 @@ class _Text(msgspec.Struct):
 def read(item: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the piece of one item, of the input or of a reply. Raises InvalidEntry."""
     own = dict(item)
-    kind = item.get("type", "message" if "role" in item else "item_reference")
+    given = item.get("type")
+    kind = ("message" if "role" in item else "item_reference") if given in (None, "") else given
     if not isinstance(kind, str):
         detail = "An item's type is a word"
         raise InvalidEntry(f"{detail}: see #{pointer}/type.", errors=[Pointer(f"#{pointer}/type", detail)])
@@ -180,7 +181,7 @@ def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
     items = [{"role": "user", "content": given.input}] if isinstance(given.input, str) else given.input or []
     system = [{"role": "system", "content": given.instructions}] if isinstance(given.instructions, str) else []
     leading = read_messages(given.instructions, "/instructions") if isinstance(given.instructions, list) else system
-    tools = given.tools or []
+    tools = [each for tool in given.tools or [] for each in _members(tool)]
     return ChatRequest(
         messages=[*leading, *read_messages(items, "/input")],
         tools=[_tool(tool) for tool in tools if tool.get("type") in ("function", "custom")],
@@ -191,10 +192,19 @@ def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
     )
 
 
+def _members(tool: Object) -> list[Object]:
+    """Return a tool alone, or a namespace without its tools, followed by them."""
+    match tool:
+        case {"type": "namespace", "tools": list(tools), **rest}:
+            return [{"type": "namespace", **rest}, *(each for each in tools if isinstance(each, dict))]
+    return [tool]
+
+
 def _tool(tool: Object) -> Object:
     if tool["type"] == "custom":
         return {"type": "custom", "custom": {name: value for name, value in tool.items() if name != "type"}}
-    return function_tool(tool.get("name"), tool.get("description"), tool.get("parameters"), strict=tool.get("strict"))
+    others = rest_of(tool, "type", "name", "description", "parameters")
+    return function_tool(tool.get("name"), tool.get("description"), tool.get("parameters"), **others)
 
 
 def _choice(choice: Any) -> Any:

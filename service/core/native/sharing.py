@@ -54,7 +54,7 @@ def repeated(references: Mapping[int | str, int], chat: Mapping[str, Any]) -> li
 class _Sharing:
     def __init__(self, chat: Mapping[str, Any]) -> None:
         self._strings: dict[str, int | str] = {}
-        self._objects: list[tuple[dict[str, Any], bytes, int]] = []
+        self._objects: dict[frozenset[str], dict[bytes, int]] = {}  # by their members' names, and as JSON
         for index, text in enumerate(_strings(chat)):
             self._strings.setdefault(text, index)
             if url_safe := _url_safe(text):
@@ -62,8 +62,8 @@ class _Sharing:
             match _derived(text):
                 case str(data):
                     self._strings.setdefault(data, -1 - index)
-                case dict(value):
-                    self._objects.append((value, _canonical(value), -1 - index))
+                case dict(value) if value:  # an empty object is no repeated text
+                    self._objects.setdefault(frozenset(value), {}).setdefault(_canonical(value), -1 - index)
 
     def of(self, value: Any, key: str = "") -> Any:
         match value:
@@ -77,9 +77,9 @@ class _Sharing:
                 return value
 
     def _of_object(self, value: dict[str, Any]) -> dict[str, Any]:
-        for known, canonical, reference in self._objects:
-            if value.keys() == known.keys() and _canonical(value) == canonical:
-                return {"$": reference}
+        alike = self._objects.get(frozenset(value))
+        if alike and (reference := alike.get(_canonical(value))) is not None:
+            return {"$": reference}
         shared = {key: self.of(each, key) for key, each in value.items()}
         return {"$": [shared["$"]]} if shared.keys() == {"$"} else shared
 
