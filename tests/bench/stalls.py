@@ -1,0 +1,147 @@
+"""How long one request keeps the event loop from all others: ``python -m tests.bench.stalls``.
+
+A conversation of 10,000 messages in 70 languages, 200 characters each, in this process, as a worker of ``sash serve`` runs
+it. A task sleeps for a millisecond at a time while a request runs; what it waits longer is a stall. A model's first window
+also counts all messages in the model's vocabulary, in the background: its stalls count too. Each round asks a new
+fork of the conversation, so each is a first window.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import msgspec
+import uvloop
+
+from service.api.asgi import App
+from service.store.embedded import EmbeddedStore
+from service.windows.vocabularies import Counts
+from tests.bench.figures import Figure, into_readme, table
+from tests.bench.inprocess import ask, worker
+
+MESSAGES, CHARACTERS = 10_000, 200
+MOST_MS = 20
+ROUNDS = 5
+_BATCH = 100
+_PARAMETERS = (
+    "model=gpt-4.1",
+    "model=gpt-4.1&stable=true&dedupe=messages",
+    "model=claude-sonnet-4-5&format=anthropic&overflow=skip",
+)
+_VOCABULARIES = ("qwen3.5-plus", "deepseek-v4-pro", "mistral-large-2512")
+
+
+class Stalls:
+    """Records in ``found`` how long the event loop was blocked each time, in milliseconds, while this is entered.
+
+    With ``processor`` these are milliseconds of this process's processor time, which other processes do not lengthen.
+    """
+
+    def __init__(self, *, processor: bool = False) -> None:
+        self.found: list[float] = []
+        self._clock, self._asleep = (time.process_time, 0.0) if processor else (time.perf_counter, 0.001)
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            started = self._clock()
+            await asyncio.sleep(0.001)
+            self.found.append(1000 * (self._clock() - started - self._asleep))
+
+
+def messages() -> list[dict[str, str]]:
+    """Return the conversation's messages: stretches of the languages' paragraphs."""
+    texts = tomllib.loads((Path(__file__).parents[1] / "truth" / "languages.toml").read_text("utf-8")).values()
+    said = " ".join(texts)
+    cuts = (place * CHARACTERS % (len(said) - CHARACTERS) for place in range(MESSAGES))
+    roles = ("user", "assistant")
+    return [{"role": roles[place % 2], "content": said[cut : cut + CHARACTERS]} for place, cut in enumerate(cuts)]
+
+
+class Measured(NamedTuple):
+    """The application under measurement, the rounds of each request, and whether processor time is measured."""
+
+    app: App
+    rounds: int
+    processor: bool
+
+    async def all(self) -> list[Figure]:
+        """Return the longest stall of each request in milliseconds, a value for each round."""
+        history = messages()
+        for first in range(0, MESSAGES, _BATCH):
+            body = msgspec.json.encode({"messages": history[first : first + _BATCH]})
+            await ask(self.app, "POST", "/conversations/whole/messages", body)
+        found = {f"`GET …/window?{name}`": await self._windows(name) for name in _PARAMETERS}
+        for name in _VOCABULARIES:
+            found[f"`GET …/window?model={name}`, the first, and counting"] = await self._first(name)
+        for path in ("/window", "/count"):
+            found[f"`POST {path}`, {_VOCABULARIES[0]}"] = await self._posted(path, history)
+        return [Figure(name, values, most=MOST_MS) for name, values in found.items()]
+
+    async def _windows(self, parameters: str) -> list[float]:
+        return [await self._stalled("GET", f"/conversations/whole/window?{parameters}") for _ in range(self.rounds)]
+
+    async def _first(self, model: str) -> list[float]:
+        found = []
+        for _ in range(self.rounds):
+            await ask(self.app, "POST", "/conversations/whole/fork", b'{"id":"copy"}')
+            found.append(await self._stalled("GET", f"/conversations/copy/window?model={model}"))
+            await ask(self.app, "DELETE", "/conversations/copy")
+        return found
+
+    async def _posted(self, path: str, history: list[dict[str, str]]) -> list[float]:
+        body = msgspec.json.encode({"model": _VOCABULARIES[0], "messages": history})
+        return [await self._stalled("POST", path, body) for _ in range(self.rounds)]
+
+    async def _stalled(self, method: str, path: str, body: bytes = b"") -> float:
+        """Return the longest stall during one request and the counting that it starts."""
+        async with Stalls(processor=self.processor) as stalls:
+            await ask(self.app, method, path, body)
+            await asyncio.gather(*_counting())
+        return max(stalls.found)
+
+
+def _counting() -> list["asyncio.Task[None]"]:
+    """Return the tasks that count messages in the background."""
+    return [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == Counts._fill.__qualname__]
+
+
+async def measure(rounds: int, *, processor: bool) -> list[Figure]:
+    """Measure on a store and an application of their own."""
+    with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder)) as store:
+        async with worker(store.url) as app:
+            return await Measured(app, rounds, processor).all()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.stalls", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--processor", action="store_true", help="measure processor time instead of elapsed time")
+    parser.add_argument("--json", action="store_true", help="print the values of all rounds instead of the table")
+    parser.add_argument("--readme", action="store_true", help="put the table into README.md beside this file")
+    options = parser.parse_args()
+    found = uvloop.run(measure(options.rounds, processor=options.processor))
+    if options.json:
+        sys.stdout.write(json.dumps({figure.name: figure.values for figure in found}) + "\n")
+        return
+    text = table(found)
+    sys.stdout.write(text + "\n")
+    if options.readme:
+        into_readme("stalls", text)
+
+
+if __name__ == "__main__":
+    main()
