@@ -59,9 +59,9 @@ def test_it_says_how_things_are(service: Served):
     with httpx.Client(base_url=service.url, headers=headers) as client:
         client.post("/conversations/c-1/messages?model=gpt-4o-mini", json=body).raise_for_status()
         client.get("/conversations/c-1/window?model=gpt-4o-mini&max_tokens=1")
-    for _ in range(10):  # another worker's figures arrive with its next flush
+    for _ in range(40):  # another worker's figures arrive with its next flush
         done = once(service.url, *key_of(service))
-        if "acme" in done.stdout:
+        if "acme" in done.stdout and done.returncode == 0:  # on a busy machine the store is slow at times
             break
         time.sleep(0.5)
     assert done.stdout.startswith("● The store"), done.stdout + done.stderr

@@ -34,15 +34,16 @@ async def test_a_request_is_counted_as_the_provider_takes_it(client: httpx.Async
     assert answer.json() == expected.json()
 
 
-async def test_what_is_reported_corrects_it(client: httpx.AsyncClient) -> None:
+async def test_what_is_reported_corrects_it(client: httpx.AsyncClient, conversation: str) -> None:
     """A usage report corrects the estimate for a provider's request too."""
-    body = REQUESTS["anthropic"]
+    body = {**REQUESTS["anthropic"], "model": f"{conversation}/claude-sonnet-4-5"}  # no other test's estimates change
     before = (await client.post("/count?format=anthropic", json=body)).json()["tokens"]
     await client.post(
-        "/conversations/c/messages", json={"messages": [{"message": {"role": "user", "content": QUESTION}}]}
+        f"/conversations/{conversation}/messages",
+        json={"messages": [{"message": {"role": "user", "content": QUESTION}}]},
     )
     report = {"model": body["model"], "prompt_tokens": 2_000, "window_tokens": 1_000}
-    assert (await client.post("/conversations/c/usage", json=report)).status_code < 300
+    assert (await client.post(f"/conversations/{conversation}/usage", json=report)).status_code < 300
     after = (await client.post("/count?format=anthropic", json=body)).json()["tokens"]
     assert after >= 2 * before
 
