@@ -16,7 +16,7 @@ from service.core.reasoning import binds_reasoning
 from service.core.records import Record
 from service.core.results import RESULTS, Edit, line_cost, share
 from service.core.stable import Cut
-from service.core.view import History, View, unit_costs
+from service.core.view import History, View, unit_at, unit_costs
 
 _IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
 
@@ -136,9 +136,16 @@ class Trimming(msgspec.Struct, frozen=True):
         return view
 
     def required(self, view: View, room: int) -> View:
-        """The view with required results cut to half of ``room`` or less, if the required messages do not fit into it."""
+        """The view with required results cut to half of ``room`` or less, if the required messages do not fit into it.
+
+        A stable window cuts pinned results so from the beginning: cut later, they would give history room to begin earlier.
+        """
+        if self.options.tool_result_overflow != "trim":
+            return view
+        if self.options.stable:
+            view = self._shared(view, _pinned_results(view), room // 2)
         free = room - sum(view.always_costs().values())
-        if self.options.tool_result_overflow != "trim" or free >= 0:
+        if free >= 0:
             return view
         results = _required(view)
         return self._shared(view, results, min(room // 2, free + sum(map(view.cost_of, results))))
@@ -203,6 +210,13 @@ def _results(view: View) -> Iterable[int]:
 def _required(view: View) -> list[int]:
     """Seqs of the tool results that are in every window."""
     seqs = [*view.outside, *(seq for index in view.always for seq in _members(view, index))]
+    return [seq for seq in seqs if _is_result(view, seq)]
+
+
+def _pinned_results(view: View) -> list[int]:
+    """Seqs of the tool results in pinned groups, also in those whose other results have not come yet."""
+    indexes = {unit_at(view.units, index) for index in view.history.records.pinned()}
+    seqs = [*view.outside, *(seq for index in sorted(indexes) for seq in _members(view, index))]
     return [seq for seq in seqs if _is_result(view, seq)]
 
 

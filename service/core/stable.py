@@ -36,7 +36,8 @@ from service.core.view import History, View, unit_at, unit_costs
 class Span(NamedTuple):
     """A unit on the line of tokens. ``cost`` are its tokens in the window (0 for a required unit), ``length`` its counted
     reference tokens, ``documents`` the tokens that its documents would add, ``question`` whether it is a user's message.
-    ``reasoning`` are additional tokens until the next question that does not continue the turn (``continues``)."""
+    ``reasoning`` are additional tokens until the next question that does not continue the turn (``continues``), and ``while_open``
+    until the last result of a tool group: with this one the group is larger than the room, and is cut."""
 
     cost: int
     length: int
@@ -44,6 +45,7 @@ class Span(NamedTuple):
     question: bool
     reasoning: int = 0
     continues: bool = False
+    while_open: int = 0
 
 
 _NO_QUESTION = Span(0, 0, 0, question=True)
@@ -72,22 +74,23 @@ def cut_seq(
     model: Model,
     documents: Documents,
     mode: str,
+    limit: int | None,
 ) -> Cut | Before:
     """The stable cut; Before if the tail is too short to find it.
 
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
-    tokens. ``mode`` is the ``grounding`` parameter.
+    tokens. ``mode`` is the ``grounding`` parameter and ``limit`` is ``tool_result_max_tokens``.
     """
     history, column = view.history, view.history.column
 
-    def span(record: Record, cost: int, length: int, thought: int = 0, *, continues: bool = False) -> Span:
+    def span(record: Record, cost: int, length: int, thought: int = 0, *, continues: bool = False, more: int = 0) -> Span:
         question = record.measure.role == USER
         added = _documents_tokens(record, model, column, documents) if question and record.grounding else 0
         cost += added if mode == "all" else 0
-        return Span(cost, length, added if mode == "latest" else 0, question, thought, continues)
+        return Span(cost, length, added if mode == "latest" else 0, question, thought, continues, more)
 
     # An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
-    records, units = history.records, view.units
+    records, units, room_of_groups = history.records, view.units, room
     pinned = {unit_at(units, index) for index in records.pinned()}
     spans = []
     for index, (cost, length) in enumerate(zip(view.unit_costs, _lengths(view), strict=True)):
@@ -100,7 +103,8 @@ def cut_seq(
             room -= cost
             cost = 0  # noqa: PLW2901 - required, and subtracted from the room
         continues = bool(view.passing) and _continues(history, units.starts[index])
-        spans.append(span(records[units.starts[index]], cost, length, thought, continues=continues))
+        more = _while_open(view, index, room_of_groups, limit)
+        spans.append(span(records[units.starts[index]], cost, length, thought, continues=continues, more=more))
     asked = None
     for seq, record in history.outside.items():
         # As in the tail: a result's cost after its cut, and signatures without the reasoning of a turn.
@@ -122,6 +126,23 @@ def cut_seq(
 def _continues(history: History, index: int) -> bool:
     """Whether a question at this index continues the turn before it: it follows tool results, or a message not read yet."""
     return history.records.roles[index - 1] in RESULTS if index else history.first_seq > 1
+
+
+def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
+    """How many tokens more than now a cut tool group took before its last results came, when it still fit into ``room``.
+
+    ``limit`` is the ``tool_result_max_tokens`` parameter.
+    """
+    starts, first = view.units.starts, view.history.first_seq
+    seqs = range(first + starts[index], first + starts[index + 1])
+    if not view.edits or len(seqs) == 1:
+        return 0
+    costs = list(map(view.cost_of, seqs))
+    whole = [cost + view.edits[seq].saved if seq in view.edits else cost for seq, cost in zip(seqs, costs, strict=True)]
+    if limit is not None:
+        whole = [min(tokens, max(limit, cost)) for tokens, cost in zip(whole, costs, strict=True)]
+    now = sum(costs)
+    return max((tokens - now for tokens in accumulate(whole) if now < tokens <= room), default=0)
 
 
 def _lengths(view: View) -> list[int]:
@@ -202,14 +223,15 @@ def _greatest_needs(spans: Sequence[Span], gone: Sequence[int], room: int, asked
         thoughts += span.reasoning
         if question is None:
             unknown = total
-            need = max(need, min(total, total - room))
+            need = max(need, min(total, total + span.while_open - room))
         else:
             documents = max(0, min(question.documents, room - question.cost))
             # If a turn is larger than the window, its question is still kept, before the turn's last messages.
-            outgrown = outgrown or turn + documents > room
-            while outgrown and first <= index and turn > room - documents - (question.cost if first > place else 0):
+            most = room - documents - span.while_open
+            outgrown = outgrown or turn > most
+            while outgrown and first <= index and turn > most - (question.cost if first > place else 0):
                 turn -= spans[first].cost + spans[first].reasoning
                 first += 1
-            need = max(need, gone[first] if outgrown else min(total, total + thoughts + documents - room))
+            need = max(need, gone[first] if outgrown else min(total, total + thoughts - most))
         needs.append(need)
     return needs, unknown

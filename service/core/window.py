@@ -360,14 +360,16 @@ class _Frame(msgspec.Struct, frozen=True):
         options, history = self.options, self.view.history
         if not options.stable:
             return None
+        length = max(1, self.budget)  # 0 where the reserve is the whole context window
         found = cut_seq(
             self.view,
             room,
-            self.budget * options.stable_step,
-            _BLOCK * self.budget,
+            length * options.stable_step,
+            _BLOCK * length,
             model=self.model,
             documents=self.documents,
             mode=options.grounding,
+            limit=options.tool_result_max_tokens,
         )
         return _before(history, found.place) if isinstance(found, Before) else found
 

@@ -304,6 +304,31 @@ def test_a_pinned_group_that_nobody_finishes() -> None:
         assert firsts == sorted(firsts)
 
 
+def assert_never_back(found: Talk, budgets: range) -> None:
+    for budget in budgets:
+        firsts = [window.seqs[0] for window in lived(found, Ask(budget=budget, options=stable(0.05)))]
+        assert firsts == sorted(firsts), budget
+
+
+def test_a_long_pinned_result_is_cut_from_the_beginning() -> None:
+    """A pinned result over half the room is cut at once, not when system messages come: history would begin earlier again."""
+    group = (calling("a"), pinned(result("a", words(70))), pinned(said("user", "yes")))
+    later = [said("user", words(9)), *([said("system", words(9))] * 3), calling("b")]
+    assert_never_back(talk(said("assistant", "hello"), *group, *later), range(114, 180))
+
+
+def test_a_group_that_is_cut_when_its_last_result_comes() -> None:
+    """What the first result pushed out stays out when the second makes the group larger than the window, and it is cut."""
+    group = (calling("a", "b"), result("a", words(70)), result("b", words(20)))
+    assert_never_back(talk(said("assistant", "hello"), *([said("system", words(9))] * 2), *group), range(127, 180))
+
+
+def test_a_budget_of_nothing() -> None:
+    """A budget of 0 tokens, where messages cost none, has a stable window."""
+    found = talk(grounded("", "ok"), said("user", ""))
+    assert found.window(Ask("gemini-2.5-pro", 0, stable(grounding="all"))).tokens["total"] == 0
+
+
 def test_steps_are_of_the_model_s_tokens() -> None:
     """For an estimated model, the step is a share of the budget in its own tokens: windows stay over 70 % full."""
     windows = lived(chat(150), Ask("claude-sonnet-4-5", 2000, stable()))
