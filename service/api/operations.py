@@ -27,7 +27,7 @@ async def get_metrics(request: Req) -> Response[bytes]:
     context.metrics.present(**context.client.load._asdict())
     accept = request.headers.get("accept", "")
     body, media_type = await asyncio.to_thread(context.metrics.registry.exposition, accept)
-    return Response(body, media_type=media_type)
+    return Response(body, headers={"Content-Type": media_type})
 
 
 @get("/stats", operation_id="getStats")

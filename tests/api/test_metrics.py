@@ -34,7 +34,7 @@ async def test_requests_are_counted_by_operation(client: httpx.AsyncClient, conv
 async def test_the_format(client: httpx.AsyncClient):
     """The format is Prometheus' text, or OpenMetrics if the client asks for it."""
     plain = await client.get("/metrics")
-    assert plain.headers["content-type"].startswith("text/plain")
+    assert plain.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     modern = await client.get("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0"})
     assert modern.headers["content-type"].startswith("application/openmetrics-text")
     assert modern.text.endswith("# EOF\n")
