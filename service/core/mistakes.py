@@ -19,7 +19,9 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$", re.DOTALL)
 _MISSING_FIELD = re.compile(r"Object missing required field `(.*)`$")
 _WRONG_WORD = re.compile(r"Invalid (?:enum )?value ")
-_OUT_OF_RANGE = "Number out of range"
+_OUT_OF_RANGE = ("Number out of range", "Integer value out of range")
+_MOST_DIGITS = 4300
+"""The longest whole number that msgspec reads into a value of any type."""
 _HUGE = math.inf
 """Stands for a number out of range."""
 _NEARLY_THE_SAME = 0.85
@@ -59,21 +61,25 @@ def invalid(
 
 
 def is_out_of_range(error: msgspec.ValidationError) -> bool:
-    """Whether the error is a number that a double cannot hold, such as 1e400."""
+    """Whether the error is a number that cannot be held, such as 1e400 or one of 5,000 digits."""
     return str(error).startswith(_OUT_OF_RANGE)
 
 
 def out_of_range(body: bytes) -> BadRequest:
     """The problem of a number for which ``is_out_of_range``. The decoder's error has no names of members."""
     try:
-        value = json.loads(body, parse_float=_huge_or_zero, parse_int=len)
+        value = json.loads(body, parse_float=_huge_or_zero, parse_int=_huge_or_length)
     except ValueError:  # what follows the number is no JSON
         value = None
-    return _problem(_OUT_OF_RANGE, _pointer("", _steps_to_huge(value)), "", BadRequest)
+    return _problem(_OUT_OF_RANGE[0], _pointer("", _steps_to_huge(value)), "", BadRequest)
 
 
 def _huge_or_zero(number: str) -> float:
     return _HUGE if math.isinf(float(number)) else 0.0
+
+
+def _huge_or_length(number: str) -> float:
+    return _HUGE if len(number.lstrip("-")) > _MOST_DIGITS else len(number)
 
 
 def _steps_to_huge(value: Any) -> list[str]:

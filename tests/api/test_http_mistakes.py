@@ -141,6 +141,7 @@ async def test_a_fault_of_the_json_is_named(
         ("/messages?format=gemini", b'{"messages":[%s,{"parts":[{"text":"y","n":1e400}]}]}', "#/messages/1/parts/0/n"),
         ("/messages", b'{"messages":[{"role":"user","content":"y","n":1e400}],}', "#"),
         ("", b' {"metadata":{"a":%s,"n":1e400}}', "#/metadata/n"),
+        ("", b'{"metadata":{"a":[123,' + b"9" * 4301 + b"]}}", "#/metadata/a/1"),
         ("", b'{"metadata":' + b'{"a":' * 50 + b"1e400" + b"}" * 51, "#/metadata" + "/a" * 50),
     ],
 )
