@@ -1,5 +1,6 @@
 """The commands ``sash`` and ``python -m service``."""
 
+import errno
 import sys
 
 
@@ -11,7 +12,12 @@ def main() -> None:
         sys.exit(
             f"sash: {missing.name} is not installed: pip install 'sash[server]' installs the server and its commands"
         )
-    run()
+    try:
+        run()
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.exit(f"sash: {error.strerror}")
 
 
 if __name__ == "__main__":

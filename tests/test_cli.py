@@ -308,6 +308,15 @@ def test_a_closed_pipe_leaves_no_traceback(tmp_path: Path) -> None:
     assert b"Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("command", ["openapi", "window", "count"])
+def test_a_full_disk_is_one_line(chat: str, command: str) -> None:
+    """If the output cannot be written because the disk is full, one line says so, without a traceback."""
+    file = [] if command == "openapi" else [chat, "--model", "gpt-4o"]
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run([*SASH, command, *file], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (result.returncode, result.stderr) == (1, b"sash: No space left on device\n")
+
+
 def test_help_needs_no_tokeniser_no_server_and_no_store() -> None:
     """``service.cli`` imports no heavy package, so that ``sash --help`` is quick."""
     heavy = ("litestar", "redis", "tiktoken", "granian", "httpx2")
