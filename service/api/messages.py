@@ -4,7 +4,6 @@ import asyncio
 import base64
 import binascii
 import time
-from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -29,7 +28,7 @@ from service.api.schemas import (
 from service.core.counting import reference_tokens
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Document, Entry, Grounding, decode_entries, decode_json
-from service.core.native.entries import ReadEntries, read_entries
+from service.core.native.entries import ReadEntries, chat_entries, read_entries
 from service.core.parameters import WindowQuery
 from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
@@ -55,8 +54,6 @@ class AppendNative(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _append = msgspec.json.Decoder(AppendMessages)
-_AS_SENT: AbstractContextManager[None] = nullcontext()
-"""Stands in for ``ReadEntries``: chat messages need no change of the pointers in problems."""
 _append_native = msgspec.json.Decoder(AppendNative)
 
 
@@ -90,15 +87,11 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         context.windows.plan(query)  # raises for an unknown model, which must happen before the append
     expected = if_match(request)
     body = await read_body(request)
-    native, given = None, []
-    if query.format == "openai":
-        given = (await run_in_thread_if_large(len(body), decode_entries, body, _append)).messages
-    else:
-        native = await run_in_thread_if_large(len(body), _read_native, body, query.format)
-        given = native.entries
-    if (native.sent if native else len(given)) > context.settings.max_entries:
+    sent = await run_in_thread_if_large(len(body), _read, body, query.format)
+    given = sent.entries
+    if sent.sent > context.settings.max_entries:
         raise _too_many(context.settings.max_entries)
-    with native or _AS_SENT:
+    with sent:
         template, grounded = _DEFAULT_TEMPLATE, False
         for place, entry in enumerate(given):
             grounded = grounded or entry.grounding is not None
@@ -189,8 +182,10 @@ def _tell(
     context.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
-def _read_native(body: bytes, form: str) -> ReadEntries:
-    """The entries of a body in a provider's format. Raises BadRequest."""
+def _read(body: bytes, form: str) -> ReadEntries:
+    """The entries of a body whose messages have this format. Raises BadRequest."""
+    if form == "openai":
+        return chat_entries(decode_entries(body, _append).messages)
     return read_entries(form, decode_json(body, _append_native).messages)
 
 

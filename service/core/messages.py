@@ -206,6 +206,9 @@ class BareEntry(Entry):
     """An entry that was sent as a bare chat message."""
 
 
+MEMBERS = frozenset({"role", "type", "parts", "content"})
+"""A bare message has one of these members, whichever API it is of; an object with none of them is a faulty entry."""
+
 _ANYTHING = msgspec.json.Decoder()
 
 
@@ -229,7 +232,7 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def _is_bare(entry: Any) -> bool:
-    return isinstance(entry, dict) and "role" in entry and "message" not in entry
+    return isinstance(entry, dict) and "message" not in entry and not MEMBERS.isdisjoint(entry)
 
 
 def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = MAX_DEPTH) -> T:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from service.core.messages import Entry, Id, decode_entries, decode_json
-from service.core.native.entries import ReadEntries, read_entries
+from service.core.native.entries import ReadEntries, chat_entries, read_entries
 from service.core.parameters import WindowFormat, WindowQuery
 from service.core.settings import (
     DocumentSeparator,
@@ -63,7 +63,7 @@ def decode_request(body: bytes, form: str = "openai") -> tuple[WindowRequest, Re
     """
     if form == "openai":
         wanted = decode_entries(body, _request)
-        return wanted, ReadEntries(wanted.messages, [], len(wanted.messages))
+        return wanted, chat_entries(wanted.messages)
     asked = decode_json(body, _native)
     sent = read_entries(form, asked.messages)
     named = {} if decode_json(body, _form).format else {"format": form}

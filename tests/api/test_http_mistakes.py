@@ -222,6 +222,34 @@ async def test_another_apis_message_is_recognised(client: httpx.AsyncClient, con
     assert '{"role": "user", "content": "Hello"}' in detail
 
 
+@pytest.mark.parametrize("what", FOREIGN)
+async def test_another_apis_bare_message_is_recognised(client: httpx.AsyncClient, conversation: str, what: str) -> None:
+    """Another API's message is recognised without an entry around it, also if it has no role."""
+    path = f"/conversations/{conversation}/messages"
+    _, pointer, detail = await refused(client, "POST", path, json={"messages": [FOREIGN[what]]})
+    assert pointer == "#/messages/0"
+    assert detail.startswith(f"This is {what}, and not a chat message")
+
+
+async def test_a_bare_message_without_a_role(client: httpx.AsyncClient, conversation: str) -> None:
+    """The error about a bare message without a role names the missing role."""
+    path = f"/conversations/{conversation}/messages"
+    said, _, _ = await refused(client, "POST", path, json={"messages": [{"content": "x"}]})
+    assert said == "Object missing required field 'role' at #/messages/0."
+
+
+ORPHAN = {"role": "tool", "tool_call_id": "zz", "content": "x"}
+
+
+@pytest.mark.parametrize("path", ["/window", "/conversations/{}/messages", "/conversations/{}/messages?format=gemini"])
+async def test_the_pointer_into_a_bare_message(client: httpx.AsyncClient, conversation: str, path: str) -> None:
+    """A pointer into a bare message has no step ``message``, which the body does not have."""
+    body = {"messages": [USER, ORPHAN], **({"model": "gpt-4o"} if path == "/window" else {})}
+    answer = await client.post(path.format(conversation), json=body)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == "#/messages/1/tool_call_id"
+
+
 @pytest.mark.parametrize("kind", [{}, [], None, 5, "x" * 500])
 async def test_a_part_of_no_kind_at_all(client: httpx.AsyncClient, conversation: str, kind: Any) -> None:
     """The error about a part's type has a pointer to it, whatever its value is."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from service.core.bounds import LONGEST_ID
-from service.core.messages import Entry, whole_numbers
+from service.core.messages import MEMBERS, BareEntry, Entry, whole_numbers
 from service.core.mistakes import invalid
 from service.core.native import Turn, read_messages
 from service.problems import BadRequest, Pointer, Problem
@@ -24,9 +24,7 @@ _CHAT_PARTS: Final = {
     "anthropic": frozenset({"image_url", "input_audio", "file"}),
     "responses": frozenset({"image_url", "text", "file"}),
 }
-_MEMBERS: Final = frozenset({"role", "type", "parts", "content"})
-"""A bare message has one of these members; an object with none of them is a faulty entry."""
-_PLACE: Final = re.compile(r"#/messages/(\d+)(/message/[\w/]+)?")
+_PLACE: Final = re.compile(r"#/messages/(\d+)(/message\b[\w/]*)?")
 
 
 class NativeEntry(Entry, forbid_unknown_fields=True, kw_only=True):
@@ -45,6 +43,8 @@ class ReadEntries(msgspec.Struct, frozen=True):
     places: list[int]
     sent: int
     """How many entries the client sent."""
+    are_chat: bool = False
+    """Whether the client sent chat messages only."""
 
     def __enter__(self) -> None:
         """Do nothing: only the end of the block matters."""
@@ -59,9 +59,12 @@ class ReadEntries(msgspec.Struct, frozen=True):
         index, within = int(found[1]), found[2] or ""
         if index >= len(self.places):
             return found[0]
-        # The client sent no chat message, so a native one has none of the chat form's members.
-        is_native = "native" in self.entries[index].message
-        return f"#/messages/{self.places[index]}" + ("" if is_native else within)
+        entry = self.entries[index]
+        if "native" in entry.message and not self.are_chat:
+            within = ""  # the client sent no chat message, so it has none of the chat form's members
+        elif isinstance(entry, BareEntry):
+            within = within.removeprefix("/message")
+        return f"#/messages/{self.places[index]}{within}"
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -70,6 +73,11 @@ class _Message(msgspec.Struct, frozen=True):
     value: Any
     pointer: str
     place: int
+
+
+def chat_entries(entries: list[Entry]) -> ReadEntries:
+    """Return the entries of a request whose messages are chat messages."""
+    return ReadEntries(entries, list(range(len(entries))), len(entries), are_chat=True)
 
 
 def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages") -> ReadEntries:
@@ -87,14 +95,17 @@ def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages")
             named = next((place for place in sources if given[place].id is not None), sources[0])
             number = counts.get(named, 0)
             counts[named] = number + 1
-            entries.append(_chat_entry(turn.message, [given[place] for place in sources], given[named].id, number))
+            kind = Entry if "native" in turn.message or "message" in values[named] else BareEntry
+            entries.append(
+                _chat_entry(kind, turn.message, [given[place] for place in sources], given[named].id, number)
+            )
             places.append(sources[0])
     _ground(entries, places, given)
     return ReadEntries(entries, places, len(values))
 
 
 def _entry(value: Object, pointer: str) -> NativeEntry:
-    if "message" not in value and (value.keys() & _MEMBERS or value.keys() == {"id"}):
+    if "message" not in value and (value.keys() & MEMBERS or value.keys() == {"id"}):
         return NativeEntry(message=value)
     try:
         return msgspec.convert(whole_numbers(value), NativeEntry)
@@ -147,10 +158,12 @@ def is_chat(form: str, message: Mapping[str, Any]) -> bool:
     return any(part in _CHAT_PARTS[form] for part in parts if isinstance(part, str))
 
 
-def _chat_entry(message: Object, sources: Sequence[NativeEntry], identity: str | None, number: int) -> Entry:
+def _chat_entry(
+    kind: type[Entry], message: Object, sources: Sequence[NativeEntry], identity: str | None, number: int
+) -> Entry:
     """Return the entry of a chat message that was made of ``sources``: the ``number``-th message under this id."""
     metadata = {key: value for source in sources for key, value in (source.metadata or {}).items()}
-    return Entry(
+    return kind(
         message=message,
         id=derived_id(identity, number) if identity is not None else None,
         pinned=any(source.pinned for source in sources),
