@@ -392,6 +392,23 @@ async def test_bound_thoughts_are_left_out_behind_a_redacted_message(
     assert (await window(client, conversation, **asked))["tokens"]["reasoning"] == 0
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, "use ?format=responses"),
+        ({"message": {"text": "Hello"}}, "Object missing required field 'parts'"),
+    ],
+)
+async def test_what_is_no_content_of_gemini(
+    client: httpx.AsyncClient, conversation: str, content: Any, says: str
+) -> None:
+    """An object with neither role nor parts is 400: it would become an empty message of the user."""
+    path = f"/conversations/{conversation}/messages?format=gemini"
+    answer = await client.post(path, json={"messages": [content]})
+
+    assert says in problem(answer, 400, "invalid-entry")["detail"]
+
+
 async def test_a_client_that_makes_up_a_native_member(client: httpx.AsyncClient, conversation: str) -> None:
     """A message with a client's own ``native`` member is 400, because Sash uses that name."""
     entry = {"message": {"role": "user", "content": "Hello", "native": {"a": 1}}}

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from service.core.mistakes import foreign
 from service.core.native.pieces import (
     CallId,
     ChatRequest,
@@ -25,6 +26,7 @@ from service.core.native.pieces import (
     split,
     to_json,
 )
+from service.problems import InvalidEntry, Pointer
 
 _ROLES: Final = {"user": "user", "function": "user", "tool": "user", "model": "assistant", "system": "system"}
 _HOSTED: Final = ("executable_code", "code_execution_result", "tool_call", "tool_response")
@@ -69,6 +71,11 @@ def camel(name: str) -> str:
 def read(content: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one content. Raises InvalidEntry."""
     given = convert(content, _Content, pointer)
+    if given.role is None and given.parts is None:
+        detail = "Object missing required field 'parts'"
+        raise foreign(content, pointer) or InvalidEntry(
+            f"{detail} at #{pointer}.", errors=[Pointer(f"#{pointer}", detail)]
+        )
     own = dict(content)
     parts = given.parts if isinstance(given.parts, list) else [given.parts] if given.parts else []
     names = _Names()
