@@ -23,6 +23,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 _NOBODY = Caller(DEFAULT_TENANT)
+_UNKNOWN = "This API key is unknown or was revoked."
 
 
 class Callers:
@@ -53,12 +54,12 @@ class Callers:
         if tenant is None and self._stored is not None and key.startswith(KEY_PREFIX.encode()):
             found = await self._stored.find(key.decode("latin-1"))
             if found is None:
-                raise _unauthorized()
+                raise _unauthorized(_UNKNOWN)
             return Caller(found.tenant, found.rate, found.max_body_bytes, found.id if found.rate else "")
         if tenant is not None:
             return Caller(tenant)
         if not self.anonymous:
-            raise _unauthorized()
+            raise _unauthorized(_UNKNOWN) if key else _unauthorized()
         return _NOBODY
 
     def check_figures(self, authorization: bytes) -> None:

@@ -151,6 +151,15 @@ async def test_tenants_with_the_same_ids_have_different_talks(store: EmbeddedSto
     assert said == [["of acme"], ["of beta"]]
 
 
+async def test_a_wrong_key_is_told_from_a_missing_one(store: EmbeddedStore) -> None:
+    """Without a key the answer shows the header to send. With a wrong one it says that the key is unknown."""
+    async with service(store, api_keys=KEYS) as http_client:
+        missing = await http_client.get("/models")
+        wrong = [await http_client.get("/models", headers=bearer(key)) for key in ("nonsense", "sash_0_1")]
+    assert missing.json()["detail"] == "Send an API key: Authorization: Bearer <key>."
+    assert {each.json()["detail"] for each in wrong} == {"This API key is unknown or was revoked."}
+
+
 @pytest.mark.parametrize(
     "authorization",
     ["", "Bearer", "Bearer wrong", f"Basic {KEYS[0].key}", KEYS[0].key, "Bearer sash_ab_cd", "Bearer ü"],
