@@ -132,7 +132,7 @@ def checked_id(value: str, what: str = "conversation") -> str:
         refuse_taken(value, "#/path/conversation_id")
     if not IDS.fullmatch(value):
         detail = "1 to 128 letters, digits, '.', '_' and '-', beginning with a letter or digit"
-        raise BadRequest(f"A {what} id is {detail}.", errors=[Pointer(f"#/path/{what}_id", detail)])
+        raise BadRequest(f"The {what} id must be {detail}.", errors=[Pointer(f"#/path/{what}_id", detail)])
     return value
 
 

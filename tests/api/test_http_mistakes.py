@@ -231,6 +231,13 @@ async def test_another_apis_bare_message_is_recognised(client: httpx.AsyncClient
     assert detail.startswith(f"This is {what}, and not a chat message")
 
 
+async def test_a_wrong_owner_is_named(client: httpx.AsyncClient) -> None:
+    """The error about an owner's id in a path says which ids are allowed."""
+    said, pointer, _ = await refused(client, "DELETE", "/owners/a%20b")
+    assert pointer == "#/path/owner_id"
+    assert said.startswith("The owner id must be 1 to 128 letters, digits,")
+
+
 async def test_a_bare_message_without_a_role(client: httpx.AsyncClient, conversation: str) -> None:
     """The error about a bare message without a role names the missing role."""
     path = f"/conversations/{conversation}/messages"
