@@ -56,6 +56,16 @@ def test_every_operation_is_there(page: Browser) -> None:
     assert page.log() == []
 
 
+def test_a_phone_needs_no_sideways_scrolling(page: Browser) -> None:
+    """Long paths break, so that the page is as wide as a phone's screen, also with an operation open."""
+    page.size(360, 800)
+    try:
+        page.run("document.getElementById('appendMessages').open = true")
+        assert page.run("return document.documentElement.scrollWidth") <= 360
+    finally:
+        page.size(1300, 1000)
+
+
 def test_the_examples_can_be_sent_with_a_key(page: Browser) -> None:
     """With a typed key, the unchanged forms create a conversation, append, read a window and erase the conversation."""
     page.type("#key", "k1")
