@@ -127,6 +127,7 @@ def test_a_dry_run_sends_nothing(tmp_path: Path) -> None:
     shown = sash("import", file, "--dry-run", "--url", f"http://127.0.0.1:{free_port()}", "--table")
     assert shown.exit_code == 0
     assert ["messages", "1"] in [line.split() for line in shown.stdout.splitlines()]
+    assert json.loads(sash("import", file, "--dry-run").stdout)["messages"] == 1
     file = conversation_file(tmp_path, id="c", entries=[{"message": {"role": "robot"}}])
     assert sash("import", file, "--dry-run").exit_code == 1
 

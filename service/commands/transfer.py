@@ -118,7 +118,9 @@ def import_(
             check(each)
         if dry_run:
             imported = ImportReport(
-                conversations=len(found), left_out=dict(sum((Counter(each.left_out) for each in found), Counter()))
+                conversations=len(found),
+                messages=sum(len(each.entries) for each in found),
+                left_out=dict(sum((Counter(each.left_out) for each in found), Counter())),
             )
         else:
             with RemoteServer(url, read_key(api_key_file)) as server:
@@ -126,7 +128,7 @@ def import_(
     if wants_json(as_json):
         print_json(imported)
     else:
-        _print(imported, found, dry_run=dry_run)
+        _print(imported, dry_run=dry_run)
     for line in imported.failed[:_SHOWN_FAILURES]:
         click.echo(f"sash: {line}", err=True)
     if imported.failed:
@@ -202,11 +204,11 @@ def _query(watched: SourceConversation) -> str:
     return urlencode({"id": watched.id, **({"model": model} if isinstance(model, str) else {})})
 
 
-def _print(imported: "ImportReport", found: list[SourceConversation], *, dry_run: bool) -> None:
+def _print(imported: "ImportReport", *, dry_run: bool) -> None:
     table = grid("", "#")
     table.add_row("conversations", f"{imported.conversations:,}")
     if dry_run:
-        table.add_row("messages", f"{sum(len(each.entries) for each in found):,}")
+        table.add_row("messages", f"{imported.messages:,}")
     else:
         table.add_row("messages stored", f"{imported.messages:,}")
         table.add_row("stored before", f"{imported.duplicates:,}")
