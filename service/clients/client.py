@@ -155,17 +155,20 @@ def _pause_seconds(response: httpx2.Response, wait: float) -> float | None:
 
 
 def _read(response: httpx2.Response) -> Answer:
-    if response.status_code < 400:
-        return Answer(response.json() if response.content else None, response.headers.get("etag"))
+    if response.is_success and not response.content:
+        return Answer(None, response.headers.get("etag"))
     try:
-        problem = response.json()
+        value = response.json()
     except ValueError:
-        problem = None
-    if not isinstance(problem, dict):
-        problem = {"detail": f"HTTP {response.status_code} without a problem in it: that may be no Sash server."}
-    if problem.get("type") == "/problems/not-found":
+        value = None
+    if response.is_success and value is not None:
+        return Answer(value, response.headers.get("etag"))
+    if not isinstance(value, dict):
+        value = {"detail": f"HTTP {response.status_code} without JSON of Sash: {response.url} may be no Sash server."}
+    in_a_conversation = str(value.get("instance")).startswith("/conversations/")  # not so with a path in the URL given
+    if value.get("type") == "/problems/not-found" and in_a_conversation:
         return Answer(None, None)
-    raise SashError(response.status_code, problem)
+    raise SashError(response.status_code, value)
 
 
 def path_of(name: str) -> str:
