@@ -358,9 +358,10 @@ def test_a_service_that_is_not_there_is_a_finding(url: str, tmp_path: Path) -> N
 
 
 def test_something_else_at_the_address_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server is a problem if its answer is not JSON or not HTTP, or if it accepts a connection and does not answer."""
+    """A server is a problem if its answer is not Sash's or not HTTP, or if it accepts a connection and does not answer."""
     monkeypatch.setattr(doctor, "_SERVICE_SECONDS", 1.0)
-    for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", b"hello\r\n\r\n", b""):
+    bodies = (b"200 OK\r\nContent-Length: 2\r\n\r\nhi", b'200 OK\r\nContent-Length: 15\r\n\r\n{"status":"ok"}')
+    for answer in (*(b"HTTP/1.1 " + body for body in bodies), b"hello\r\n\r\n", b""):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             threading.Thread(target=_answer, args=(listener, answer), daemon=True).start()
             status, findings = examined(

@@ -116,6 +116,8 @@ def _check_service(url: str) -> "Finding":
         found = f"{shown} does not answer: {error or type(error).__name__}"
         return Finding("service", "problem", found, "start it (sash serve), or correct --url")
     except (msgspec.DecodeError, msgspec.ValidationError):
+        said = {}
+    if ("durability" if answer.status_code == 200 else "type") not in said:
         return Finding("service", "problem", f"{shown} is no Sash: HTTP {answer.status_code}", "correct --url")
     if answer.status_code != 200:
         why = str(said.get("detail", f"HTTP {answer.status_code}")).removeprefix("Not ready: ").rstrip(".")
