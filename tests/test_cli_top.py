@@ -7,8 +7,10 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
 import pytest
@@ -85,6 +87,33 @@ def test_a_service_that_is_not_there_is_said():
     """If the service does not answer, ``sash top`` says so and exits with status 1, without a traceback."""
     done = once("http://127.0.0.1:1")
     assert (done.returncode, "Sash does not answer" in done.stdout, done.stderr) == (1, True, "")
+
+
+@pytest.mark.parametrize("url", ["nonsense", "http://127.0.0.1:800o", "http://[::1"])
+def test_a_wrong_url_is_said(url: str):
+    """If ``--url`` is no URL of a server, ``sash top`` says so and exits with status 2, without a traceback."""
+    done = once(url)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        f"Error: {url} is no URL of a server: write http://127.0.0.1:8000",
+    )
+
+
+@pytest.mark.parametrize("body", [b'{"detail":"Not Found"}', b"[]"])
+def test_another_server_is_said(body: bytes):
+    """If another server answers, ``sash top`` says so and exits with status 1, without a traceback."""
+
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(404)
+            self.end_headers()
+            self.wfile.write(body)
+
+    with HTTPServer(("127.0.0.1", 0), Other) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        done = once(f"http://127.0.0.1:{other.server_port}")
+        other.shutdown()
+    assert (done.returncode, "another server answers there" in done.stdout, done.stderr) == (1, True, "")
 
 
 def test_it_is_live_and_names_an_outage(service: Served, store: Server):

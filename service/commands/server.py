@@ -40,13 +40,7 @@ class RemoteServer:
     """
 
     def __init__(self, url: str, api_key: str | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        try:
-            self._client = httpx2.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS)
-            if self._client.base_url.scheme not in {"http", "https"}:
-                raise SourceError(f"{mask_url(url)} is no URL of a server: write http://127.0.0.1:8000")
-        except httpx2.InvalidURL:
-            raise SourceError(f"{mask_url(url)} is no URL of a server: write http://127.0.0.1:8000") from None
+        self._client = client_of(url, api_key, _TIMEOUT_SECONDS)
         self._url = mask_url(url)
         self._answered = False
         self._sleep = sleep
@@ -111,6 +105,19 @@ class RemoteServer:
         return (
             f"{self._url} does not answer: {error or type(error).__name__}. Is the server running there (sash serve)?"
         )
+
+
+def client_of(url: str, key: str | None, timeout_seconds: float) -> httpx2.Client:
+    """Return a client of the server at ``url``, which sends the key. Raises SourceError."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    wrong = SourceError(f"{mask_url(url)} is no URL of a server: write http://127.0.0.1:8000")
+    try:
+        client = httpx2.Client(base_url=url, headers=headers, timeout=timeout_seconds)
+    except httpx2.InvalidURL:
+        raise wrong from None
+    if client.base_url.scheme not in {"http", "https"}:
+        raise wrong
+    return client
 
 
 def _json(response: httpx2.Response) -> Any:

@@ -13,6 +13,8 @@ _COLOURS = {"well": "green", "nearly-full": "yellow", "slow": "yellow"}
 _REFUSALS_SHOWN = 8
 _TENANTS_SHOWN = 6
 _PATIENCE_SECONDS = 1.5
+_SAID = frozenset({"condition", "quarter", "title"})
+"""/status, /stats and a problem each have one of these members."""
 _NONE = "-"
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -55,14 +57,17 @@ def _asker(url: str, key: str | None) -> Any:
     """Return a function that reads /status and /stats; if a read fails, its result is the problem or the error."""
     import httpx2  # noqa: PLC0415 - as above
 
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    client = httpx2.Client(base_url=url, headers=headers, timeout=_PATIENCE_SECONDS)
+    from service.commands.server import client_of  # noqa: PLC0415
+
+    client = client_of(url, key, _PATIENCE_SECONDS)
 
     def ask(path: str) -> dict[str, Any]:
         try:
-            body: dict[str, Any] = client.get(path).json()
+            body = client.get(path).json()
         except (httpx2.HTTPError, ValueError) as error:
             return {"title": "Sash does not answer", "detail": f"{url}: {str(error) or type(error).__name__}"}
+        if not isinstance(body, dict) or body.keys().isdisjoint(_SAID):
+            return {"title": "Sash does not answer", "detail": f"{url}: another server answers there"}
         return body
 
     return lambda: (ask("/status"), ask("/stats"))
