@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from service.commands.store import with_store
+from service.commands.store import refuse, with_store
 from service.core.bounds import IDS
 
 
@@ -18,12 +18,13 @@ def logs_hash(conversation: str, tenant: str) -> None:
     Find the conversation's lines with it:
       grep "$(sash logs-hash c-1)" sash.log
     """
-    from service.operations.pseudonyms import Pseudonyms  # noqa: PLC0415 - help needs no store
+    from service.operations.pseudonyms import KEY, Pseudonyms  # noqa: PLC0415 - help needs no store
 
     for name in (conversation, tenant):
         if not IDS.fullmatch(name):
             click.echo(f"sash: {name!r} is no id: letters, digits, . _ -, at most 128", err=True)
             sys.exit(2)
-    pseudonyms = Pseudonyms()
-    with_store(lambda client, _: pseudonyms.read(client))
-    click.echo(pseudonyms.of(tenant, conversation))
+    (key,) = with_store(lambda client, _: client.commands([("GET", KEY)]))
+    if key is None:
+        refuse(["no service has run on this store: use the service's SASH_DATA_DIR or SASH_REDIS_URL"])
+    click.echo(Pseudonyms(key).of(tenant, conversation))

@@ -20,8 +20,8 @@ class _Asks(Protocol):
 class Pseudonyms:
     """Hashes of conversations under the deployment's key."""
 
-    def __init__(self) -> None:
-        self._key: bytes | None = None
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = key
 
     @property
     def known(self) -> bool:

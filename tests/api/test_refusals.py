@@ -122,3 +122,12 @@ def test_logs_hash_finds_a_conversation(served: Served):
     found = [line for line in logged if line.get("conversation") == hashed.stdout.strip()]
     assert [line["problem"] for line in found] == ["not-found"]
     assert (wrong.returncode, "is no id" in wrong.stderr) == (2, True)
+
+
+def test_logs_hash_needs_the_services_store(tmp_path: Path):
+    """On a store that no service has used, ``logs-hash`` prints no hash, because no log line has it."""
+    command = [sys.executable, "-m", "service", "logs-hash", "c-1"]
+    environment = {"SASH_DATA_DIR": str(tmp_path / "data"), "PATH": "/usr/bin"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no service has run on this store" in done.stderr
