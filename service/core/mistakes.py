@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from msgspec import inspect
-from msgspec.inspect import ListType, LiteralType, Metadata, StructType, Type, UnionType
+from msgspec.inspect import BoolType, ListType, LiteralType, Metadata, StructType, Type, UnionType
 
 from service.problems import BadRequest, InvalidEntry, Pointer
 
@@ -57,7 +57,7 @@ def invalid(
         for name in difflib.get_close_matches(missing.group(1), unread, n=1):
             return misnamed(name, [missing.group(1)], _pointer(prefix, [*steps, name]), kind)
     words = _allowed(of, value(), steps) if _WRONG_WORD.match(said) and steps else []
-    return _problem(plain(said), _pointer(prefix, steps), f": one of {quoted(words)}" if words else "", kind)
+    return _problem(plain(said), _pointer(prefix, steps), f": one of {_joined(words)}" if words else "", kind)
 
 
 def is_out_of_range(error: msgspec.ValidationError) -> bool:
@@ -138,7 +138,11 @@ def did_you_mean(names: Sequence[str]) -> str:
 
 def quoted(words: Sequence[str]) -> str:
     """The words as an enumeration: ``'a', 'b' or 'c'``."""
-    *most, last = [f"'{word}'" for word in words]
+    return _joined([f"'{word}'" for word in words])
+
+
+def _joined(words: Sequence[str]) -> str:
+    *most, last = words
     return f"{', '.join(most)} or {last}" if most else last
 
 
@@ -175,11 +179,13 @@ def _fields(types: Iterable[Type]) -> list[str]:
 
 
 def _allowed(of: Any, value: Any, steps: Sequence[str]) -> list[str]:
-    """The allowed words at a place: the tags of a union, or the values of a Literal."""
+    """The allowed words at a place, as JSON but in single quotes: the tags of a union, or the values of a Literal, and
+    true and false if they are allowed beside them."""
     around, given = _place(of, value, steps[:-1])
-    tags = [str(each.tag) for each in around if isinstance(each, StructType) and each.tag_field == steps[-1]]
+    tags = [f"'{each.tag}'" for each in around if isinstance(each, StructType) and each.tag_field == steps[-1]]
     within = [each for outer in around for each in _inside(outer, given, steps[-1])[0]]
-    return tags or [str(word) for each in within if isinstance(each, LiteralType) for word in each.values]
+    switch = ["true", "false"] if any(isinstance(each, BoolType) for each in within) else []
+    return tags or [*switch, *(f"'{word}'" for each in within if isinstance(each, LiteralType) for word in each.values)]
 
 
 def _place(of: Any, value: Any, steps: Sequence[str]) -> tuple[list[Type], Any]:

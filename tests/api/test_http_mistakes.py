@@ -53,6 +53,12 @@ async def test_a_wrong_choice_names_the_choices(client: httpx.AsyncClient, conve
     assert detail == "Invalid enum value 'drop': one of 'skip' or 'stop'"
 
 
+async def test_a_wrong_switch_names_true_and_false(client: httpx.AsyncClient) -> None:
+    """An error about ``stable``, which is true, false or a word, names all three."""
+    _, _, detail = await refused(client, "POST", "/window", json={"stable": "yes", "messages": []})
+    assert detail == "Invalid enum value 'yes': one of true, false or 'auto'"
+
+
 @pytest.mark.parametrize(
     ("message", "misspelt", "meant"),
     [
