@@ -18,6 +18,8 @@ from service.store.history import make_summary
 from service.store.messages import NewEntry
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FROM, _BEFORE = (datetime(year, 1, 1, tzinfo=UTC) for year in (1971, 2527))
+"""Times that an entry's stamp can hold. A time in the first hours of 1970 would be read as another time."""
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 
@@ -99,6 +101,7 @@ def read_head(line: ImportLine) -> Imported:
         )
         check_settings(settings)
         summary = _summary(head.summary) if head.summary else None
+        created_ms, updated_ms = _milliseconds(head, "created_at"), _milliseconds(head, "updated_at")
     except Problem as problem:
         raise at_line(problem, line.number) from None
     return Imported(
@@ -106,8 +109,8 @@ def read_head(line: ImportLine) -> Imported:
         settings=settings,
         template=fixed_parts(settings).template,
         version=head.version,
-        created_ms=_milliseconds(head.created_at),
-        updated_ms=_milliseconds(head.updated_at),
+        created_ms=created_ms,
+        updated_ms=updated_ms,
         messages=head.messages.count if head.messages else None,
         summary=summary,
     )
@@ -137,7 +140,7 @@ def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -
     if given.seq is not None and given.seq != place:
         detail = f"Expected {place}: entries come in order, none left out"
         raise InvalidEntry(f"{detail}.", errors=[Pointer("#/seq", detail)])
-    created_ms = _milliseconds(given.created_at)
+    created_ms = _milliseconds(given, "created_at")
     entry = Entry(
         message=given.message,
         id=given.id,
@@ -163,8 +166,15 @@ def _as_exported(prepared: NewEntry, given: ImportEntry) -> NewEntry:
     return msgspec.structs.replace(prepared, identity=identity, record=record)
 
 
-def _milliseconds(time: datetime | None) -> int | None:
-    return None if time is None else (time - _EPOCH) // timedelta(milliseconds=1)
+def _milliseconds(given: ImportHead | ImportEntry, name: str) -> int | None:
+    """The time of this name in milliseconds since 1970. Raises BadRequest."""
+    time: datetime | None = getattr(given, name)
+    if time is None:
+        return None
+    if not _FROM <= time < _BEFORE:
+        detail = f"Expected a time from {_FROM.year} to {_BEFORE.year - 1}"
+        raise BadRequest(f"{detail}.", errors=[Pointer(f"#/{name}", detail)])
+    return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 def at_line(problem: Problem, number: int) -> Problem:
