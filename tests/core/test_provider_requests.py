@@ -400,6 +400,13 @@ def test_no_messages_are_refused(request_: dict[str, Any]) -> None:
         count_provider_request("anthropic", request_, CLAUDE)
 
 
+@pytest.mark.parametrize(("form", "model"), [("responses", GPT), ("gemini", GEMINI)])
+def test_a_chat_request_in_another_form_is_refused(form: str, model: Any) -> None:
+    """A chat request that is counted as Responses' or Gemini's is refused: its messages would count as an option."""
+    with pytest.raises(InvalidEntry, match="unknown field 'messages'"):
+        count_provider_request(form, {"messages": [{"role": "user", "content": QUESTION}]}, model)
+
+
 _WRONG = (None, True, 0, 1.5, "", "x", [], {}, [1], ["a"], {"type": {}}, {"type": ["a"]}, [{}], [{"type": []}])
 _FORMS = {
     "anthropic": ("more_anthropic", "messages", "claude-sonnet-4-5"),
