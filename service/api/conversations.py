@@ -202,16 +202,14 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
 
 
 async def _life_and_owner(request: Req, context: Context, tenant: str, identity: str) -> tuple[str, str | None]:
-    """The life to erase, and its owner; a damaged conversation gives ``("", None)``. Raises NotFound."""
+    """The life to erase, and its owner. Raises NotFound."""
     standing: State | Shut
     try:
         standing = await context.reader.get(tenant, identity)
         owner = owner_of(standing.settings)
-    except CannotOpen:
+    except (CannotOpen, ConversationDamaged):
         standing = await context.reader.shut(tenant, identity)
         owner = standing.owner
-    except ConversationDamaged:
-        return "", None
     await require_life(request, context, standing)
     return standing.life, owner
 

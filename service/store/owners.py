@@ -26,7 +26,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from service.core.settings import owner_of
-from service.problems import CannotOpen, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
+from service.problems import CannotOpen, ConversationDamaged, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
 from service.store import scripts
 from service.store.client import Client
 from service.store.conversations import Conversations
@@ -204,7 +204,7 @@ class Owners:
             skipped += len(lines)
 
     async def _checked(self, tenant: str, owner: str, lines: Lines) -> list[ListedConversation]:
-        """Return the conversations that are the owner's and can be opened; wrong old lines are removed."""
+        """Return the conversations that are the owner's and can be read; wrong old lines are removed."""
         states = await asyncio.gather(*(self._state(tenant, identity) for identity, _ in lines))
         found: list[ListedConversation] = []
         wrong: list[str | bytes] = []
@@ -222,7 +222,7 @@ class Owners:
         with contextlib.suppress(NotFound):
             try:
                 return await self._conversations.reader.get(tenant, conversation)
-            except CannotOpen:
+            except (CannotOpen, ConversationDamaged):
                 return await self._conversations.reader.shut(tenant, conversation)
         return None
 
@@ -279,7 +279,7 @@ class Owners:
 def _is_owner(owner: str, state: State | Shut | None) -> bool:
     if isinstance(state, State):
         return owner_of(state.settings) == owner
-    return state is not None and state.owner == owner
+    return state is not None and (state.owner == owner or state.version == 0)
 
 
 def _pairs(flat: Sequence[bytes]) -> Lines:

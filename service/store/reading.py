@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from service.core.records import RECORD_BYTES, Record, Records, StoredGrounding
+from service.core.settings import owner_of
 from service.problems import StoreUnavailable
 from service.store import scripts
 from service.store.client import Client
@@ -32,7 +33,7 @@ from service.store.replies import (
     tail_of,
 )
 from service.store.scripts import Known, PageReply, Reach, TailReply
-from service.store.sealing import PLAIN, AnySealer
+from service.store.sealing import PLAIN, AnySealer, is_sealed
 
 _ATTEMPTS = 8
 _STEP_DOCUMENTS = 500
@@ -148,15 +149,23 @@ class Reader:
         )
 
     async def shut(self, tenant: str, conversation: str) -> Shut:
-        """Return version and owner of a conversation whose data key is missing. Raises NotFound."""
+        """Return what is left of a conversation whose data key, or one of whose keys in the store, is missing.
+
+        Raises NotFound.
+        """
         name = conversation_name(tenant, conversation)
-        wanted = ("HMGET", keys_of(name).conversation, "id", "v", "life", "change", "owner")
-        ((identity, version, life, change, owner),) = await self._client.commands([wanted])
-        if identity is None:
-            raise scripts.no_conversation()
+        keys = keys_of(name)
+        wanted = ("HMGET", keys.conversation, "id", "v", "life", "change", "owner", "s")
+        rest = ("EXISTS", keys.log, keys.counts, keys.details, keys.ids, keys.grounding, keys.metadata, keys.pinned)
+        fields, left = await self._client.commands([wanted, rest])
+        identity, version, life, change, owner, settings = fields
+        if version is None:
+            if not left:
+                raise scripts.no_conversation()
+            return Shut(0, "0", "", None)
         check_identity(identity, name)
-        etag = etag_of(version, life, change)
-        return Shut(int(version), etag, (life or b"").decode(), owner.decode() if owner else None)
+        whose = owner.decode() if owner else None if is_sealed(settings) else owner_of(settings)
+        return Shut(int(version), etag_of(version, life, change), (life or b"").decode(), whose)
 
     async def page(
         self,

@@ -74,7 +74,10 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Shut(msgspec.Struct, frozen=True):
-    """The readable part of a conversation whose data key is missing."""
+    """The readable part of a conversation whose data key, or one of whose keys in the store, is missing.
+
+    Where its hash is missing, its version is 0, and only a list tells its owner.
+    """
 
     version: int
     etag: str

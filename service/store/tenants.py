@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable
 
 from service.core.bounds import IDS
-from service.problems import CannotOpen, NotFound
+from service.problems import CannotOpen, ConversationDamaged, NotFound
 from service.store.client import Client
 from service.store.layout import conversation_name, keys_of
 from service.store.messages import STEP_BYTES
@@ -37,12 +37,12 @@ class Tenants:
     ) -> tuple[list[ListedConversation], Place | None]:
         """Return conversations after ``before``, newest activity first, and the place to continue from, None at the end.
 
-        They are at most ``limit``, or fewer where their settings are large, where one has ended meanwhile, or where the key
-        of one is missing. ``progress`` is called after each step.
+        They are at most ``limit``, or fewer where their settings are large, where one has ended meanwhile, or where one
+        cannot be read: its data key is missing, or it is damaged. ``progress`` is called after each step.
 
         Raises:
             StorePermissionDenied: the store's user may not run SCAN.
-            StoreUnavailable, ConversationDamaged.
+            StoreUnavailable.
         """
         newest = await self._newest(tenant, before, limit + 1, progress)
         found: list[ListedConversation] = []
@@ -84,6 +84,6 @@ class Tenants:
         return [(int(time), each) for each, time in zip(ids, found, strict=True) if time is not None]
 
     async def _state(self, tenant: str, conversation: str) -> State | None:
-        with contextlib.suppress(NotFound, CannotOpen):
+        with contextlib.suppress(NotFound, CannotOpen, ConversationDamaged):
             return await self._reader.get(tenant, conversation)
         return None

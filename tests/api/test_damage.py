@@ -1,5 +1,6 @@
 """A conversation that lacks a key, as after an eviction, answers with an error that says so; limits on pinned messages."""
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -75,6 +76,26 @@ async def test_a_damaged_conversation_can_be_erased(
     assert keys_of(server, conversation) == {}
     await append(client, conversation, user("anew"))
     assert (await window(client, conversation))["kept"]["messages"] == 1
+
+
+@pytest.mark.parametrize("part", ["conversation", *LISTS])
+async def test_one_damaged_conversation_is_in_the_way_of_no_other(
+    client: httpx.AsyncClient, fresh: Callable[[], str], server: redis.Redis, part: str
+) -> None:
+    """A damaged conversation is left out of lists, and an erasure of its owner erases it with the others."""
+    owner, damaged, whole = fresh(), fresh(), fresh()
+    for identity in (damaged, whole):
+        await client.post("/conversations", json={"id": identity, "owner": owner})
+        await append(client, identity, *EVERYTHING)
+    server.delete(keys_of(server, damaged)[part])
+
+    for query in (f"?owner={owner}", ""):
+        listed = (await client.get(f"/conversations{query}")).json()["conversations"]
+        assert {each["id"] for each in listed} & {damaged, whole} == {whole}
+    assert (await client.delete(f"/owners/{owner}")).status_code == 204
+
+    assert (keys_of(server, damaged), keys_of(server, whole)) == ({}, {})
+    assert not server.exists(f"sash:{{default/owner/{owner}}}:conversations")
 
 
 async def test_a_thousand_pinned_messages(client: httpx.AsyncClient, conversation: str) -> None:
