@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from service.core.records import RECORD_BYTES, Record, Records, StoredGrounding
+from service.core.records import Record, Records, StoredGrounding
 from service.core.settings import owner_of
 from service.problems import StoreUnavailable
 from service.store import scripts
@@ -26,7 +26,6 @@ from service.store.replies import (
     Tail,
     check_history,
     check_identity,
-    check_lengths,
     made_of,
     page_of,
     state_of,
@@ -130,22 +129,10 @@ class Reader:
     async def get(self, tenant: str, conversation: str) -> State:
         """Return the state of a conversation. Raises NotFound, ConversationDamaged."""
         name = conversation_name(tenant, conversation)
-        keys = keys_of(name)
-        fields, length, counted, detailed, ttl = await self._client.commands(
-            [
-                ("HMGET", keys.conversation, *STATE_FIELDS),
-                ("LLEN", keys.log),
-                ("STRLEN", keys.counts),
-                ("LLEN", keys.details),
-                ("PEXPIRETIME", keys.conversation),
-            ]
-        )
-        if fields[0] is None:
-            raise scripts.damaged("conversation") if length or counted or detailed else scripts.no_conversation()
-        check_lengths(length, counted // RECORD_BYTES, detailed)
-        expires_ms = ttl if ttl > 0 else None
+        reply = await self._client.run(scripts.read_state(keys_of(name), STATE_FIELDS))
+        expires_ms = reply.expires_ms if reply.expires_ms > 0 else None
         return await self._data_keys.reading(
-            tenant, name, lambda sealer: state_of(sealer, name, fields, length, expires_ms=expires_ms)
+            tenant, name, lambda sealer: state_of(sealer, name, reply.fields, reply.length, expires_ms=expires_ms)
         )
 
     async def shut(self, tenant: str, conversation: str) -> Shut:

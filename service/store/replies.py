@@ -12,7 +12,7 @@ from service.core.settings import decode_settings
 from service.problems import Internal
 from service.store.layout import decode_summary, etag_of, unpack_many
 from service.store.messages import bound_to, open_bodies, open_grounding, open_messages
-from service.store.scripts import PageReply, TailReply, damaged
+from service.store.scripts import PageReply, TailReply
 from service.store.sealing import PLAIN_JSON, AnySealer, Kind
 
 Made = tuple[bytes, bytes]
@@ -128,14 +128,6 @@ def check_identity(found: bytes | None, name: str) -> None:
     """Check that a reply is of the conversation that was asked for. A misplaced reply must never be shown."""
     if found != name.encode():
         raise Internal("The store answered for another conversation; nothing of it is shown.")
-
-
-def check_lengths(length: int, counted: int, detailed: int) -> None:
-    """Raise ConversationDamaged when log, counts and details do not hold the same number of messages."""
-    if counted != length:
-        raise damaged("log" if counted == detailed else "counts")
-    if detailed != length:
-        raise damaged("details")
 
 
 def check_history(found: Sequence[bytes | None], made: Made) -> None:

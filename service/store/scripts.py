@@ -549,6 +549,25 @@ def _read_page(reply: list[Any]) -> PageReply:
     raise _refusal(reply)
 
 
+class StateReply(NamedTuple):
+    """Stored values from ``read_state``. ``expires_ms`` is less than 0 where the conversation does not expire."""
+
+    fields: list[bytes | None]
+    length: int
+    expires_ms: int
+
+
+def read_state(keys: Keys, fields: Sequence[str]) -> ScriptCall[StateReply]:
+    """Read ``fields`` of a conversation, its length and its expiry. The call raises NotFound, ConversationDamaged."""
+    return _call("read_state", keys, fields, _read_state)
+
+
+def _read_state(reply: list[Any]) -> StateReply:
+    if reply and reply[0] == b"ok":
+        return StateReply(*reply[1:])
+    raise _refusal(reply)
+
+
 # ---- requests under a key
 
 

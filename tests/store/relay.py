@@ -11,7 +11,7 @@ class Relay:
     """Forwards bytes both ways. ``lose_reply`` drops the next reply and its connection.
 
     ``lose_reply_to`` drops the reply to the first write that contains these bytes. ``meanwhile`` runs before the connection
-    closes.
+    closes. With ``piece_bytes``, bytes reach the server in pieces of this size, as over a slow network.
     """
 
     def __init__(self, target: str) -> None:
@@ -23,6 +23,7 @@ class Relay:
         self.lose_reply_to: bytes | None = None
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
         self.lost = 0
+        self.piece_bytes = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Relay one client's connection until either side closes it."""
@@ -47,6 +48,10 @@ class Relay:
             self.writes += 1
             if self.lose_reply_to is not None and self.lose_reply_to in data:
                 self.lose_reply, self.lose_reply_to = True, None
+            while len(data) > self.piece_bytes > 0:
+                writer.write(data[: self.piece_bytes])
+                data = data[self.piece_bytes :]
+                await asyncio.sleep(0.001)
             writer.write(data)
             await writer.drain()
 

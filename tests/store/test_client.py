@@ -178,6 +178,29 @@ async def test_a_lost_reply_is_no_second_turn(store: EmbeddedStore, conversation
 
 
 @pytest.mark.usefixtures("nothing_left")
+async def test_a_state_is_of_one_moment(store: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
+    """A state is the one before or after each write of another client, also where the request arrives in pieces."""
+    async with (
+        relayed(store.url, tmp_path) as (relay, url),
+        opened(url, connections=1) as slow,
+        opened(store.url, connections=1) as other,
+    ):
+        await other.append("default", conversation, said("one"), **APPEND)
+        await slow.reader.get("default", conversation)
+        relay.piece_bytes = 40
+
+        async def write() -> None:
+            for n in range(100):
+                await other.append("default", conversation, said(f"m{n}"), **APPEND)
+
+        writing = asyncio.create_task(write())
+        while not writing.done():
+            state = await slow.reader.get("default", conversation)
+            assert state.version == state.length
+        await writing
+
+
+@pytest.mark.usefixtures("nothing_left")
 async def test_lost_replies_of_other_writes(store: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
     """A create or a change that is repeated after a lost reply returns its first result and changes nothing more."""
     async with relayed(store.url, tmp_path) as (relay, url), opened(url, connections=1) as conversations:
