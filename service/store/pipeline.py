@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 from hiredis import pack_command
-from redis.exceptions import ConnectionError, RedisError  # noqa: A004 - redis' own
+from redis.exceptions import AskError, ConnectionError, RedisError, TryAgainError  # noqa: A004 - redis' own
 
 from service.problems import StoreUnavailable
 from service.store.durability import Barrier
@@ -168,7 +168,7 @@ class Pipeline(asyncio.Protocol):
         if batch is self.guard:
             self._release(batch)
         elif batch.error is not None:
-            batch.fail(batch.error)
+            batch.fail(_split(batch) or batch.error)
         elif batch.writes and self.guard is not None:
             self._held.append(batch)
         elif not batch.future.done():
@@ -219,6 +219,15 @@ def _note(batch: Batch, error: RedisError) -> None:
     if isinstance(error, ConnectionError):
         raise error
     batch.error = batch.error or error
+
+
+def _split(batch: Batch) -> TryAgainError | None:
+    """Return an error for a batch whose slot is on its way to another node, with some of the keys here and some there.
+
+    Neither node would answer for all of them: the other one takes a key that is still here for a missing one.
+    """
+    moved = [type(reply) is AskError for reply in batch.replies]  # MovedError is a subclass
+    return TryAgainError("the keys are on two nodes") if any(moved) and not all(moved) else None
 
 
 def _barrier_behind(written: Commands, barrier: Barrier) -> Commands:

@@ -310,6 +310,28 @@ async def test_a_replicated_write_to_a_slot_on_its_way_is_acknowledged(cluster: 
         here.execute_command("CLUSTER SETSLOT", slot, "STABLE")
 
 
+async def test_keys_on_two_nodes_are_read_when_they_are_together(cluster: Cluster) -> None:
+    """While a slot moves and some keys of a call have moved and some have not, none of them is taken for missing."""
+    slot = key_slot(b"half/moved")
+    source = cluster.primary_of(slot)
+    target = next(each for each in cluster.primaries() if each is not source)
+    here, there = source.connect(), target.connect()
+    names = here.execute_command("CLUSTER MYID"), there.execute_command("CLUSTER MYID")
+    first, second = "sash:{half/moved}:first", "sash:{half/moved}:second"
+    async with opened(cluster.url, timeout_seconds=5) as (client, _):
+        await client.commands([("SET", first, "1"), ("SET", second, "2")])
+        there.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", names[0])
+        here.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", names[1])
+        here.execute_command("MIGRATE", "127.0.0.1", target.port, second, 0, 5000)
+        reading = asyncio.create_task(client.commands([("GET", first), ("GET", second)]))
+        await asyncio.wait([reading], timeout=0.5)
+        here.execute_command("MIGRATE", "127.0.0.1", target.port, first, 0, 5000)
+        for link in (there, here):
+            link.execute_command("CLUSTER SETSLOT", slot, "NODE", names[1])
+        assert await reading == [b"1", b"2"]
+        await client.commands([("UNLINK", first, second)])
+
+
 class Talks:
     """Talks that go on in several conversations at once, in the background.
 
