@@ -55,7 +55,8 @@ class Idempotent:
             body = await read_whole(receive, self._max_body_bytes)
             receive = _replay(body, receive)
         tenant = scope["sash.tenant"]
-        taken = await self._claims.take(tenant, key, _fingerprint(scope, body), now_ms())
+        erases = scope["method"] == "DELETE" or scope["path"].endswith("/rewind")
+        taken = await self._claims.take(tenant, key, _fingerprint(scope, body), now_ms(), erases=erases)
         match taken:
             case Claim():
                 answer = await self._run(scope, receive, taken, tenant, streamed)

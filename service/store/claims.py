@@ -11,6 +11,7 @@ process dies while it runs a request, the key is free within ten seconds. The ne
 gives entries the same ids.
 """
 
+import contextlib
 import secrets
 import zlib
 from hashlib import blake2b, shake_256
@@ -19,6 +20,7 @@ from typing import Literal
 import msgspec
 
 from service.core.bounds import LONGEST_ID
+from service.problems import StoreFull
 from service.store import scripts
 from service.store.client import Client
 from service.store.datakeys import DataKeys
@@ -80,9 +82,12 @@ class Claims:
         self._data_keys = data_keys or DataKeys(client)
 
     async def take(
-        self, tenant: str, key: str, fingerprint: bytes, now_ms: int
+        self, tenant: str, key: str, fingerprint: bytes, now_ms: int, *, erases: bool = False
     ) -> Claim | KeptAnswer | Forgotten | Literal["busy", "other"]:
-        """Return the claim for a run, the answer of a run that is done, or why there is neither."""
+        """Return the claim for a run, the answer of a run that is done, or why there is neither.
+
+        Raises StoreUnavailable, and StoreFull unless the request ``erases``.
+        """
         token = blake2b(f"{tenant}\0{key}".encode(), digest_size=16).hexdigest()
         veil = shake_256(f"conversation\0{tenant}\0{key}".encode()).digest(LONGEST_ID)
         name, run = f"{PREFIX}{{{tenant}/request/{token}}}:claim", secrets.token_hex(8)
@@ -90,7 +95,9 @@ class Claims:
         keyed = sealer.digest(Purpose.REQUEST, fingerprint)
 
         async def claimed(said: bytes) -> Begun | Done | bytes:
-            call = scripts.claim(name, fingerprint=said, run=run, now_ms=now_ms, hold_ms=HOLD_MS, keep_ms=KEEP_MS)
+            call = scripts.claim(
+                name, fingerprint=said, run=run, now_ms=now_ms, hold_ms=HOLD_MS, keep_ms=KEEP_MS, erases=erases
+            )
             return await self._client.run(call)
 
         found = await claimed(keyed)
@@ -137,7 +144,8 @@ class Claims:
     ) -> None:
         """Keep the answer: beside the conversation whose state ``etag`` it shows, or in the claim if it shows none.
 
-        If something that the answer may show was taken away meanwhile, only the fact that the request was done is kept.
+        If something that the answer may show was taken away meanwhile, or the store is full, only the fact that the request
+        was done is kept.
         """
         if conversation and life_of(etag) and answer.body:
             name = conversation_name(tenant, conversation)
@@ -147,9 +155,9 @@ class Claims:
             sealer = await self._data_keys.sealer(tenant, name)
             blob = sealer.seal(Kind.ANSWER, blob, claim.token.encode())
             kept = _Kept(None, _veiled(conversation.encode(), claim.veil))
-            await self._client.run(
-                scripts.keep_answer(keys, etag=etag, token=claim.token, now_ms=now_ms, answer=blob, keep_ms=KEEP_MS)
-            )
+            call = scripts.keep_answer(keys, etag=etag, token=claim.token, now_ms=now_ms, answer=blob, keep_ms=KEEP_MS)
+            with contextlib.suppress(StoreFull):
+                await self._client.run(call)
         else:
             kept = _Kept(answer)
         await self._client.run(scripts.settle(claim.key, run=claim.run, until_ms=0, answer=_encode(kept)))

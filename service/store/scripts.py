@@ -53,9 +53,12 @@ class Script(NamedTuple):
 
 def _load(name: str) -> Script:
     included = (_FOLDER / _INCLUDED).read_bytes()
-    source = _INCLUDE.sub(lambda _: included, (_FOLDER / name).read_bytes())
+    return _script(name.removesuffix(".lua"), _INCLUDE.sub(lambda _: included, (_FOLDER / name).read_bytes()))
+
+
+def _script(name: str, source: bytes) -> Script:
     sha = sha1(source, usedforsecurity=False).hexdigest()
-    return Script(name.removesuffix(".lua"), source, sha, b"no-writes" not in source.partition(b"\n")[0])
+    return Script(name, source, sha, b"no-writes" not in source.partition(b"\n")[0])
 
 
 SCRIPTS = {
@@ -63,6 +66,10 @@ SCRIPTS = {
     for script in (_load(file.name) for file in _FOLDER.iterdir() if file.name.endswith(".lua"))
     if script.name != "conversation"
 }
+# A full store refuses the keys of other requests, which it would hold for a day.
+SCRIPTS["claim_erasure"] = _script(
+    "claim_erasure", SCRIPTS["claim"].source.replace(b"#!lua\n", b"#!lua flags=allow-oom\n", 1)
+)
 
 
 class ScriptCall(NamedTuple, Generic[T]):
@@ -585,10 +592,14 @@ class Done(msgspec.Struct, frozen=True):
 
 
 def claim(
-    key: str, *, fingerprint: bytes, run: str, now_ms: int, hold_ms: int, keep_ms: int
+    key: str, *, fingerprint: bytes, run: str, now_ms: int, hold_ms: int, keep_ms: int, erases: bool
 ) -> ScriptCall[Begun | Done | bytes]:
-    """Take an idempotency key for one run; otherwise gives the reason: Done, ``b"busy"`` or ``b"other"``."""
-    return _call("claim", (key,), (fingerprint, run, now_ms, hold_ms, keep_ms), _read_claim)
+    """Take an idempotency key for one run; otherwise gives the reason: Done, ``b"busy"`` or ``b"other"``.
+
+    A full store takes the key of a request that ``erases``.
+    """
+    name = "claim_erasure" if erases else "claim"
+    return _call(name, (key,), (fingerprint, run, now_ms, hold_ms, keep_ms), _read_claim)
 
 
 def _read_claim(reply: list[Any]) -> Begun | Done | bytes:

@@ -388,6 +388,28 @@ async def test_a_full_store(tmp_path: Path) -> None:
             assert (await client.delete("/conversations/c")).status_code == 204
 
 
+async def test_a_full_store_takes_the_keys_of_erasures(tmp_path: Path) -> None:
+    """At the store's memory limit a rewind and erasures under an Idempotency-Key are done, each once."""
+    with EmbeddedStore(tmp_path, fsync="everysec") as full:
+        async with lifespan(create_app(Settings(redis_url=full.url, durability="fast"))) as app, http(app) as client:
+            await client.post("/conversations", json={"id": "c", "owner": "ann"})
+            await client.post("/conversations", json={"id": "other", "owner": "ann"})
+            await append(client, "c", user("x"), user("y"), user("z"))
+            with redis.Redis.from_url(full.url) as admin:
+                admin.config_set("maxmemory", "1mb")
+
+            async def twice(method: str, path: str, **body: Any) -> list[int]:
+                key = {"Idempotency-Key": f"{method}{path}"}
+                return [(await client.request(method, path, headers=key, **body)).status_code for _ in range(2)]
+
+            assert await twice("POST", "/conversations/c/rewind", json={"to_seq": 2}) == [200, 409]
+            assert await twice("DELETE", "/conversations/c/messages/1") == [204, 204]
+            assert len(await history(client, "c")) == 2
+            assert await twice("DELETE", "/conversations/c") == [204, 204]
+            assert await twice("DELETE", "/owners/ann") == [204, 204]
+            assert (await client.get("/conversations")).json()["conversations"] == []
+
+
 async def test_a_defect_tells_nothing(
     client: httpx.AsyncClient, server: redis.Redis, capsys: pytest.CaptureFixture[str]
 ) -> None:

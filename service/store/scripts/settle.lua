@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Note the progress of a run of a request: hold its key longer, release it, or keep its answer.
 --
 -- KEYS  claim
