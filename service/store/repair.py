@@ -77,17 +77,29 @@ class Repair:
         """Repair every conversation. A scan may name one twice; the second repair finds nothing to do."""
         async for names in self._named(_LOOK_CONVERSATIONS):
             older = []
-            for name, records in zip(names, await self._beginnings(names, _LOOK_RECORDS), strict=True):
-                if records.is_stale or len(records) == _LOOK_RECORDS:
+            beginnings = await self._beginnings(names, _LOOK_RECORDS)
+            damage = await asyncio.gather(*map(self._damage, names))
+            for name, records, problem in zip(names, beginnings, damage, strict=True):
+                if problem is None and (records.is_stale or len(records) == _LOOK_RECORDS):
                     older.append(name)
                 else:
-                    yield Repaired(name)
+                    yield Repaired(name, problem=problem)
             repairing = [asyncio.create_task(self._when_there_is_room(name)) for name in older]
             try:
                 for done in asyncio.as_completed(repairing):
                     yield await done
             finally:
                 await end_tasks(*repairing)
+
+    async def _damage(self, name: str) -> ConversationDamaged | None:
+        """Return the problem of a conversation that lost its hash, or whose lists differ in length; None for a whole one."""
+        try:
+            await self._client.run(scripts.read_state(keys_of(name), ("id",)))
+        except NotFound:  # erased meanwhile
+            return None
+        except ConversationDamaged as why:
+            return why
+        return None
 
     async def _when_there_is_room(self, name: str) -> Repaired:
         async with self._room:

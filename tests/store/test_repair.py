@@ -212,6 +212,16 @@ async def test_a_damaged_conversation_is_told(there: Bench, own: EmbeddedStore) 
     assert (found.messages, "(pinned)" in str(found.problem)) == (0, True)
 
 
+@pytest.mark.parametrize("part", ["conversation", "log", "details"])
+async def test_a_damaged_conversation_of_today_is_told(there: Bench, own: EmbeddedStore, part: str) -> None:
+    """A conversation that lost a key is reported also if this version measured its messages."""
+    await append(there.http, "c", *EVERYTHING)
+    with redis.Redis.from_url(own.url) as server:
+        server.delete(f"sash:{{default/c}}:{part}")
+    (found,) = await there.repaired()
+    assert (found.name, f"({part})" in str(found.problem)) == ("default/c", True)
+
+
 async def test_a_repair_that_was_broken_off_goes_on(there: Bench) -> None:
     """After a repair that stopped between steps, the next repair measures the rest."""
     for _ in range(3):
