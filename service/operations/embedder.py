@@ -116,4 +116,4 @@ def quantized(vector: Sequence[float]) -> bytes:
     """A vector's first 256 numbers as signed bytes; empty if they are all 0."""
     cut = vector[:DIMENSIONS]
     largest = max(map(abs, cut), default=0.0)
-    return array("b", [round(value * 127 / largest) for value in cut]).tobytes() if largest > 0 else b""
+    return array("b", [round(value / largest * 127) for value in cut]).tobytes() if largest > 0 else b""

@@ -173,5 +173,6 @@ def test_a_vector_becomes_signed_bytes() -> None:
     """A vector is stored as at most 256 signed bytes, the largest scaled to 127; a zero vector is stored as no bytes."""
     assert list(quantized([0.5, -1.0, 0.25])) == [64, 256 - 127, 32]
     assert len(quantized([1.0] * 1024)) == 256
+    assert list(quantized([1e308, -1e308])) == [127, 256 - 127]
     assert quantized([0.0, 0.0]) == b""
     assert quantized([]) == b""
