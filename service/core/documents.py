@@ -63,7 +63,8 @@ class Documents(msgspec.Struct, frozen=True):
         chosen = self._fit(source, texts, model, tokens, most, complete=complete)
         cost = _joined_cost(source, chosen, model) if chosen is not None and factor is not None else None
         while chosen is not None and cost is not None and cost > room and self.overflow == "trim":
-            tokens = min(tokens, chosen.tokens) - max(1, cost - room)
+            most_tokens = min(tokens, chosen.tokens)
+            tokens = min(most_tokens - 1, most_tokens * room // cost)
             chosen = self._fit(source, texts, model, tokens, most, complete=complete)
             cost = _joined_cost(source, chosen, model) if chosen is not None else None
         if chosen is None or (cost is not None and cost > room and self.overflow == "drop"):
@@ -114,12 +115,18 @@ def _factors(texts: Sequence[str], model: Model) -> Iterator[float]:
 
 
 def _joined_cost(source: Source, grounded: Grounded, model: Model) -> int:
-    """The tokens that documents add if scripts or numbers matter: the message is measured with and without them."""
-    plain = source.record.measure
-    joined = grounded.before + content_text(source.content) + grounded.after
+    """The tokens that documents add if scripts or numbers matter: the message is measured with and without them.
+
+    If the message is counted in the model's own vocabulary, so is the text with its documents.
+    """
+    plain, said = source.record.measure, source.record.said
+    content = content_text(source.content)
+    joined = grounded.before + content + grounded.after
+    if said is not None and model.vocabulary is not None:
+        said += model.vocabulary.count(joined) - model.vocabulary.count(content)
+        return message_tokens(plain, model, said=said) - record_cost(source.record, model)
     counted = both(joined)
     mixed = msgspec.structs.replace(plain.extra or Extra(), mix=mix_of(joined, *counted))
-    # The question may be counted with the model's own vocabulary; with documents, it is estimated as a whole.
     return message_tokens(Measure(plain.role, *counted, mixed), model) - record_cost(source.record, model)
 
 

@@ -169,6 +169,19 @@ async def test_documents_cost_tokens_beside_a_counted_question(client: httpx.Asy
         assert window["tokens"]["grounding"] >= count(sent) - count(question) > 0
 
 
+@pytest.mark.parametrize("text", ["-" * 500 + "\n" + "A TABLE OF CONTENTS " * 20 + "." * 900, "\n" * 900, "a" * 2000])
+@pytest.mark.parametrize("max_tokens", [5000, 60])
+@pytest.mark.skipif("tekken" not in INSTALLED, reason="mistral-common is not installed")
+async def test_documents_are_counted_in_the_models_vocabulary(
+    client: httpx.AsyncClient, text: str, max_tokens: int
+) -> None:
+    """A document that its scripts would make cheap, such as a ruled table, costs what POST /count says, also when cut."""
+    asked = user("Which page?", grounding={"documents": [{"text": text}]})
+    window = await made(client, [asked], model="mistral-large-latest", max_tokens=max_tokens)
+    assert window["tokens"]["total"] == await counted(client, window)
+    assert window["grounding"] == {"documents": 1, "documents_kept": 1, "truncated": max_tokens == 60}
+
+
 async def test_a_pinned_result_before_the_tail_keeps_the_history(client: httpx.AsyncClient, conversation: str) -> None:
     """A stable window beside a cut, pinned result far back is POST /window's: the result takes its cut cost."""
     begin = [user("read the manual"), calling("c"), result("c", "word " * 3500, pinned=True)]
