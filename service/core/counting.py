@@ -24,7 +24,7 @@ from service.core.definitions import (
 )
 from service.core.estimates import estimated, known, pair_tokens, spoken_tokens, tokens_in
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, USER, Rules
-from service.core.images import image_tokens, is_guess
+from service.core.images import AUTO, image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.reasoning import Reasoning
@@ -83,6 +83,8 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
         if is_left_out(measure, model.format):
             return 0
         measure = measure if isinstance(model.rules, VendorRules) else as_sent(measure)
+        if model.format != "responses":
+            measure = _without_detail(measure)
     if model.ratios is not None:
         is_known = said is not None and model.vocabulary is not None
         measure = known(measure, said or 0, model.ratios) if is_known else estimated(measure, model.ratios)
@@ -184,6 +186,15 @@ def as_sent(measure: Measure) -> Measure:
     # A name that repeats its role was measured one token lower than its text.
     name = (max(1, extra.name[0]) + 1, max(1, extra.name[1]) + 1) if extra.name and measure.role != ASSISTANT else None
     return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, legacy_call=False, name=name))
+
+
+def _without_detail(measure: Measure) -> Measure:
+    """Return the measure of a message in a form that has no place for an image's detail: such images are not ``low``."""
+    extra = measure.extra
+    if extra is None or not extra.images:
+        return measure
+    images = tuple((width, height, AUTO) for width, height, _ in extra.images)
+    return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, images=images))
 
 
 def is_left_out(measure: Measure, form: str) -> bool:

@@ -182,6 +182,15 @@ async def test_documents_are_counted_in_the_models_vocabulary(
     assert window["grounding"] == {"documents": 1, "documents_kept": 1, "truncated": max_tokens == 60}
 
 
+@pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
+async def test_an_images_detail_is_free_only_where_it_is_sent(client: httpx.AsyncClient, form: str) -> None:
+    """A form without a place for ``detail: low`` sends the image without it, at the cost of an image in full."""
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}}
+    window = await made(client, [{"role": "user", "content": [image]}], model="gpt-4o", format=form)
+    assert window["tokens"]["total"] == await counted(client, window, form)
+    assert (window["tokens"]["total"] > 1000) == (form != "responses")
+
+
 async def test_a_pinned_result_before_the_tail_keeps_the_history(client: httpx.AsyncClient, conversation: str) -> None:
     """A stable window beside a cut, pinned result far back is POST /window's: the result takes its cut cost."""
     begin = [user("read the manual"), calling("c"), result("c", "word " * 3500, pinned=True)]
