@@ -154,6 +154,8 @@ class Summarizer:
         if first > last:
             return False
         page = await self._reader.page(wanted.tenant, wanted.conversation, first, min(last, first + _MESSAGES - 1))
+        if page.made != state.made:  # edited or erased meanwhile
+            return False
         messages = _portion(page.messages)
         started = time.monotonic()
         limit = int(wanted.budget * SHARE)

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -307,6 +308,29 @@ async def test_what_was_edited_meanwhile_wins(talk: Served, endpoint: Endpoint, 
     summary = await talk.summary(conversation)
     assert summary is not None
     assert summary["text"] == "Mine."
+    await talk.client.delete(f"/conversations/{conversation}")
+
+
+async def test_an_erasure_before_the_messages_are_read_ends_it(
+    talk: Served, endpoint: Endpoint, conversation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the conversation begins anew before its messages are read, nothing is sent to the endpoint, and nothing fails."""
+    reader = talk.summarizer._reader
+
+    async def erased_since(*place: str) -> Any:
+        state = await reader.get(*place)
+        await talk.client.delete(f"/conversations/{conversation}")
+        await talk.turn(conversation, "anew", query="")
+        return state
+
+    racing = SimpleNamespace(get=erased_since, page=reader.page)
+    monkeypatch.setattr(talk.summarizer, "_reader", racing)
+    with capture_logs() as lines:
+        for n in range(12):
+            await talk.turn(conversation, f"line {n}")
+        await talk.summarizer.idle()
+    assert endpoint.asked == []
+    assert [line for line in lines if line["log_level"] == "error"] == []
     await talk.client.delete(f"/conversations/{conversation}")
 
 
