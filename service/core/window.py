@@ -13,7 +13,7 @@ of the history. If the tail is too short, it returns NeedOlder in place of a win
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 import msgspec
@@ -82,6 +82,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
     """The path of the conversation's messages, for lines in place of tool results."""
     recalled: Recollection | None = None
+    passed: Sequence[int] = ()
+    """Messages that are left out although they would fit, such as an unanswered call or a duplicate, by seq."""
 
 
 def build_window(
@@ -461,6 +463,7 @@ class _Frame(msgspec.Struct, frozen=True):
             explain=explain(view, taken, sent, left) if self.options.explain else None,
             edits={**{seq: view.edits[seq] for seq in seqs if seq in view.edits}, **without} if view.edits else without,
             place=self.trimming.place,
+            passed=_passed(taken, view) if taken.reasons else (),
         )
 
     def _leading(self, seqs: list[int]) -> list[Measure]:
@@ -486,6 +489,13 @@ class _Frame(msgspec.Struct, frozen=True):
 
     def _longest_note(self) -> Measure:
         return longest_note(self.view.history.length)
+
+
+def _passed(taken: Walk, view: View) -> list[int]:
+    """The seqs of the units that the walk passed over although they would fit."""
+    first, starts = view.history.first_seq, view.units.starts
+    units = (index for index, why in taken.reasons.items() if why in ("unanswered", "duplicate"))
+    return [first + i for index in units for i in range(starts[index], starts[index + 1])]
 
 
 def _measures(lines: tuple[Measure | Summary | None, ...]) -> tuple[Measure, ...]:

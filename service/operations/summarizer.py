@@ -203,15 +203,14 @@ class Summarizer:
 
 
 def _left_out(window: Window) -> int:
-    """The seq before the window's last unbroken run of messages; 0 unless the budget ended the window."""
+    """The seq before the window's last run of messages that fit; 0 unless the budget ended the window."""
     if window.stop_reason != "budget" or not window.seqs:
         return 0
-    first = window.seqs[-1]
-    for seq in reversed(window.seqs[:-1]):
-        if seq != first - 1:
-            break
-        first = seq
-    return first - 1
+    fitting = {*window.seqs, *window.passed}
+    last = max(fitting)
+    while last in fitting:
+        last -= 1
+    return last
 
 
 def _portion(messages: list[Message]) -> list[Message]:

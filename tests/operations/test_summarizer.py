@@ -26,6 +26,7 @@ from service.store.history import Histories, make_summary
 SECRET = "4711-secret"
 MODEL = "gpt-4o-mini"
 QUERY = f"model={MODEL}&max_tokens=600"
+CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -171,6 +172,30 @@ async def test_it_writes_what_windows_leave_out(talk: Served, endpoint: Endpoint
     assert window["kept"]["first_seq"] > summary["through_seq"]
     assert "authorization: bearer key-1" in endpoint.headers[0]
     assert endpoint.asked[0]["model"] == "small"
+    await talk.client.delete(f"/conversations/{conversation}")
+
+
+ABANDONED = {"message": {"role": "assistant", "content": "half an answ"}, "status": "in_progress"}
+UNANSWERED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+
+
+@pytest.mark.parametrize(
+    ("gap", "more"), [(ABANDONED, ""), (UNANSWERED, ""), ({"role": "user", "content": "ok"}, "&dedupe=messages")]
+)
+async def test_a_gap_in_a_window_does_not_begin_it(
+    talk: Served, conversation: str, gap: dict[str, Any], more: str
+) -> None:
+    """A message that cannot be sent, or is sent later, does not bring messages that fit into the summary."""
+    for n in range(20):
+        await talk.turn(conversation, f"line {n}", query="")
+    await talk.client.post(f"/conversations/{conversation}/messages", json={"messages": [gap]})
+    if more:
+        await talk.client.post(f"/conversations/{conversation}/messages", json={"messages": [gap]})
+    window = (await talk.turn(conversation, "at last", query=f"{QUERY}{more}"))["window"]
+    await talk.summarizer.idle()
+    summary = await talk.summary(conversation)
+    assert summary is not None
+    assert summary["through_seq"] == window["kept"]["first_seq"] - 1
     await talk.client.delete(f"/conversations/{conversation}")
 
 
