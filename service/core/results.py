@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from service.core.counting import Measure, message_tokens
+from service.core.estimates import spoken_tokens
 from service.core.families import FUNCTION, TOOL
 from service.core.measures import ZERO, Extra, both, listed_tokens, measure
 from service.core.models import Model
@@ -106,7 +107,8 @@ def _kinds_beside(measured: Measure) -> Sequence[str]:
 
 
 def _cost(message: Mapping[str, Any], record: Record, model: Model) -> int:
-    return message_tokens(measure(message), model, parallel=record.parallel)
+    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+    return message_tokens(measure(message), model, parallel=record.parallel, said=said)
 
 
 def _text(content: Any) -> str:

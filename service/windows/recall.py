@@ -20,6 +20,7 @@ import msgspec
 
 from service.core.costs import record_cost
 from service.core.counting import ROLES, TOOL, measure, message_tokens, reasoning_tokens, seals_tokens
+from service.core.estimates import spoken_tokens
 from service.core.models import Model
 from service.core.packed import Packed
 from service.core.parameters import WindowQuery
@@ -148,7 +149,8 @@ def in_block(
         lines = explained(taken[:count], old.role, costs.__getitem__)
         said = transcript(msgspec.json.decode(bodies[seq]) for seq in lines)
         message = {"role": "user", "content": template.replace("{messages}", said)}
-        tokens = message_tokens(measure(message), model)
+        spoken = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+        tokens = message_tokens(measure(message), model, said=spoken)
         if tokens <= room:
             return Recollection(lines, old.searched, tokens, msgspec.json.encode(message), before_seq)
     return Recollection({}, old.searched)

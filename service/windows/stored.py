@@ -16,6 +16,7 @@ from service.core.parameters import WindowQuery
 from service.core.records import StoredGrounding
 from service.core.render import Bodies
 from service.core.settings import ConversationSettings, FixedParts, decode_settings
+from service.core.units import TOOL
 from service.core.view import History
 from service.core.window import NeedOlder, Window, build_window
 from service.problems import Internal, Problem, StoreUnavailable, WindowDoesNotFit
@@ -166,7 +167,8 @@ class Windows:
             if chosen is None:
                 grounding = await self._counted(asked, read)
                 history = read.history(column_of(asked.limits.model))
-            if read.is_short and not grounding:
+            may_count = asked.limits.model.vocabulary is not None and TOOL in read.records.roles  # results that are cut
+            if read.is_short and not grounding and not may_count:
                 found = make_if_read(asked, history, read.bodies, grounding, chosen)
             else:
                 found = await asyncio.to_thread(make_if_read, asked, history, read.bodies, grounding, chosen)

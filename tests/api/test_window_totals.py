@@ -191,6 +191,29 @@ async def test_an_images_detail_is_free_only_where_it_is_sent(client: httpx.Asyn
     assert (window["tokens"]["total"] > 1000) == (form != "responses")
 
 
+@pytest.mark.parametrize("text", ["a" * 3000, "THE QUICK BROWN FOX " * 150, f"| {'-' * 20} | {'.' * 20} |\n" * 60])
+@pytest.mark.parametrize("wanted", [{"tool_result_max_tokens": 300}, {"max_tokens": 200}])
+@pytest.mark.skipif("tekken" not in INSTALLED, reason="mistral-common is not installed")
+async def test_cut_results_are_counted_in_the_models_vocabulary(
+    client: httpx.AsyncClient, text: str, wanted: dict[str, Any]
+) -> None:
+    """A result is cut until it fits in the model's vocabulary, although its scripts would make it cheap."""
+    messages = [user("q"), calling("c"), result("c", text)]
+    window = await made(client, messages, model="mistral-large-latest", **wanted)
+    assert window["trimmed"]["messages"] == 1
+    assert await counted(client, window) == window["tokens"]["total"]
+
+
+@pytest.mark.skipif("tekken" not in INSTALLED, reason="mistral-common is not installed")
+async def test_a_block_of_recalled_messages_is_counted_in_the_models_vocabulary(client: httpx.AsyncClient) -> None:
+    """With stable=true, recalled messages cost what POST /count says of their block."""
+    chat = [each for n in range(15) for each in (user(f"topic {n} {'THE QUICK BROWN ' * 10}"), assistant("Fine."))]
+    recall = {"recall_max_tokens": 300, "recall_query": "topic 3", "stable": True, "max_tokens": 600}
+    window = await made(client, [*chat, user("and?")], model="mistral-large-latest", **recall)
+    assert window["recalled"]["messages"] > 0
+    assert await counted(client, window) == window["tokens"]["total"]
+
+
 async def test_a_pinned_result_before_the_tail_keeps_the_history(client: httpx.AsyncClient, conversation: str) -> None:
     """A stable window beside a cut, pinned result far back is POST /window's: the result takes its cut cost."""
     begin = [user("read the manual"), calling("c"), result("c", "word " * 3500, pinned=True)]
