@@ -36,8 +36,8 @@ from service.core.view import History, View, unit_at, unit_costs
 class Span(NamedTuple):
     """A unit on the line of tokens. ``cost`` are its tokens in the window (0 for a required unit), ``length`` its counted
     reference tokens, ``documents`` the tokens that its documents would add, ``question`` whether it is a user's message.
-    ``reasoning`` are additional tokens until the next question that does not continue the turn (``continues``), and ``while_open``
-    until the last result of a tool group: with this one the group is larger than the room, and is cut."""
+    ``reasoning`` are additional tokens until the next question that does not continue the turn (``continues``), and
+    ``while_open`` until the last result of a tool group, which makes the group larger than the room, so that it is cut."""
 
     cost: int
     length: int
@@ -83,7 +83,9 @@ def cut_seq(
     """
     history, column = view.history, view.history.column
 
-    def span(record: Record, cost: int, length: int, thought: int = 0, *, continues: bool = False, more: int = 0) -> Span:
+    def span(
+        record: Record, cost: int, length: int, thought: int = 0, *, continues: bool = False, more: int = 0
+    ) -> Span:
         question = record.measure.role == USER
         added = _documents_tokens(record, model, column, documents) if question and record.grounding else 0
         cost += added if mode == "all" else 0

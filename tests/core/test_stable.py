@@ -311,7 +311,7 @@ def assert_never_back(found: Talk, budgets: range) -> None:
 
 
 def test_a_long_pinned_result_is_cut_from_the_beginning() -> None:
-    """A pinned result over half the room is cut at once, not when system messages come: history would begin earlier again."""
+    """A pinned result over half the room is cut at once: cut later, it would let history begin earlier again."""
     group = (calling("a"), pinned(result("a", words(70))), pinned(said("user", "yes")))
     later = [said("user", words(9)), *([said("system", words(9))] * 3), calling("b")]
     assert_never_back(talk(said("assistant", "hello"), *group, *later), range(114, 180))
