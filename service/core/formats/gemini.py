@@ -48,21 +48,18 @@ def render(
         config["tools"] = [{"function_declarations": [_declaration(function) for function in functions]}]
     if choice := read_choice(tool_choice, refusals):
         config["tool_config"] = {"function_calling_config": _calling(choice)}
-    return {"contents": list(_joined(in_turns(turns, {"text": NOTHING_SAID}, "parts"))), "config": config}
+    return {"contents": _joined(in_turns(turns, {"text": NOTHING_SAID}, "parts")), "config": config}
 
 
-def _joined(contents: Iterable[Block]) -> Iterator[Block]:
+def _joined(contents: Iterable[Block]) -> list[Block]:
     """The contents; those that Gemini accepts only as one content are joined."""
-    before: Block | None = None
+    joined: list[Block] = []
     for content in contents:
-        if before is not None and _goes_on(before, content):
-            before = {**before, "parts": [*before["parts"], *content["parts"]]}
-            continue
-        if before is not None:
-            yield before
-        before = content
-    if before is not None:
-        yield before
+        if joined and _goes_on(joined[-1], content):
+            joined[-1] = {**joined[-1], "parts": [*joined[-1]["parts"], *content["parts"]]}
+        else:
+            joined.append(content)
+    return joined
 
 
 def _goes_on(before: Block, content: Block) -> bool:
