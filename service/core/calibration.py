@@ -1,12 +1,6 @@
 """Calibration: the errors of predictions against bills, and the correction of an estimated model.
 
-::
-
-    report ──fold──▶ ModelReports ──corrected_margin──▶ the margin to count with
-    ModelReports + ModelReports ──merge──▶ ModelReports
-
-A calibration is a value of at most a kilobyte as msgpack. The functions are deterministic: "the last 100 reports" are the
-100 reports that were folded last.
+The store adds up the reports of a model (``store/usage.py``), and keeps the ratios of the last 100.
 """
 
 import math
@@ -14,7 +8,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-_REMEMBERED = 100
 # One report is enough to raise a margin. A margin is lowered fully only after this many reports.
 _ENOUGH = 10
 # Every part of a request is rounded up, so the ratio of a whole request is slightly wrong for its parts.
@@ -51,31 +44,6 @@ class ModelReports(msgspec.Struct, array_like=True, frozen=True):
 
 
 NO_REPORTS = ModelReports()
-
-
-def fold(calibration: ModelReports, *, billed: int, predicted: int, margin: float = 1.0) -> ModelReports:
-    """Return ``calibration`` with one more report.
-
-    ``billed`` and ``predicted`` are tokens. ``margin`` is the margin that ``predicted`` includes.
-    """
-    error = predicted - billed
-    ratio = round(billed * margin / max(1, predicted), 4)
-    return ModelReports(
-        calibration.reports + 1,
-        calibration.error_sum + error,
-        max(calibration.worst_error, error, key=abs),
-        (*calibration.ratios, ratio)[-_REMEMBERED:],
-    )
-
-
-def merge(a: ModelReports, b: ModelReports) -> ModelReports:
-    """Return two calibrations of one model as one. Only the largest 100 ratios are kept, which is safer."""
-    return ModelReports(
-        a.reports + b.reports,
-        a.error_sum + b.error_sum,
-        max(a.worst_error, b.worst_error, key=abs),
-        tuple(sorted((*a.ratios, *b.ratios))[-_REMEMBERED:]),
-    )
 
 
 def corrected_margin(calibration: ModelReports, margin: float) -> float:

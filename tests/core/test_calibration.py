@@ -1,20 +1,18 @@
 """Reports of billed tokens: the errors of predictions, and the margin that covers all reports."""
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin, fold, is_plausible, merge
+from service.core.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin, is_plausible
 
 PAIRS = st.tuples(st.integers(1, 100_000), st.integers(1, 100_000))
 
 
-def folded(pairs: list[tuple[int, int]], margin: float = 1.0) -> ModelReports:
-    calibration = NO_REPORTS
-    for billed, predicted in pairs:
-        calibration = fold(calibration, billed=billed, predicted=predicted, margin=margin)
-    return calibration
+def reports_of(pairs: list[tuple[int, int]], margin: float = 1.0) -> ModelReports:
+    errors = [predicted - billed for billed, predicted in pairs]
+    ratios = tuple(round(billed * margin / predicted, 4) for billed, predicted in pairs)
+    return ModelReports(len(pairs), sum(errors), max(errors, key=abs), ratios[-100:])
 
 
 def test_without_reports_nothing_is_known_or_corrected() -> None:
@@ -25,19 +23,19 @@ def test_without_reports_nothing_is_known_or_corrected() -> None:
 
 def test_errors_are_predicted_less_billed() -> None:
     """Mean and worst error are in tokens and keep their sign."""
-    calibration = folded([(100, 103), (100, 91)])
+    calibration = reports_of([(100, 103), (100, 91)])
     assert (calibration.reports, calibration.mean_error, calibration.worst_error) == (2, -3.0, -9)
 
 
 def test_one_report_above_the_margin_raises_it() -> None:
     """A request billed at twice its prediction raises the margin to a little more than twice its value."""
-    assert corrected_margin(folded([(2_000, 1_000)], margin=1.5), 1.5) == pytest.approx(3.06)
+    assert corrected_margin(reports_of([(2_000, 1_000)], margin=1.5), 1.5) == pytest.approx(3.06)
 
 
 @pytest.mark.parametrize(("reports", "margin"), [(1, 1.4724), (5, 1.362), (9, 1.2516), (10, 1.224), (50, 1.224)])
 def test_reports_below_the_margin_lower_it_little_by_little(reports: int, margin: float) -> None:
     """Each of the first ten reports below the margin lowers it by a tenth of its distance to the billed ratio."""
-    assert corrected_margin(folded([(800, 1_000)] * reports, margin=1.5), 1.5) == pytest.approx(margin)
+    assert corrected_margin(reports_of([(800, 1_000)] * reports, margin=1.5), 1.5) == pytest.approx(margin)
 
 
 def test_a_late_report_does_not_raise_the_margin_again() -> None:
@@ -58,39 +56,21 @@ def test_a_report_that_does_not_agree_is_taken_as_low_as_it_may_be() -> None:
 @given(st.lists(PAIRS, min_size=1, max_size=130))
 def test_the_correction_covers_the_last_hundred_reports(pairs: list[tuple[int, int]]) -> None:
     """Counted with the corrected margin, none of the last 100 requests is predicted below its bill."""
-    margin = corrected_margin(folded(pairs), 1.0)
+    margin = corrected_margin(reports_of(pairs), 1.0)
     assert all(predicted * margin >= billed * 0.999 for billed, predicted in pairs[-100:] if billed > 100)
-
-
-@given(st.lists(PAIRS, max_size=60), st.lists(PAIRS, max_size=60))
-def test_merging_adds_what_both_know(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
-    """Merging adds reports and errors, and keeps the worst error and the highest ratio of both."""
-    merged = merge(folded(a), folded(b))
-    assert merged.reports == len(a) + len(b)
-    assert merged.error_sum == sum(predicted - billed for billed, predicted in a + b)
-    assert abs(merged.worst_error) == max((abs(predicted - billed) for billed, predicted in a + b), default=0)
-    assert max(merged.ratios, default=0) == max((*folded(a).ratios, *folded(b).ratios), default=0)
 
 
 def test_an_exact_model_drifts_when_ten_reports_are_off() -> None:
     """Ten reports that are off by two per cent are a drift; nine are not, and neither are fifty exact ones."""
-    assert folded([(1_020, 1_000)] * 10).is_drifting
-    assert not folded([(1_020, 1_000)] * 9).is_drifting
-    assert not folded([(1_000, 1_000)] * 50).is_drifting
-
-
-def test_is_small_and_survives_storage() -> None:
-    """A full calibration is less than a kilobyte of msgpack, and decodes to an equal value."""
-    calibration = folded([(123, 100)] * 300)
-    stored = msgspec.msgpack.encode(calibration)
-    assert len(stored) < 1_024
-    assert msgspec.msgpack.decode(stored, type=ModelReports) == calibration
+    assert reports_of([(1_020, 1_000)] * 10).is_drifting
+    assert not reports_of([(1_020, 1_000)] * 9).is_drifting
+    assert not reports_of([(1_000, 1_000)] * 50).is_drifting
 
 
 @pytest.mark.parametrize("billed", [0, 1, 300])
 def test_bills_that_are_too_low_to_be_true_do_not_open_the_window(billed: int) -> None:
     """Reports without cached tokens never lower the margin below 0.5, because plain text would then exceed the budget."""
-    assert corrected_margin(folded([(billed, 1_000)] * 100, margin=1.5), 1.5) == 0.5
+    assert corrected_margin(reports_of([(billed, 1_000)] * 100, margin=1.5), 1.5) == 0.5
 
 
 def test_one_ratio_is_at_most_ten() -> None:
