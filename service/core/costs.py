@@ -13,7 +13,7 @@ from service.core.unicode_scripts import family_tokens
 
 def message_costs(records: Records, model: Model) -> list[int]:
     """Each message's cost in the model's tokens, without documents and reasoning."""
-    texts = records.tokens(column_of(model)) if model.ratios is None else estimated_texts(records, model.ratios)
+    texts = records.tokens(model.column) if model.ratios is None else estimated_texts(records, model.ratios)
     costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
     if model.margin != 1.0:
         margin = model.margin
@@ -76,11 +76,6 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
 def needs_scripts(model: Model) -> bool:
     """Whether a message's cost for the model depends on its scripts. Then its details are read."""
     return model.ratios is not None
-
-
-def column_of(model: Model) -> int:
-    """The index of the model's encoding in pairs of tokens: 0 for o200k_base, 1 for cl100k_base."""
-    return 0 if model.encoding == "o200k_base" else 1
 
 
 @lru_cache(maxsize=64)

@@ -90,7 +90,7 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
         measure = known(measure, said or 0, model.ratios) if is_known else estimated(measure, model.ratios)
     if isinstance(model.rules, VendorRules):
         return math.ceil(message_cost(measure, model, model.rules) * model.margin)
-    column = 0 if model.encoding == "o200k_base" else 1
+    column = model.column
     text = measure.cl100k if column else measure.o200k
     extra = measure.extra
     if measure.role == TOOL:
@@ -167,7 +167,7 @@ def beside_tokens(extra: Extra, model: Model) -> int:
     beside = extra.beside
     if beside is None or beside.format != model.format:
         return 0
-    column = 0 if model.encoding == "o200k_base" else 1
+    column = model.column
     images = sum(image_tokens(image, model.rules.images) for image in beside.images)
     return beside.rest_tokens(column) + images + beside.wrappings * model.rules.role_costs[ASSISTANT]
 
@@ -233,7 +233,7 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> in
     extra = measure.extra
     if extra is None or (extra.reasoning is None and extra.beside is None):
         return 0
-    column = 0 if model.encoding == "o200k_base" else 1
+    column = model.column
     cost = _thought_tokens(extra.reasoning, model, form) if extra.reasoning else 0
     if extra.beside is None or extra.beside.format != model.format:
         return cost
@@ -366,7 +366,7 @@ def tools_tokens(
     rules = model.rules
     declared = declared_functions(tools, functions)
     pair = text_tokens(unpriced_members(tools, functions))
-    unpriced = max(pair[0 if model.encoding == "o200k_base" else 1], pair_tokens(pair, None, model))
+    unpriced = max(pair[model.column], pair_tokens(pair, None, model))
     if isinstance(rules, VendorRules):
         forced = is_forced(tool_choice) or is_forced(function_call)
         definitions = unpriced + (definitions_cost(declared, model, rules, forced=forced) if declared else 0.0)
@@ -392,7 +392,7 @@ _BLANK_LINE = 1
 
 def _opening_tokens(first_system: Measure | None, model: Model) -> int:
     """Tokens before definitions and formats: those of a new system message, or of a blank line in an existing one."""
-    rules, column = model.rules, 0 if model.encoding == "o200k_base" else 1
+    rules, column = model.rules, model.column
     if first_system is None:
         return rules.role_costs[SYSTEM]
     extra = first_system.extra or Extra()

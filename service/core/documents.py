@@ -79,7 +79,7 @@ class Documents(msgspec.Struct, frozen=True):
         """``tokens`` and ``most`` are the window's room and the documents' own budget, in tokens of the encoding."""
         known = source.record.grounding
         if known is not None and complete and source.grounding.template == self.template.digest:
-            stored = known[0 if model.encoding == "o200k_base" else 1]
+            stored = known[model.column]
             if stored <= (tokens if most is None else min(tokens, most)):
                 return everything(self.template, texts, stored)
         text = content_text(source.content)

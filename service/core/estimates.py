@@ -67,7 +67,7 @@ def tokens_in(text: str, model: Model) -> int:
 def pair_tokens(pair: Pair, mix: Mix | None, model: Model, part: float = 1.0) -> int:
     """Return a text's tokens for a model, from those in both encodings and its mix. ``part`` is as in ``family_tokens``."""
     if model.ratios is None:
-        return pair[0 if model.encoding == "o200k_base" else 1]
+        return pair[model.column]
     return family_tokens(*pair, mix, model.ratios, part)
 
 

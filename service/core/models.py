@@ -85,6 +85,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         return self.vocabulary.name if self.vocabulary is not None else self.encoding
 
     @property
+    def column(self) -> int:
+        """The index of its encoding in pairs of tokens: 0 for o200k_base, 1 for cl100k_base."""
+        return 0 if self.encoding == "o200k_base" else 1
+
+    @property
     def priming(self) -> int:
         """Tokens of a request without messages: the start of the reply."""
         return math.ceil(self.rules.priming * self.margin)

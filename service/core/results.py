@@ -85,7 +85,7 @@ def cut_result(
     lost = () if is_native and not alone else _kinds_beside(record.measure)
     line = partial(left_out_line, seq=seq, place=place, lost=lost)
     text = _text(message.get("content"))
-    whole = record.measure.o200k if model.encoding == "o200k_base" else record.measure.cl100k
+    whole = record.measure.cl100k if model.column else record.measure.o200k
     beside = _cost(without_text, record, model) if is_native else 0
     tokens = limit - beside
     for _ in range(_ATTEMPTS):

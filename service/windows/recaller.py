@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from service.core.costs import column_of, needs_scripts
+from service.core.costs import needs_scripts
 from service.core.recall import Recollection, Searched, bound
 from service.core.records import Flags, Record, Records
 from service.core.runs import runs
@@ -78,7 +78,7 @@ class Recaller:
         text = query.recall_query if query.recall_query is not None else await self._question(read)
         place = tenant, asked.conversation
         old, question = await self._read(*place, text, mode, last_left_out(draft.seqs, state.length), state)
-        list_them = partial(shortlist, old, question, draft, room, column_of(model), user_first=query.start == "user")
+        list_them = partial(shortlist, old, question, draft, room, model.column, user_first=query.start == "user")
         wanted = await self._in_thread_if_many(old, list_them)
         records = await self._records(tenant, asked, read, old, sorted({seq for each in wanted for seq in each.seqs}))
         costs = costs_of(records, model, query)

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import msgspec
 
 from service.core.caching import settled
-from service.core.costs import column_of, reference_costs
+from service.core.costs import reference_costs
 from service.core.documents import Documents
 from service.core.estimates import spoken_tokens
 from service.core.messages import parallel_flags
@@ -175,7 +175,7 @@ def _once(entries: list[NewEntry], flags: list[bool]) -> list[tuple[NewEntry, Re
 
 
 def _history(kept: list[tuple[NewEntry, Record]], model: Model) -> History:
-    column = column_of(model)
+    column = model.column
     records = Records.of([record for _, record in kept])
     if (vocabulary := model.vocabulary) is not None:
         said = [spoken_tokens(msgspec.json.decode(entry.body), vocabulary) + 1 for entry, _ in kept]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from service.core.caching import settled
-from service.core.costs import column_of, needs_scripts
+from service.core.costs import needs_scripts
 from service.core.documents import Documents, Source
 from service.core.hints import cache_key
 from service.core.models import Model
@@ -166,7 +166,7 @@ class Windows:
         while True:
             if chosen is None:
                 grounding = await self._counted(asked, read)
-                history = read.history(column_of(asked.limits.model))
+                history = read.history(asked.limits.model.column)
             may_count = asked.limits.model.vocabulary is not None and TOOL in read.records.roles  # results that are cut
             if read.is_short and not grounding and not may_count:
                 found = make_if_read(asked, history, read.bodies, grounding, chosen)
@@ -201,7 +201,7 @@ class Windows:
 def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model = limits.model
-    return Reach(limits.budget, column_of(model), query.limit or 0, scripts=needs_scripts(model))
+    return Reach(limits.budget, model.column, query.limit or 0, scripts=needs_scripts(model))
 
 
 def make_if_read(
