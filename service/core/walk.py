@@ -107,11 +107,11 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
     state.room -= state.taken
     state.reasons = {index: "unanswered" for index in units.broken - view.always.keys() if index >= end}
     if end > oldest:
-        return _ended(state, view, "budget", user_first=bounds.user_first)
+        return _ended(state, view, bounds, "budget")
     left = next((index for index in range(end - 1, newest - 1, -1) if index not in view.always), None)
     if left is None:
         return _at_the_beginning(state, view, bounds)
-    return _ended(state, view, bounds.reason(view.seq(left)) or "complete", user_first=bounds.user_first)
+    return _ended(state, view, bounds, bounds.reason(view.seq(left)) or "complete")
 
 
 def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
@@ -126,7 +126,7 @@ def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, docum
         if index == 0 and view.headless:
             break
         if stop:
-            return _ended(state, view, stop, user_first=bounds.user_first)
+            return _ended(state, view, bounds, stop)
         words = _said(view, index) if bounds.dedupe else None
         if index in view.units.broken:
             state.reasons[index] = "unanswered"
@@ -140,7 +140,7 @@ def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, docum
             state.skipped_seq = state.skipped_seq or seq
             state.reasons[index] = "too large"
         else:
-            return _ended(state, view, "budget", user_first=bounds.user_first)
+            return _ended(state, view, bounds, "budget")
     return _at_the_beginning(state, view, bounds)
 
 
@@ -156,12 +156,12 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     stop = _stop(state, bounds, before)
     seen = before == len(view.outside) and not view.headless
     if seen and (before == 0 or stop or not bounds.documents_everywhere):
-        return _ended(state, view, "complete", user_first=bounds.user_first)
+        return _ended(state, view, bounds, "complete")
     alone = view.headless and view.role(0) == FUNCTION  # its call may be before the tail
     if stop is None or stop != _stop(state, bounds, 1) or alone:
         state.stop = "older"
         return state
-    return _ended(state, view, stop, user_first=bounds.user_first)
+    return _ended(state, view, bounds, stop)
 
 
 def _keep(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> bool:
@@ -196,11 +196,11 @@ def _ground(state: Walk, view: View, index: int, cost: int, model: Model, docume
     return True
 
 
-def _ended(state: Walk, view: View, stop: Reason, *, user_first: bool) -> Walk:
+def _ended(state: Walk, view: View, bounds: Bounds, stop: Reason) -> Walk:
     """End a walk. The units that it did not reach are left out."""
     state.rest = stop
     state.stop = "budget" if state.skipped_seq else stop
-    if user_first:
+    if bounds.user_first:
         _begin_with_user(state, view)
     return state
 
