@@ -476,16 +476,13 @@ class _Frame(msgspec.Struct, frozen=True):
         }
         return [self.view.record(seq).measure for seq in sorted(leading)]
 
-    def _costs(self, *lines: Measure | Summary | None) -> dict[str, int]:
-        return self._fixed_costs(self.view, _measures(lines))
-
     def _fixed_costs(self, view: View, lines: tuple[Measure, ...], opening: int = 0) -> dict[str, int]:
         costs = fixed_costs(view, self.model, self.fixed, lines, self.options.format)
         return {**costs, "priming": costs["priming"] + opening} if opening else costs
 
     def _room(self, *lines: Measure | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        return self.budget - sum(self._costs(*lines).values()) - sum(self.always.values())
+        return self.budget - sum(self._fixed_costs(self.view, _measures(lines)).values()) - sum(self.always.values())
 
     def _longest_note(self) -> Measure:
         return longest_note(self.view.history.length)
