@@ -87,7 +87,7 @@ def cut_seq(
         record: Record, cost: int, length: int, thought: int = 0, *, continues: bool = False, more: int = 0
     ) -> Span:
         question = record.measure.role == USER
-        added = _documents_tokens(record, model, column, documents) if question and record.grounding else 0
+        added = _documents_tokens(record, model, column, documents) if question else 0
         cost += added if mode == "all" else 0
         return Span(cost, length, added if mode == "latest" else 0, question, thought, continues, more)
 
@@ -95,7 +95,8 @@ def cut_seq(
     records, units, room_of_groups = history.records, view.units, room
     pinned = {unit_at(units, index) for index in records.pinned()}
     spans = []
-    for index, (cost, length) in enumerate(zip(view.unit_costs, _lengths(view), strict=True)):
+    lengths = unit_costs(units, reference_costs(records, column))
+    for index, (cost, length) in enumerate(zip(view.unit_costs, lengths, strict=True)):
         thought = 0
         if view.reasoning or view.passing:
             seqs = range(history.first_seq + units.starts[index], history.first_seq + units.starts[index + 1])
@@ -145,11 +146,6 @@ def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
         whole = [min(tokens, max(limit, cost)) for tokens, cost in zip(whole, costs, strict=True)]
     now = sum(costs)
     return max((tokens - now for tokens in accumulate(whole) if now < tokens <= room), default=0)
-
-
-def _lengths(view: View) -> list[int]:
-    """Each unit's length on the line, in reference tokens."""
-    return unit_costs(view.units, reference_costs(view.history.records, view.history.column))
 
 
 def _documents_tokens(record: Record, model: Model, column: int, documents: Documents) -> int:
