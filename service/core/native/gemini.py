@@ -173,7 +173,7 @@ def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
     """Read a request to ``generateContent``, in the form of HTTP or of the SDK (``config``). Raises InvalidEntry."""
     config = request.get("config")
     flat = {**request, **(config if isinstance(config, dict) else {})}
-    contents = _contents(flat.get("contents"))
+    contents = [_content(content) for content in _list(flat.get("contents"))]
     tools = [tool for tool in _list(flat.get("tools")) if isinstance(tool, dict)]
     generation = member(flat, "generation_config")
     generation = generation if isinstance(generation, dict) else flat
@@ -194,12 +194,8 @@ def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
     )
 
 
-def _contents(contents: Any) -> list[Any]:
-    """Return the contents as a list; a lone string or part is the user's."""
-    return [_content(content) for content in _list(contents)]
-
-
 def _content(content: Any) -> Any:
+    """Return a content; a lone string or part is the user's."""
     match content:
         case str():
             return {"role": "user", "parts": [{"text": content}]}
