@@ -150,8 +150,8 @@ def _with_breakpoint(messages: list[Block], form: str, places: Places) -> list[B
 
 def _last_markable(messages: list[Block], form: str) -> int | None:
     for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if message.get("role") in _READ_ALIKE and _as_parts(message, form) and _as_parts(message, form)[-1].get("text"):
+        parts = _as_parts(messages[index], form)
+        if messages[index].get("role") in _READ_ALIKE and parts and parts[-1].get("text"):
             return index
     return None
 
