@@ -436,7 +436,7 @@ def count_request(
         functions=functions,
         function_call=function_call,
         response_format=response_format,
-        first_system=_first_system(measures, model.rules),
+        first_system=first_system(measures, model.rules),
         assistant_texts=sum(_texts(each, model) for each in measures),
     )
     definitions += math.ceil(_PREDICTION * model.margin) if prediction else 0
@@ -462,7 +462,7 @@ def _texts(measure: Measure, model: Model) -> int:
     return more + (1 if extra is None or not extra.calls or extra.has_text else 0)
 
 
-def _first_system(measures: Sequence[Measure], rules: Rules) -> Measure | None:
+def first_system(measures: Sequence[Measure], rules: Rules) -> Measure | None:
     """Return the system message that definitions are added to: the first; for some families only if it is message 1."""
     among = measures[:1] if rules.joins_leading_system else measures
     return next((m for m in among if m.role in (SYSTEM, DEVELOPER)), None)

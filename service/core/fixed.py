@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from service.core.counting import Measure, messages_tokens, tools_tokens
+from service.core.counting import Measure, first_system, messages_tokens, tools_tokens
 from service.core.estimates import spoken_tokens
 from service.core.fillers import bare_opening, few_shots_fillers
 from service.core.models import Model
 from service.core.text.vocabularies import Vocabulary
-from service.core.units import ASSISTANT, DEVELOPER
+from service.core.units import ASSISTANT
 from service.core.view import View
 
 
@@ -48,10 +48,7 @@ class Fixed(msgspec.Struct, frozen=True):
         """Tokens of the definitions in a request of the fixed parts and ``messages``."""
         if not self.tools:
             return 0
-        among = (*self.system, *self.few_shots, *messages)
-        if model.rules.joins_leading_system:
-            among = among[:1]
-        first = next((measure for measure in among if measure.role <= DEVELOPER), None)
+        first = first_system((*self.system, *self.few_shots, *messages), model.rules)
         return tools_tokens(model, tools=self.tools, tool_choice=self.tool_choice, first_system=first)
 
 
