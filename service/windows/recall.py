@@ -24,7 +24,7 @@ from service.core.estimates import spoken_tokens
 from service.core.models import Model
 from service.core.packed import Packed
 from service.core.parameters import WindowQuery
-from service.core.ranking import best, fused, scores_of_matches, scores_of_vectors, scores_of_words
+from service.core.ranking import Scores, best, fused, scores_of_matches, scores_of_vectors, scores_of_words
 from service.core.recall import Candidate, Recollection, Searched, candidates, choose, explained
 from service.core.records import DIGEST_BYTES, RECORD_BYTES, Record, Records
 from service.core.transcript import transcript
@@ -87,7 +87,11 @@ def block_place(question: int, roles: bytes, length: int) -> int:
 
 def found(old: Old, question: Question, limit: int) -> list[tuple[int, float]]:
     """Places in ``old`` and scores of the messages that are relevant to a text, best first."""
-    scores = scores_of_matches(old.words, question.words)
+    return _ranked(old, question, scores_of_matches(old.words, question.words), limit)
+
+
+def _ranked(old: Old, question: Question, scores: Scores, limit: int) -> list[tuple[int, float]]:
+    """The best places and scores. ``scores`` are those by words; the question's vector counts too, if it has one."""
     if question.vector:
         scores = fused(scores, scores_of_vectors(old.vectors, question.vector, len(scores)))
     return best(scores, limit)
@@ -102,9 +106,7 @@ def shortlist(
     """
     tokens = old.records.tokens(column)
     scores = scores_of_words(old.words, question.words)
-    if question.vector:
-        scores = fused(scores, scores_of_vectors(old.vectors, question.vector, len(scores)))
-    ranked = best(scores, max(_FEWEST, room // _USUAL_COST))
+    ranked = _ranked(old, question, scores, max(_FEWEST, room // _USUAL_COST))
     wanted, total = [], 0
     for candidate in candidates(ranked, old.records, old.first_seq, frozenset(window.seqs)):
         cost = sum([tokens[seq - old.first_seq] + _USUAL_COST for seq in candidate.seqs])
