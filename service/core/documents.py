@@ -5,7 +5,7 @@ then as many as the window has room for.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
@@ -55,7 +55,7 @@ class Documents(msgspec.Struct, frozen=True):
         texts = [source.grounding.documents[index][1] for index in fresh]
         if not texts:
             return None
-        factor = None if _adds_up(source.record, texts, model) else max(_factors(texts, model))
+        factor = _factor(source.record, texts, model)
         left = None if self.max_tokens is None else max(0, self.max_tokens - spent)
         most = None if left is None else _reference(source.record, left, model, factor)
         tokens = _reference(source.record, room, model, factor)
@@ -100,18 +100,15 @@ class Documents(msgspec.Struct, frozen=True):
         return _added_cost(record, grounded.tokens, model, None) if grounded.cost is None else grounded.cost
 
 
-def _adds_up(record: Record, texts: Sequence[str], model: Model) -> bool:
-    """Whether the documents' cost follows from tokens of the encoding alone, and not also from scripts or numbers."""
-    if model.ratios is None:
-        return True
+def _factor(record: Record, texts: Sequence[str], model: Model) -> float | None:
+    """The model's tokens for one token of the documents, if their cost depends on scripts or numbers; else None."""
+    if (ratios := model.ratios) is None:
+        return None
     extra = record.measure.extra
-    if RATIOS[model.ratios]["latin"][1] or (extra is not None and extra.mix is not None):
-        return False
-    return all(mix_of(text, *both(text)) is None for text in texts)
-
-
-def _factors(texts: Sequence[str], model: Model) -> Iterator[float]:
-    return (estimate_factor(text, model.ratios) for text in texts if model.ratios is not None)
+    is_mixed = RATIOS[ratios]["latin"][1] or (extra is not None and extra.mix is not None)
+    if is_mixed or any(mix_of(text, *both(text)) is not None for text in texts):
+        return max(estimate_factor(text, ratios) for text in texts)
+    return None
 
 
 def _joined_cost(source: Source, grounded: Grounded, model: Model) -> int:
