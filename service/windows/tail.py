@@ -126,8 +126,8 @@ class GrowingTail:
         """
         stale = [self.first_seq + index for index in self.records.stale()]
         apart = [seq for seq, message in self.outside.items() if message.record.generation < GENERATION]
-        bodies = await self._read([*self._stretches(sorted([*stale, *apart]))])
-        read = dict(zip(sorted([*stale, *apart]), bodies, strict=True))
+        seqs = sorted([*apart, *stale])
+        read = dict(zip(seqs, await self._read([*self._stretches(seqs)]), strict=True))
         fresh = await asyncio.to_thread(self._measured, read)
         self.state = msgspec.structs.replace(self.state, tokens=self._totals(fresh))
         self._stored |= {seq: self._record(seq) for seq in fresh}
