@@ -113,7 +113,7 @@ def read(
     for outgoing in messages:
         message, place = outgoing.message, f"messages/{outgoing.seq}"
         if is_of(message, refusals.format_name):
-            call = calls.note(message, outgoing)
+            call = calls.note(outgoing)
             answers = "" if call is None or call.as_it_came else call.id  # the call may be sent with another id
             yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
             continue
@@ -181,11 +181,11 @@ class _Calls:
         self._open: dict[tuple[str, str], Call] = {}
         self._ids: set[str] = set()
 
-    def note(self, message: dict[str, Any], outgoing: Outgoing) -> Call | None:
+    def note(self, outgoing: Outgoing) -> Call | None:
         """Open and close the calls of a message that is sent as it came, with its own ids. Returns the answered call."""
-        match message.get("role"):
+        match outgoing.message.get("role"):
             case "tool":
-                return self.answered("tool", str(message.get("tool_call_id")))
+                return self.answered("tool", str(outgoing.message.get("tool_call_id")))
             case "assistant":
                 self.close()
                 self.opened(outgoing, as_it_came=True)
