@@ -80,7 +80,6 @@ class Call(msgspec.Struct, frozen=True):
 class Said(msgspec.Struct, frozen=True):
     """The parts of a system, developer, user or assistant message, and the calls of an assistant message."""
 
-    place: str
     role: str
     parts: list[Part]
     calls: list[Call]
@@ -96,7 +95,6 @@ class Said(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True):
     """A tool result with the call that it answers."""
 
-    place: str
     call: Call
     parts: list[Part]
 
@@ -127,16 +125,16 @@ def read(
                 if (call := calls.answered(str(role), str(key))) is None:
                     refusals.add(place, "is a result without a call before it")
                 else:
-                    yield Result(place, call, _parts(message, place))
+                    yield Result(call, _parts(message, place))
             case "assistant":
                 calls.close()
                 parts = _assistant_parts(message, place, refusals)
-                yield Said(place, role, parts, calls.opened(outgoing), message.get("thinking_blocks") or [])
+                yield Said(role, parts, calls.opened(outgoing), message.get("thinking_blocks") or [])
             case "user":
                 calls.close()
-                yield Said(place, role, _named(message, _parts(message, place)), [])
+                yield Said(role, _named(message, _parts(message, place)), [])
             case "system" | "developer":  # may stand between a call and its result
-                yield Said(place, role, _named(message, _parts(message, place)), [])
+                yield Said(role, _named(message, _parts(message, place)), [])
             case _:
                 refusals.add(f"{place}/role", "is not a role of chat messages")
 
