@@ -71,7 +71,7 @@ class Documents(msgspec.Struct, frozen=True):
             return None
         sent = tuple(keys[index] for index in fresh[: chosen.kept])
         needed = _added_cost(source.record, chosen.tokens, model, factor)
-        return msgspec.structs.replace(chosen, given=len(texts), keys=sent, cost=cost, room=max(needed, cost or 0))
+        return msgspec.structs.replace(chosen, keys=sent, cost=cost, room=max(needed, cost or 0))
 
     def _fit(
         self, source: Source, texts: Sequence[str], model: Model, tokens: int, most: int | None, *, complete: bool

@@ -54,26 +54,20 @@ def parse_template(template: str, separator: str) -> Template:
 class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     """A message's documents that are sent: the texts around its content, and the tokens of the encoding that they add.
 
-    ``kept`` is the number of documents of which at least a character is sent, ``given`` the number before trimming. If
-    ``cut``, the last kept document is not whole. ``keys`` are the kept documents' keys. ``cost`` are the tokens
-    that they add for an estimated model; None if ``cost`` follows from ``tokens``. ``room`` is the room in which they are
-    chosen, in the model's tokens: it may be more than they cost.
+    ``kept`` is the number of documents of which at least a character is sent. If ``cut``, the last kept document is not
+    whole. ``keys`` are the kept documents' keys. ``cost`` are the tokens that they add for an estimated model; None if
+    ``cost`` follows from ``tokens``. ``room`` is the room in which they are chosen, in the model's tokens: it may be more
+    than they cost.
     """
 
     before: str
     after: str
     kept: int
-    given: int
     tokens: int
     cut: bool = False
     keys: tuple[str, ...] = ()
     cost: int | None = None
     room: int = 0
-
-    @property
-    def truncated(self) -> bool:
-        """Whether documents were cut or left out."""
-        return self.cut or self.kept < self.given
 
 
 def added_tokens(template: Template, content: str, documents: Sequence[str], encoding: Encoding) -> int:
@@ -85,7 +79,7 @@ def added_tokens(template: Template, content: str, documents: Sequence[str], enc
 def everything(template: Template, documents: Sequence[str], tokens: int) -> Grounded:
     """All documents, uncut; ``tokens`` are the tokens that they add."""
     before, after = template.around(template.separator.join(documents))
-    return Grounded(before=before, after=after, kept=len(documents), given=len(documents), tokens=tokens)
+    return Grounded(before=before, after=after, kept=len(documents), tokens=tokens)
 
 
 def take_whole(
@@ -106,9 +100,7 @@ def take_whole(
         kept -= 1
     while kept < len(documents) and added(kept + 1) <= room:
         kept += 1
-    if kept == 0:
-        return None
-    return msgspec.structs.replace(everything(template, documents[:kept], added(kept)), given=len(documents))
+    return everything(template, documents[:kept], added(kept)) if kept else None
 
 
 def trim(template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int) -> Grounded | None:
@@ -140,7 +132,6 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
         before=before,
         after=after,
         kept=_started_documents(template, documents, length),
-        given=len(documents),
         tokens=added(length),
         cut=length < len(joined),
     )

@@ -83,7 +83,7 @@ def test_documents_too_large_never_cost_the_question() -> None:
     window = found.window(Ask(budget=500))
     chosen = window.grounding[9]
     assert 9 in window.seqs
-    assert (chosen.kept, chosen.given, chosen.cut) == (2, 9, True)
+    assert (chosen.kept, chosen.cut) == (2, True)
     assert 495 <= window.tokens["total"] <= 500
 
 
