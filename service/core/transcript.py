@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from service.core.calls import functions_called
 from service.core.redaction import REDACTED_TEXT
 
 _LONGEST = 4_000  # characters of one message; longer ones are cut in the middle
@@ -18,10 +19,7 @@ def _lines(message: Mapping[str, Any]) -> Iterable[str]:
     text = _text(message.get("content"))
     if text and text != REDACTED_TEXT:
         yield f"{role}: {_shortened(text)}"
-    calls = [call.get("function") or call.get("custom") or {} for call in message.get("tool_calls") or ()]
-    if message.get("function_call"):
-        calls.append(message["function_call"])
-    for call in calls:
+    for call in functions_called(message):
         yield f"{role} calls {call.get('name')}: {_shortened(str(call.get('arguments') or call.get('input') or ''))}"
 
 

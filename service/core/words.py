@@ -22,6 +22,7 @@ import numpy as np
 import regex  # type: ignore[import-untyped]
 import Stemmer  # type: ignore[import-not-found]
 
+from service.core.calls import functions_called
 from service.core.redaction import REDACTED_TEXT
 
 DIGEST_BITS: Final = 0xFFFFFFF0
@@ -112,12 +113,10 @@ def said_in(message: Mapping[str, Any]) -> str:
     """The texts of a chat message: content, refusal, and tool calls with their arguments. Redacted texts are left out."""
     content = message.get("content")
     parts = (content,) if isinstance(content, str) else ([_part(part) for part in content or ()])
-    calls = [call.get("function") or call.get("custom") or {} for call in message.get("tool_calls") or ()]
-    calls.append(message.get("function_call") or {})
     said = [
         *parts,
         message.get("refusal"),
-        *(call.get(member) for call in calls for member in ("name", "arguments", "input")),
+        *(call.get(member) for call in functions_called(message) for member in ("name", "arguments", "input")),
     ]
     return "\n".join(text for text in said if isinstance(text, str) and text != REDACTED_TEXT)
 
