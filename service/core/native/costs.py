@@ -86,14 +86,13 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         (thoughts if is_thought(part) else rest).add(part, thoughts)
     rest.texts += repeated(thoughts.references + rest.references, message)
     wrappings, apart = _items_apart(message)
-    thought = thoughts.tokens(besides=thoughts.estimated)
-    words = [each - thoughts.estimated for each in thought]
+    words, others = thoughts.tokens(), rest.tokens()
     return Beside(
         format=native["format"],
         size=len(msgspec.json.encode(native)) + len(',"native":'),
-        thoughts=thought,
+        thoughts=(words[0] + thoughts.estimated, words[1] + thoughts.estimated),
         thoughts_sealed=thoughts.sealed,
-        rest=(rest.tokens()[0] + apart[0], rest.tokens()[1] + apart[1]),
+        rest=(others[0] + apart[0], others[1] + apart[1]),
         rest_sealed=rest.sealed,
         images=tuple(rest.images),
         estimated=rest.estimated,
@@ -167,8 +166,8 @@ class _Weighed:
         self.images: list[Image] = []
         self.estimated = 0
 
-    def tokens(self, *, besides: int = 0) -> Pair:
-        return _sum(self.texts, "o200k_base") + besides, _sum(self.texts, "cl100k_base") + besides
+    def tokens(self) -> Pair:
+        return _sum(self.texts, "o200k_base"), _sum(self.texts, "cl100k_base")
 
     def add(self, value: Any, thoughts: "_Weighed", key: str = "") -> None:
         """Add all that a value holds. A signature of thoughts is added to ``thoughts``, wherever it stands."""
