@@ -113,10 +113,11 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     Raises:
         UnknownModel: the name is unknown; ``members["near"]`` lists similar names.
     """
-    found = extra.get(name) or _find(name[:_LONGEST_NAME])
+    short = name[:_LONGEST_NAME]
+    found = extra.get(name) or _find(short)
     if found is None:
-        near = [*difflib.get_close_matches(name[:_LONGEST_NAME], list(extra), n=3), *_near(name[:_LONGEST_NAME])]
-        said = f"No model is called {name[:_LONGEST_NAME]!r}{did_you_mean(near[:3]) or '.'}"
+        near = [*difflib.get_close_matches(short, list(extra), n=3), *_near(short)]
+        said = f"No model is called {short!r}{did_you_mean(near[:3]) or '.'}"
         raise UnknownModel(said, members={"near": near})
     return found
 
