@@ -183,7 +183,7 @@ def _bare(name: str) -> str:
 
 
 def _from_table(name: str, line: openai_models.TableRow, listed: listings.ListedModel | None) -> Model:
-    is_openai = listed is not None and listed.provider == "openai"
+    priced = listed if listed is not None and listed.provider == "openai" else None
     return Model(
         id=name,
         provider="openai",
@@ -193,11 +193,11 @@ def _from_table(name: str, line: openai_models.TableRow, listed: listings.Listed
         max_input_tokens=line.max_input_tokens,
         max_output_tokens=line.max_output_tokens,
         rules=FAMILIES[line.family],
-        input_price=listed.input_price if listed and is_openai else None,
-        cached_input_price=listed.cached_input_price if listed and is_openai else None,
+        input_price=priced.input_price if priced else None,
+        cached_input_price=priced.cached_input_price if priced else None,
         own_vocabulary=True,
         context_window_source="listed" if line.names else "assumed",
-        cache_write_price=listed.cache_write_price if listed and is_openai else None,
+        cache_write_price=priced.cache_write_price if priced else None,
     )
 
 
