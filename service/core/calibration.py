@@ -21,7 +21,7 @@ a report is of another request."""
 _LEAST_MARGIN = 0.5
 
 
-class ModelReports(msgspec.Struct, array_like=True, frozen=True):
+class ModelReports(msgspec.Struct, frozen=True):
     """The reports of one model. Errors are predicted - billed, in tokens: negative if the prediction was too low.
 
     ``ratios`` are billed / predicted tokens of the last 100 reports, with predictions before their margin.
