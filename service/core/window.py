@@ -279,7 +279,7 @@ class _Frame(msgspec.Struct, frozen=True):
         if noted:
             # The longest note's tokens are reserved first, so that a larger budget never keeps fewer messages. Only parts
             # that no window leaves out may take them: there is no note then.
-            beside = self._room(summary, self._longest_note())
+            beside = self._room(summary, longest_note(self.view.history.length))
             room = max(beside, min(room, self._beside_messages()))
         state = self._ask(summary, room)
         # Documents of required messages before the question may not take the opening's tokens.
@@ -413,7 +413,7 @@ class _Frame(msgspec.Struct, frozen=True):
         taken, seqs, summary = selected.taken, selected.seqs, selected.summary
         left_out = self.view.history.length - len(seqs) if selected.noted else 0
         held = taken.spent + taken.taken + selected.opening
-        noted = left_out if left_out and self._room(summary, self._longest_note()) >= held else 0
+        noted = left_out if left_out and self._room(summary, longest_note(self.view.history.length)) >= held else 0
         lines = _measures((summary, note_measure(noted) if noted else None))
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)
@@ -483,9 +483,6 @@ class _Frame(msgspec.Struct, frozen=True):
     def _room(self, *lines: Measure | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
         return self.budget - sum(self._fixed_costs(self.view, _measures(lines)).values()) - sum(self.always.values())
-
-    def _longest_note(self) -> Measure:
-        return longest_note(self.view.history.length)
 
 
 def _passed(taken: Walk, view: View) -> list[int]:
