@@ -87,11 +87,15 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         context.windows.plan(query)  # raises for an unknown model, which must happen before the append
     expected = if_match(request)
     body = await read_body(request)
-    sent = await run_in_thread_if_large(len(body), _read, body, query.format)
-    given = sent.entries
-    if sent.sent > context.settings.max_entries:
+    native = None
+    if query.format == "openai":
+        given = (await run_in_thread_if_large(len(body), decode_entries, body, _append)).messages
+    else:
+        native = await run_in_thread_if_large(len(body), _read_native, body, query.format)
+        given = native.entries
+    if (native.sent if native else len(given)) > context.settings.max_entries:
         raise _too_many(context.settings.max_entries)
-    with sent:
+    try:
         template, grounded = _DEFAULT_TEMPLATE, False
         for place, entry in enumerate(given):
             grounded = grounded or entry.grounding is not None
@@ -115,6 +119,9 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         _follow_up(request, context, (tenant, identity), entries, reply, (started, counting_seconds))
         window = await _window(request, context, (tenant, identity), query, tail)
         return _answer(reply, b"".join((_appended(identity, entries, reply)[:-1], window, b"}")))
+    except Problem as problem:
+        (native or chat_entries(given)).point(problem)
+        raise
 
 
 @lru_cache(maxsize=1024)
@@ -182,10 +189,8 @@ def _tell(
     context.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
-def _read(body: bytes, form: str) -> ReadEntries:
-    """The entries of a body whose messages have this format. Raises BadRequest."""
-    if form == "openai":
-        return chat_entries(decode_entries(body, _append).messages)
+def _read_native(body: bytes, form: str) -> ReadEntries:
+    """The entries of a body in a provider's format. Raises BadRequest."""
     return read_entries(form, decode_json(body, _append_native).messages)
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 
 import msgspec
 
@@ -22,7 +21,7 @@ from service.core.units import USER
 from service.core.view import History
 from service.core.window import NeedOlder, Window
 from service.core.words import pack_words, plain_number, said_in, words_of
-from service.problems import EntryConflict, Internal, Pointer, WindowDoesNotFit
+from service.problems import EntryConflict, Internal, Pointer, Problem, WindowDoesNotFit
 from service.store.entries import check_entries, opened_by, prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
@@ -69,7 +68,7 @@ def window_of_request(
     check_settings(settings)
     parts = fixed_parts(settings)
     limits = limits_of(wanted, settings, models)
-    with sent or nullcontext():
+    try:
         check_entries(wanted.messages)
         pointers = [f"/messages/{index}/message" for index in range(len(wanted.messages))]
         flags = parallel_flags([opened_by(entry) for entry in wanted.messages], pointers)
@@ -77,6 +76,10 @@ def window_of_request(
         entries = prepare(wanted.messages, parts.template, now_ms=0)
         counting_seconds = time.perf_counter() - started
         kept = _once(entries, flags)
+    except Problem as problem:
+        if sent is not None:
+            sent.point(problem)
+        raise
     history = _history(kept, limits.model)
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
     query = settled(wanted, limits.model, limits.budget)

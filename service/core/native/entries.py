@@ -34,10 +34,7 @@ class NativeEntry(Entry, forbid_unknown_fields=True, kw_only=True):
 
 
 class ReadEntries(msgspec.Struct, frozen=True):
-    """Entries with chat messages; ``places`` has, for each, the place of the client's entry that it was made of.
-
-    In a ``with`` block, the pointers of a problem that is raised are changed to lead to the client's entries.
-    """
+    """Entries with chat messages; ``places`` has, for each, the place of the client's entry that it was made of."""
 
     entries: list[Entry]
     places: list[int]
@@ -46,14 +43,10 @@ class ReadEntries(msgspec.Struct, frozen=True):
     are_chat: bool = False
     """Whether the client sent chat messages only."""
 
-    def __enter__(self) -> None:
-        """Do nothing: only the end of the block matters."""
-
-    def __exit__(self, _kind: object, problem: object, _trace: object) -> None:
+    def point(self, problem: Problem) -> None:
         """Change the pointers of a problem to lead to the client's entries."""
-        if isinstance(problem, Problem):
-            problem.detail = _PLACE.sub(self._placed, problem.detail)
-            problem.errors = tuple(Pointer(_PLACE.sub(self._placed, e.pointer), e.detail) for e in problem.errors)
+        problem.detail = _PLACE.sub(self._placed, problem.detail)
+        problem.errors = tuple(Pointer(_PLACE.sub(self._placed, e.pointer), e.detail) for e in problem.errors)
 
     def _placed(self, found: re.Match[str]) -> str:
         index, within = int(found[1]), found[2] or ""
