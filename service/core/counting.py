@@ -123,7 +123,7 @@ def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int, pl
     return max(text, listed) if rules.parallel_unknown else listed
 
 
-def messages_tokens(measures: Sequence[Measure], model: Model, said: Sequence[int] | None = None) -> list[int]:
+def messages_tokens(measures: Sequence[Measure], model: Model, said: Sequence[int | None] | None = None) -> list[int]:
     """Return the tokens of each of consecutive messages, including reasoning.
 
     The results of one message's calls are billed as a list, so neighbours matter. ``said`` has a value for each message, as

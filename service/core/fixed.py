@@ -2,7 +2,7 @@
 summary or a note."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -13,6 +13,13 @@ from service.core.models import Model
 from service.core.text.vocabularies import Vocabulary
 from service.core.units import ASSISTANT
 from service.core.view import View
+
+
+class Line(NamedTuple):
+    """A summary or a note. ``said`` are its text's tokens in the model's own vocabulary; None if they are estimated."""
+
+    measure: Measure
+    said: int | None = None
 
 
 class Fixed(msgspec.Struct, frozen=True):
@@ -52,22 +59,23 @@ class Fixed(msgspec.Struct, frozen=True):
         return tools_tokens(model, tools=self.tools, tool_choice=self.tool_choice, first_system=first)
 
 
-def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Measure], form: str) -> dict[str, int]:
+def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], form: str) -> dict[str, int]:
     """Tokens of the fixed parts by name, sent in ``form``. ``lines`` are between the few-shots and the messages.
 
     The tokens of definitions may depend on the request's first message. If that is not known before history is chosen (no
     fixed message, no line, and the first message may be left out), the larger cost is taken.
     """
     always = view.always_seqs() if fixed.tools else []
-    tools = fixed.tools_tokens(model, (*lines, *(view.record(seq).measure for seq in always)))
+    measures = [line.measure for line in lines]
+    tools = fixed.tools_tokens(model, (*measures, *(view.record(seq).measure for seq in always)))
     if always[:1] != [1]:
-        tools = max(tools, fixed.tools_tokens(model, lines)) if model.rules.joins_leading_system else tools
+        tools = max(tools, fixed.tools_tokens(model, measures)) if model.rules.joins_leading_system else tools
     system, few_shots = fixed.message_costs(model)
-    is_compacted = bool(lines) and lines[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
+    is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
     return {
         "priming": model.priming + (bare_opening(model, form) if is_compacted else 0),
         "system": system,
         "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
         "tools": tools,
-        "summary": sum(messages_tokens(lines, model)),
+        "summary": sum(messages_tokens(measures, model, [line.said for line in lines])),
     }

@@ -340,6 +340,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     measure: Measure
     compaction: dict[str, Any] | None = None
     compaction_measure: Measure | None = None
+    said: int | None = None
+    """The text's tokens in a model's own vocabulary, while a window is made for this model. It is not stored."""
 
     def sent_as(self, form: str) -> "Summary | None":
         """The summary in this format: with its compaction alone, or its text alone; None if it has neither."""

@@ -21,12 +21,13 @@ import msgspec
 from service.core.costs import costs_as_counted, message_costs, reference_costs
 from service.core.counting import Measure
 from service.core.documents import Documents
+from service.core.estimates import spoken_tokens
 from service.core.explain import Explained, does_not_fit, dropped, explain
 from service.core.fillers import FILLED_FORMATS, bare_opening, filler_tokens, opening_tokens
-from service.core.fixed import Fixed, fixed_costs
+from service.core.fixed import Fixed, Line, fixed_costs
 from service.core.grounding import Grounded
 from service.core.models import Model
-from service.core.notes import longest_note, note_measure
+from service.core.notes import longest_note, note_measure, summary_message
 from service.core.parameters import WindowQuery
 from service.core.recall import Recollection
 from service.core.records import Records, Summary
@@ -106,7 +107,7 @@ def build_window(
         WindowDoesNotFit: the required parts are over the budget; the problem has each cost and the shortfall.
     """
     if history.summary is not None:
-        history, options = _summarized(history, options)
+        history, options = _summarized(history, options, model)
     plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
     if plain is not None:
         return plain
@@ -125,11 +126,14 @@ def build_window(
     return selected if isinstance(selected, NeedOlder) else frame.window(selected)
 
 
-def _summarized(history: History, options: WindowQuery) -> tuple[History, WindowQuery]:
+def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[History, WindowQuery]:
     """The history with its summary in the window's format. A provider's compaction is in every window of its format."""
     summary = history.summary and history.summary.sent_as(options.format)
-    if summary is not None and summary.compaction is not None and options.summary == "auto":
-        options = msgspec.structs.replace(options, summary="always")
+    if summary is not None and summary.compaction is not None:
+        options = msgspec.structs.replace(options, summary="always" if options.summary == "auto" else options.summary)
+    elif summary is not None and model.vocabulary is not None:
+        said = spoken_tokens(summary_message(summary.text), model.vocabulary)
+        summary = msgspec.structs.replace(summary, said=said)
     return msgspec.structs.replace(history, summary=summary), options
 
 
@@ -141,7 +145,7 @@ def _as_sent(view: View, budget: int, fixed: Fixed, trimming: Trimming) -> View:
         view = with_fillers(view, model, options.format)
     if view.units.single and not view.outside and FUNCTION not in history.records.roles:
         return view
-    lines = _measures((history.summary if options.summary == "always" else None,))
+    lines = _lines((history.summary if options.summary == "always" else None,))
     room = budget - sum(fixed_costs(view, model, fixed, lines, options.format).values())
     return trimming.required(trimming.overlong(view, room), room)
 
@@ -339,7 +343,7 @@ class _Frame(msgspec.Struct, frozen=True):
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
-        fixed = self._fixed_costs(self.view, _measures((summary,)), self._least_opening())
+        fixed = self._fixed_costs(self.view, _lines((summary,)), self._least_opening())
         return does_not_fit(self.budget, fixed, self.always, self._whole_documents())
 
     def _ask(self, summary: Summary | None, room: int) -> Walk:
@@ -414,7 +418,7 @@ class _Frame(msgspec.Struct, frozen=True):
         left_out = self.view.history.length - len(seqs) if selected.noted else 0
         held = taken.spent + taken.taken + selected.opening
         noted = left_out if left_out and self._room(summary, longest_note(self.view.history.length)) >= held else 0
-        lines = _measures((summary, note_measure(noted) if noted else None))
+        lines = _lines((summary, note_measure(noted) if noted else None))
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)
         grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
@@ -436,7 +440,7 @@ class _Frame(msgspec.Struct, frozen=True):
         sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
         tokens = {
             **fixed,
-            "tools": self.fixed.tools_tokens(self.model, (*lines, *self._leading(seqs))),
+            "tools": self.fixed.tools_tokens(self.model, (*(line.measure for line in lines), *self._leading(seqs))),
             "messages": taken.taken + sum(view.always_costs().values()) - sum(reasoning.values()),
             "grounding": sum(costs(view.record(seq), sent, self.model) for seq, sent in grounding.items()),
             "reasoning": sum(sent.values()),
@@ -476,13 +480,13 @@ class _Frame(msgspec.Struct, frozen=True):
         }
         return [self.view.record(seq).measure for seq in sorted(leading)]
 
-    def _fixed_costs(self, view: View, lines: tuple[Measure, ...], opening: int = 0) -> dict[str, int]:
+    def _fixed_costs(self, view: View, lines: tuple[Line, ...], opening: int = 0) -> dict[str, int]:
         costs = fixed_costs(view, self.model, self.fixed, lines, self.options.format)
         return {**costs, "priming": costs["priming"] + opening} if opening else costs
 
     def _room(self, *lines: Measure | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        return self.budget - sum(self._fixed_costs(self.view, _measures(lines)).values()) - sum(self.always.values())
+        return self.budget - sum(self._fixed_costs(self.view, _lines(lines)).values()) - sum(self.always.values())
 
 
 def _passed(taken: Walk, view: View) -> list[int]:
@@ -492,5 +496,7 @@ def _passed(taken: Walk, view: View) -> list[int]:
     return [first + i for index in units for i in range(starts[index], starts[index + 1])]
 
 
-def _measures(lines: tuple[Measure | Summary | None, ...]) -> tuple[Measure, ...]:
-    return tuple(line.measure if isinstance(line, Summary) else line for line in lines if line is not None)
+def _lines(given: tuple[Measure | Summary | None, ...]) -> tuple[Line, ...]:
+    return tuple(
+        Line(line.measure, line.said) if isinstance(line, Summary) else Line(line) for line in given if line is not None
+    )

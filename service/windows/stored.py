@@ -167,7 +167,9 @@ class Windows:
             if chosen is None:
                 grounding = await self._counted(asked, read)
                 history = read.history(asked.limits.model.column)
-            may_count = asked.limits.model.vocabulary is not None and TOOL in read.records.roles  # results that are cut
+            # A summary and results that are cut are counted in the model's own vocabulary.
+            may_count = TOOL in read.records.roles or history.summary is not None
+            may_count = may_count and asked.limits.model.vocabulary is not None
             if read.is_short and not grounding and not may_count:
                 found = make_if_read(asked, history, read.bodies, grounding, chosen)
             else:

@@ -196,3 +196,16 @@ async def _until(is_so: Any) -> None:
             return
         await asyncio.sleep(0.02)
     raise AssertionError
+
+
+@pytest.mark.parametrize("model", [MODEL, "mistral-large-latest", "deepseek-chat"])
+async def test_a_summary_is_counted_in_the_vocabulary(client: httpx.AsyncClient, model: str) -> None:
+    """A window with a summary costs what ``POST /count`` says of its request; capitals cost more than an estimate."""
+    await append(client, said(2))
+    summary = {"text": "THE QUICK BROWN FOX " * 100, "through_seq": 1}
+    assert (await client.put(f"{BASE}/summary", json=summary)).status_code == 200
+
+    made = await window(client, model=model, summary="always")
+
+    request = {"model": model, "messages": made["request"]["messages"]}
+    assert made["tokens"]["total"] == (await client.post("/count", json=request)).json()["tokens"]
