@@ -268,9 +268,9 @@ def test_what_may_pass_is_asked_again() -> None:
     """After no answer, 503 or 429, the request is sent again with the key, after at least the ``Retry-After``."""
     waits: list[float] = []
     busy = (429, b"{}", {"Retry-After": "3"})
-    answers = ((0, b"", {}), (503, b"{}", {}), busy, (200, b'{"a": 1}', {}))
+    answers = ((0, b"", {}), (503, b"{}", {}), busy, (200, b'{"version": 1}', {}))
     with stub(*answers) as (url, seen), RemoteServer(url, "secret", sleep=waits.append) as server:
-        assert server.post("/x", {}) == {"a": 1}
+        assert server.post("/x", {}) == {"version": 1}
     assert waits == [0.1, 0.2, 3.0]
     assert seen == [("Bearer secret", b"{}")] * 4
 
@@ -290,18 +290,18 @@ def test_patience_ends() -> None:
             server.post("/x", {})
         assert len(seen) == 3
     lost = (0, b"", {})
-    with stub((200, b"{}", {}), lost) as (url, seen), RemoteServer(url, sleep=lambda _: None) as server:
+    with stub((200, b'{"version":1}', {}), lost) as (url, seen), RemoteServer(url, sleep=lambda _: None) as server:
         server.post("/x", {})
         with pytest.raises(Unreachable, match="does not answer"):
             server.post("/x", {})
         assert len(seen) == 1 + 7
 
 
-@pytest.mark.parametrize("status", [200, 404])
-def test_another_programs_server_is_noticed(status: int) -> None:
-    """An HTML page as the answer is Refused, because it is not from a Sash server."""
+@pytest.mark.parametrize("answer", [(200, b"<html>"), (404, b"<html>"), (200, b'{"status":"ok"}'), (200, b"[]")])
+def test_another_programs_server_is_noticed(answer: tuple[int, bytes]) -> None:
+    """An HTML page or other JSON as the answer is Refused, because it is not from a Sash server."""
     with (
-        stub((status, b"<html>", {})) as (url, _),
+        stub((*answer, {})) as (url, _),
         RemoteServer(url) as server,
         pytest.raises(Refused, match="no Sash server"),
     ):
@@ -332,7 +332,7 @@ def test_a_smaller_servers_limit_halves_the_batches(tmp_path: Path) -> None:
     """After a 413 for 100 entries, the import sends the entries in two halves."""
     too_large = (413, b'{"detail": "A request may append 50 entries."}', {})
     message = {"duplicate": False, "tokens": {"o200k_base": 1}}
-    stored_half = (201, json.dumps({"messages": [message] * 50}).encode(), {})
+    stored_half = (201, json.dumps({"version": 1, "messages": [message] * 50}).encode(), {})
     entries = [{"id": f"m{n}", "message": USER} for n in range(100)]
     file = conversation_file(tmp_path, id="c", entries=entries)
     with stub(too_large, stored_half) as (url, seen):
@@ -368,8 +368,8 @@ def test_a_server_that_goes_away_says_how_far_it_came(tmp_path: Path, monkeypatc
     monkeypatch.setattr("service.commands.server._ATTEMPTS", 2)  # the pauses of seven take seconds
     file = conversation_file(tmp_path, id="c", system="S", entries=[{"message": USER}] * 150)
     message = {"duplicate": False, "tokens": {"o200k_base": 1}}
-    first = (201, json.dumps({"messages": [message] * 100}).encode(), {})
-    with stub((201, b"{}", {}), first, (0, b"", {})) as (url, _):
+    first = (201, json.dumps({"version": 1, "messages": [message] * 100}).encode(), {})
+    with stub((201, b'{"version": 0}', {}), first, (0, b"", {})) as (url, _):
         result = sash("import", file, "--url", url)
     assert result.exit_code == 1
     assert f"{url} does not answer" in result.stderr

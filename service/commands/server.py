@@ -51,21 +51,21 @@ class RemoteServer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._client.close()
 
-    def post(self, path: str, value: Any) -> Any:
+    def post(self, path: str, value: Any) -> dict[str, Any]:
         """Return the answer to a POST. Raises Refused, Unreachable."""
         return self._post(path, msgspec.json.encode(value), "application/json")
 
-    def post_lines(self, path: str, values: Sequence[Any]) -> Any:
+    def post_lines(self, path: str, values: Sequence[Any]) -> dict[str, Any]:
         """Return the answer to a POST of newline-delimited JSON. Raises Refused, Unreachable."""
         return self._post(
             path, b"".join(msgspec.json.encode(value) + b"\n" for value in values), "application/x-ndjson"
         )
 
-    def get(self, path: str) -> Any:
+    def get(self, path: str) -> dict[str, Any]:
         """Return the answer to a GET. Raises Refused, Unreachable."""
         return _json(self._patiently(lambda: self._client.get(path)))
 
-    def _post(self, path: str, body: bytes, kind: str) -> Any:
+    def _post(self, path: str, body: bytes, kind: str) -> dict[str, Any]:
         return _json(self._patiently(lambda: self._client.post(path, content=body, headers={"Content-Type": kind})))
 
     def stream(self, path: str) -> Iterator[bytes]:
@@ -120,11 +120,15 @@ def client_of(url: str, key: str | None, timeout_seconds: float) -> httpx2.Clien
     return client
 
 
-def _json(response: httpx2.Response) -> Any:
+def _json(response: httpx2.Response) -> dict[str, Any]:
+    """The answer about a conversation, which has its version; another server may answer 200, too. Raises Refused."""
     try:
-        return msgspec.json.decode(response.content)
-    except msgspec.DecodeError:
-        raise Refused(response.status_code, {"detail": "The answer is not JSON: that is no Sash server."}) from None
+        answer = msgspec.json.decode(response.content, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        answer = {}
+    if "version" not in answer:
+        raise Refused(response.status_code, {"detail": "The answer is not of a conversation: that is no Sash server."})
+    return answer
 
 
 def _problem(response: httpx2.Response) -> dict[str, Any]:
