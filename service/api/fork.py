@@ -89,17 +89,18 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
 
 
 async def _require_unedited(context: Context, tenant: str, names: tuple[str, str], state: State) -> None:
-    """Erase the copy if the original was erased or edited before the copy appeared: it would bring back what was erased.
+    """Erase the copy unless the original stands as it was read: the copy would bring back what was taken away meanwhile.
 
-    Raises NotFound, Conflict.
+    Raises NotFound, Conflict, StoreUnavailable.
     """
     source, target = names
     try:
-        if (await context.reader.get(tenant, source)).made == state.made:
+        now = await context.reader.get(tenant, source)
+        if (now.made, now.summary) == (state.made, state.summary):
             return
         problem: Problem = changed()
-    except NotFound as erased:
-        problem = erased
+    except Problem as unread:
+        problem = unread
     with contextlib.suppress(NotFound):  # somebody has erased the copy already
         copied = await context.reader.get(tenant, target)
         await context.owners.erase_listed(tenant, owner_of(copied.settings), target, life=copied.life)

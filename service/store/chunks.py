@@ -33,4 +33,5 @@ class Chunks:
 
 def changed() -> Conflict:
     """Return the problem that the history was edited while it was read."""
-    return Conflict("The conversation was rewound or redacted meanwhile; try again.", headers={"Retry-After": "1"})
+    detail = "The conversation was rewound, redacted or summarised meanwhile; try again."
+    return Conflict(detail, headers={"Retry-After": "1"})

@@ -112,6 +112,8 @@ async def test_a_long_one(client: httpx.AsyncClient, fresh: Callable[[], str]) -
         ("DELETE", "/conversations/{0}", 404),
         ("DELETE", "/conversations/{0}/messages/1", 409),
         ("POST", "/conversations/{0}/rewind", 409),
+        ("PUT", "/conversations/{0}/summary", 409),
+        ("DELETE", "/conversations/{0}/summary", 409),
     ],
 )
 async def test_what_is_erased_before_the_copy_appears_does_not_come_back(
@@ -122,14 +124,16 @@ async def test_what_is_erased_before_the_copy_appears_does_not_come_back(
     path: str,
     status: int,
 ) -> None:
-    """If the original is erased or edited just before its copy appears, the fork is refused and leaves no copy."""
+    """If the original or its summary is erased or edited just before the copy appears, the fork leaves no copy."""
     source, copy, publish = fresh(), fresh(), Staging.publish
     await client.post("/conversations", json={"id": source, "owner": f"ann-of-{source}"})
     await append(client, source, said("a secret"), said("more", None, "assistant"))
+    await client.put(f"/conversations/{source}/summary", json={"text": "A secret.", "through_seq": 1})
+    bodies = {"POST": {"to_seq": 1}, "PUT": {"text": "Nothing.", "through_seq": 1}}
 
     async def later(staging: Staging, **fields: Any) -> None:
-        body = {"json": {"to_seq": 1}} if method == "POST" else {}
-        assert (await client.request(method, path.format(source), **body)).status_code in (200, 204)
+        answer = await client.request(method, path.format(source), json=bodies.get(method))
+        assert answer.status_code in (200, 204)
         await publish(staging, **fields)
 
     monkeypatch.setattr(Staging, "publish", later)
