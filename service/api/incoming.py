@@ -5,9 +5,13 @@ one second behind, and each byte takes one millisecond off. A body that is behin
 
 Each ``receive`` costs the same processor time, however few bytes arrive. So if a body is behind, and the last two calls
 had to wait, the next call waits for a moment first, in which more bytes can arrive. A body that has arrived never waits.
+
+The rest of a refused body is read after the answer, while it comes. Otherwise the server would reset the connection, and a
+client that sends the whole body before it reads would never see why it was refused.
 """
 
 import asyncio
+import contextlib
 import time
 
 from service.api.asgi import Message, Receive
@@ -19,14 +23,16 @@ _BEHIND_SECONDS = 0.25
 _AT_ONCE_SECONDS = 0.002
 _PAUSE_SECONDS = 1.0
 _PAUSE_SHARE = 0.1  # the longest pause, as a share of a short timeout
+_REST_SECONDS = 1.0  # between two pieces of a rest that nobody uses
 
 
 class Incoming:
-    """A request's body. ``waiting`` is true while the application waits for more of it."""
+    """A request's body. ``waiting`` is true while the application waits for more of it, ``ended`` when all was read."""
 
     def __init__(self, receive: Receive, patience_seconds: float) -> None:
         self._receive = receive
         self.waiting = False
+        self.ended = False
         self._patience_seconds = patience_seconds
         self._behind_seconds = 0.0
         self._waits = 0
@@ -48,6 +54,7 @@ class Incoming:
             looked = time.monotonic()
         message = await self._receive()
         self.waiting = False
+        self.ended = not message.get("more_body")
         size = len(message.get("body", b""))
         self._came_bytes += size
         if self._limit_bytes is not None and self._came_bytes > self._limit_bytes:
@@ -59,3 +66,12 @@ class Incoming:
             if self._behind_seconds > self._patience_seconds:
                 raise RequestTimeout(f"The body arrives at less than {_LEAST_BYTES_A_SECOND} bytes a second.")
         return message
+
+    async def discard(self) -> None:
+        """Read the rest of the body, until it does not come."""
+        self._limit_bytes = None
+        with contextlib.suppress(TimeoutError, RequestTimeout):
+            async with asyncio.timeout(self._patience_seconds):
+                while not self.ended:
+                    async with asyncio.timeout(_REST_SECONDS):
+                        await self.receive()

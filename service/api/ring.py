@@ -242,6 +242,8 @@ class Ring:
             await exchange.fail(problem, scope)
         finally:
             self._end(exchange, scope)
+        if exchange.body is not None and not (exchange.body.ended or exchange.was_cut):
+            await exchange.body.discard()
 
     def idle_seconds(self) -> float:
         """Seconds since the latest request, not counting probes; 0 while a request runs."""

@@ -75,6 +75,18 @@ def test_bad_input_over_a_socket(served: Served) -> None:
     assert httpx.get(f"{served.url}/conversations/bad").status_code == 404
 
 
+@pytest.mark.parametrize(("kind", "status"), [("application/json", 413), ("text/plain", 415)])
+async def test_a_refusal_reaches_a_client_that_sends_its_whole_body_first(
+    served: Served, kind: str, status: int
+) -> None:
+    """A body of 16 MiB that is refused by its head gets its answer each time, and the connection can be used again."""
+    path, large = f"{served.url}/conversations/refused/messages", b"x" * (16 * 1024 * 1024)
+    async with httpx.AsyncClient(timeout=20) as client:
+        for _ in range(5):
+            assert (await client.post(path, content=large, headers={"content-type": kind})).status_code == status
+            assert (await client.post(path, json={"messages": [user("hello")]})).status_code == 201
+
+
 @pytest.mark.parametrize("size", [1, 100])
 def test_small_chunks_that_come_at_once(served: Served, size: int) -> None:
     """An append and an import of two kilobytes in chunks of 1 or 100 bytes succeed within five seconds."""
