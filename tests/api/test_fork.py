@@ -8,6 +8,9 @@ import pytest
 from dialogue import append, etag_of
 from everything import EVERYTHING, result, said, seen
 
+from service.problems import StoreUnavailable
+from service.store.reading import Reader
+from service.store.replies import State
 from service.store.staging import Staging
 
 SETTINGS = {"owner": "ann", "model": "gpt-4o-mini", "system": "Hello.", "metadata": {"k": 1}, "ttl_seconds": 3600}
@@ -141,3 +144,24 @@ async def test_what_is_erased_before_the_copy_appears_does_not_come_back(
     assert (await client.get(f"/conversations/{copy}")).status_code == 404
     listed = (await client.get(f"/conversations?owner=ann-of-{source}")).json()["conversations"]
     assert copy not in [each["id"] for each in listed]
+
+
+async def test_a_copy_whose_original_cannot_be_read_again_is_erased(
+    client: httpx.AsyncClient, fresh: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the original's server does not answer once the copy appeared, the fork is 503 and leaves no copy."""
+    source, copy, get, publish = fresh(), fresh(), Reader.get, Staging.publish
+    await append(client, source, said("a secret"))
+
+    async def lost(reader: Reader, tenant: str, conversation: str) -> State:
+        if conversation == source:
+            raise StoreUnavailable("The store did not answer.")
+        return await get(reader, tenant, conversation)
+
+    async def then_lost(staging: Staging, **fields: Any) -> None:
+        await publish(staging, **fields)
+        monkeypatch.setattr(Reader, "get", lost)
+
+    monkeypatch.setattr(Staging, "publish", then_lost)
+    assert (await client.post(f"/conversations/{source}/fork", json={"id": copy})).status_code == 503
+    assert (await client.get(f"/conversations/{copy}")).status_code == 404
