@@ -133,6 +133,21 @@ async def test_a_call_that_is_denied_is_a_problem_of_its_own(running: Server) ->
         assert_denied(await client.get("/conversations/p-1"), "PEXPIRETIME")
 
 
+async def test_a_first_append_that_is_denied_in_its_middle_can_be_sent_again(running: Server) -> None:
+    """When a command is denied between two checks of the server, a conversation that was half made is made anew."""
+    running.connect().flushall()
+    async with service(enter(running)) as client:
+        assert (await client.post("/conversations", json={"id": "other"})).status_code == 201
+        enter(running, "-rpush")
+        assert_denied(await append(client), "RPUSH")
+
+        enter(running)
+
+        await until_ready(client)
+        assert (await client.get("/conversations/p-1")).status_code == 404
+        assert (await append(client)).status_code == 201
+
+
 async def test_waiting_for_a_replica_needs_a_permission(tmp_path: Path) -> None:
     """WAIT is needed at the level ``replicated`` alone."""
     with server(VALKEY, tmp_path / "a") as primary:

@@ -155,7 +155,7 @@ if writes then
   if not exists then
     settings, ttl, life = ARGV[2], asked.ttl, asked.change
     redis.call('UNLINK', words, vectors, answers, done)
-    redis.call('HSET', conversation, 'id', asked.name, 's', settings, 'created', asked.now, 'pins', 0)
+    redis.call('HSET', conversation, 's', settings, 'created', asked.now, 'pins', 0)
     if ttl then redis.call('HSET', conversation, 'ttl', ttl) end
   end
   local bodies, records, detail_list, id_seqs = {}, {}, {}, {}
@@ -231,6 +231,8 @@ if writes then
     fields[#fields + 1] = field
     fields[#fields + 1] = value
   end
+  -- A conversation is there once it has an id, which is written last: a command before may be denied.
+  if not exists then note('id', asked.name) end
   if gn > tonumber(state[8] or 0) then
     note('gn', gn)
     note('g0', g0)
