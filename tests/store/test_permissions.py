@@ -148,6 +148,40 @@ async def test_a_first_append_that_is_denied_in_its_middle_can_be_sent_again(run
         assert (await append(client)).status_code == 201
 
 
+APPENDS = ("POST", "/conversations/p-1/messages", {"messages": [user("hello")]})
+REDACTS = ("DELETE", "/conversations/p-1/messages/1", None)
+REWINDS = ("POST", "/conversations/p-1/rewind", {"to_seq": 1})
+
+
+@pytest.mark.parametrize(
+    ("call", "command"),
+    [
+        *((APPENDS, command) for command in ("APPEND", "HSET", "RPUSH")),
+        *((REDACTS, command) for command in ("LSET", "HDEL", "HINCRBY", "UNLINK")),
+        *((REWINDS, command) for command in ("LTRIM", "HINCRBY", "UNLINK")),
+    ],
+)
+async def test_a_write_that_is_denied_in_its_middle_changes_nothing(
+    running: Server, call: tuple[str, str, object], command: str
+) -> None:
+    """When a command is denied between two checks of the server, a conversation stays as it was."""
+    running.connect().flushall()
+    method, path, body = call
+    async with service(enter(running)) as client:
+        await append(client)
+        await append(client)
+        before = (await client.get("/conversations/p-1/export")).text
+        enter(running, f"-{command.lower()}")
+
+        answer = await client.request(method, path, json=body)
+
+        assert_denied(answer, command)
+        enter(running)
+        await until_ready(client)
+        assert (await client.get("/conversations/p-1/export")).text == before
+        assert (await client.request(method, path, json=body)).status_code < 300
+
+
 async def test_waiting_for_a_replica_needs_a_permission(tmp_path: Path) -> None:
     """WAIT is needed at the level ``replicated`` alone."""
     with server(VALKEY, tmp_path / "a") as primary:

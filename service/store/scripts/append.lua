@@ -145,6 +145,10 @@ if writes and asked.if_match == '*' and not exists then return {'moved', 0} end
 if writes and asked.before and asked.before ~= length then return {'moved', tonumber(version or 0)} end
 
 -- Second pass: write.
+local is_plain = exists and not (replaced or stale or ttl or fresh_pins > 0)
+local denial = writes and (denial_of({'RPUSH', 'HSET', 'APPEND'})
+  or not is_plain and denial_of({'HDEL', 'HLEN', 'HSETNX', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'}))
+if denial then return denial end
 local etag = exists and etag_of(version, life, change) or ''
 version = tonumber(version or 0)
 if writes then

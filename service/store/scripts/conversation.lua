@@ -19,6 +19,16 @@ local function damage(length, pins, grounded)
   if grounded and grounded ~= '0' and redis.call('HLEN', grounding) < tonumber(grounded) then return 'grounding' end
 end
 
+-- The error of the first of these commands that the user may not run. A script is not undone where a command in its middle is
+-- denied, so it asks about all that write before the first of them. Servers of other makes may not know how to ask.
+local function denial_of(commands)
+  for _, command in ipairs(redis.acl_check_cmd and commands or {}) do
+    if not redis.acl_check_cmd(command, log) then
+      return redis.error_reply("NOPERM the user may not run the '" .. string.lower(command) .. "' command")
+    end
+  end
+end
+
 -- A remaining key of a conversation without its hash; nil where there is no conversation.
 local function remains()
   if redis.call('EXISTS', log, counts, details, ids, grounding, metadata, pinned) > 0 then return 'conversation' end

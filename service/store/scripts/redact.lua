@@ -19,6 +19,8 @@ local standing = redis.call('LINDEX', details, seq - 1)
 if not standing or redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) .. standing ~= ARGV[7] then
   return {'changed'}
 end
+local denial = denial_of({'HDEL', 'HINCRBY', 'HRANDFIELD', 'HSET', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'})
+if denial then return denial end
 
 redis.call('SETRANGE', counts, (seq - 1) * RECORD, ARGV[8])
 redis.call('LSET', details, seq - 1, ARGV[9])

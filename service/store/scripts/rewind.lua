@@ -20,6 +20,8 @@ if keep == length then -- nothing to forget now; a retry must not forget later m
   mark_done(ARGV[3], ARGV[4], ttl)
   return {'ok', version, etag, tonumber(stale or 0)}
 end
+local denial = denial_of({'GETRANGE', 'HDEL', 'HINCRBY', 'HKEYS', 'HLEN', 'HRANDFIELD', 'HSET', 'LTRIM', 'PEXPIRE', 'SET', 'UNLINK'})
+if denial then return denial end
 
 if keep == 0 then
   redis.call('UNLINK', log, counts, details, words, vectors)
