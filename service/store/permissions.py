@@ -1,8 +1,9 @@
 """Check that the store's user may run the commands that the service sends.
 
 A script is atomic, but it is not undone: where a command in its middle is denied, half of its writes stay. So a server is
-asked about every command each second, and scripts that change messages ask again before they write. ``redis.acl_check_cmd`` (Redis 7.0, Valkey 8) answers for a command with its key
-and runs nothing. It needs no slot, so it works on every node of a cluster, and on a replica.
+asked about every command each second, and scripts that change messages ask again before they write.
+``redis.acl_check_cmd`` (Redis 7.0, Valkey 8) answers for a command with its key and runs nothing. It needs no slot, so it
+works on every node of a cluster, and on a replica.
 """
 
 import json
