@@ -21,7 +21,7 @@ T = TypeVar("T")
 def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
     """Return the result of ``act`` on the store of the settings. An embedded store is started unless it runs.
 
-    Where that fails, print a line for each fault, and exit with status 2.
+    Where that fails, print a line for each fault, and exit with status 2. A new store is made only where it is named.
     """
     from service.store.embedded import (  # noqa: PLC0415 - help needs no store
         DataDirectoryBusy,
@@ -40,6 +40,8 @@ def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
                 if settings.redis_url is not None:
                     raise
                 # A killed server left its socket behind.
+        elif not environ.get("SASH_DATA_DIR") and not settings.data_dir.exists():
+            refuse([f"there is no {settings.data_dir} here: name the service's store, SASH_DATA_DIR or SASH_REDIS_URL"])
         with EmbeddedStore(settings.data_dir) as store:
             return asyncio.run(act_on(store.url, settings, act))
     except SettingsError as error:

@@ -270,6 +270,20 @@ def test_keys_of_an_embedded_store_that_does_not_run(tmp_path: Any, monkeypatch:
     assert made.stdout.split("_")[1] in listed.output
 
 
+@pytest.mark.parametrize("command", [["keys", "list"], ["keys", "create", "--tenant", "acme"], ["logs-hash", "c-1"]])
+def test_no_store_is_made_where_no_service_runs(tmp_path: Any, monkeypatch: Any, command: list[str]) -> None:
+    """Where no store is named and none is there, a command makes none: it says how to name the store, and exits with 2."""
+    for name in ("SASH_REDIS_URL", "SASH_DATA_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(main, command)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "sash: there is no sash-data here: name the service's store, SASH_DATA_DIR or SASH_REDIS_URL\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "sash.example"])
 def test_nobody_listens_to_everyone_without_keys(host: str) -> None:
     """A host beyond this machine is refused if no key is required; requiring keys contradicts allowing anonymous use."""
