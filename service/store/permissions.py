@@ -45,6 +45,8 @@ _ASKED = (*NEEDED, *SOMETIMES)
 _SHOWN = 8
 _KEYED = frozenset(words[0] for words in NEEDED if words[-1] == _KEY or _KEY in words or _UNTAGGED in words)
 _QUOTED = re.compile(r"'([^']+)'")
+_UNNAMED = "The user executing the script can't run this command"
+"""Redis 7.0's answer for a command of a script, which it does not name."""
 _CHECK = """#!lua flags=no-writes
 if not redis.acl_check_cmd then return {} end -- a server of another make: each call finds out for itself
 local denied = {}
@@ -79,7 +81,9 @@ def command_name(words: Sequence[str]) -> str:
 def is_denial(error: Exception) -> bool:
     """Return whether an error says that the user may not run a command, or that the server has no such command."""
     text = str(error)
-    return isinstance(error, NoPermissionError) or text.startswith(("NOPERM", "ACL failure", "unknown command"))
+    return isinstance(error, NoPermissionError) or text.startswith(
+        ("NOPERM", "ACL failure", "unknown command", _UNNAMED)
+    )
 
 
 def denial_behind(error: BaseException | None) -> NoPermissionError | None:
@@ -102,5 +106,7 @@ def denial(denied: Collection[str], what: str = "") -> StorePermissionDenied:
 
 def denied_call(error: Exception) -> StorePermissionDenied:
     """Return the problem of one call that a server denied."""
+    if str(error).startswith(_UNNAMED):
+        return StorePermissionDenied("The store's user may not run a command of Sash's scripts: GET /readyz names it.")
     found = _QUOTED.search(str(error))
     return denial((found[1].upper().replace("|", " "),) if found else _KEYED)

@@ -13,6 +13,7 @@ from api.dialogue import user
 from conftest import ROOT, http, lifespan
 from redis.crc import key_slot
 from store.servers import Cluster, Sentinels, Server, binaries, linked, server, wait_until
+from store.test_configuration import UNKNOWN_TO_7_0
 from store.whole import until_ready
 
 from service.app import create_app
@@ -43,9 +44,14 @@ def rules() -> str:
     return re.sub(r"#0+", ">pw", line.removeprefix("user sash "))
 
 
+def is_7_0(running: Server) -> bool:
+    return running.connect().info("server")["redis_version"].startswith("7.0.")
+
+
 def enter(running: Server, change: str = "") -> str:
     """Create the ACL file's user with ``change`` applied, and return the server's URL for this user."""
-    running.connect().execute_command("ACL SETUSER sash reset", *rules().split(" "), *change.split())
+    known = [rule for rule in rules().split(" ") if not (is_7_0(running) and rule in UNKNOWN_TO_7_0)]
+    running.connect().execute_command("ACL SETUSER sash reset", *known, *change.split())
     return running.url.replace("://", "://sash:pw@")
 
 
@@ -130,7 +136,8 @@ async def test_a_call_that_is_denied_is_a_problem_of_its_own(running: Server) ->
     async with service(enter(running)) as client:
         assert (await append(client)).status_code == 201
         enter(running, "-pexpiretime")
-        assert_denied(await client.get("/conversations/p-1"), "PEXPIRETIME")
+        named = "GET /readyz names it" if is_7_0(running) else "PEXPIRETIME"
+        assert_denied(await client.get("/conversations/p-1"), named)
 
 
 async def test_a_first_append_that_is_denied_in_its_middle_can_be_sent_again(running: Server) -> None:
