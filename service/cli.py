@@ -20,8 +20,11 @@ from service.settings import Settings, SettingsError
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="sash")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Sash stores chat conversations and returns the window of messages that fits the model."""
+    if sys.stdout is None and context.invoked_subcommand != "serve":  # Python's answer to a closed descriptor
+        raise click.ClickException("standard output is closed; >/dev/null discards what is printed")
 
 
 def settings_from(options: Mapping[str, Any]) -> Settings:

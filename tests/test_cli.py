@@ -308,6 +308,24 @@ def test_a_closed_pipe_leaves_no_traceback(tmp_path: Path) -> None:
     assert b"Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("openapi >&-", "standard output is closed"),
+        ("window - --model gpt-4o <&-", "standard input is closed"),
+        ("count - --model gpt-4o >&-", "standard output is closed"),
+    ],
+)
+def test_a_closed_stream_is_one_line(command: str, said: str) -> None:
+    """If standard input or output is closed, one line says so, without a traceback."""
+    result = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m service {command}"], capture_output=True, check=False, text=True
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"Error: {said}")
+    assert len(result.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("command", ["openapi", "window", "count"])
 def test_a_full_disk_is_one_line(chat: str, command: str) -> None:
     """If the output cannot be written because the disk is full, one line says so, without a traceback."""

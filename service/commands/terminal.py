@@ -92,6 +92,8 @@ def plain_errors() -> Iterator[None]:
 def read_bytes(name: str) -> bytes:
     """Return the bytes of a file, or of standard input for ``-``. Raises SourceError."""
     if name == "-":
+        if sys.stdin is None:  # Python's answer to a closed descriptor
+            raise SourceError("standard input is closed")
         return sys.stdin.buffer.read()
     try:
         return Path(name).read_bytes()
