@@ -183,6 +183,21 @@ def test_what_a_user_gets_wrong_is_one_line(given: str | bytes, arguments: list[
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["window", "--model", "gpt-4o"], "use POST /window?format=gemini to"),
+        (["count", "--model", "gpt-4o"], "use POST /count?format=gemini to"),
+        (["import"], "use --format=gemini to"),
+    ],
+)
+def test_a_providers_message_names_the_way_that_takes_it(command: list[str], said: str) -> None:
+    """A provider's own message is refused with the option or the call that takes it."""
+    result = sash(command[0], "-", *command[1:], given='[{"role": "user", "parts": [{"text": "Hi"}]}]')
+    assert result.exit_code == 1
+    assert said in result.stderr
+
+
 @pytest.mark.parametrize("command", ["window", "count"])
 def test_no_model_is_a_usage_error(command: str, chat: str) -> None:
     """A missing model exits with status 2 and a message that shows ``--model``."""

@@ -51,7 +51,7 @@ def count(
     from service.api.schemas import CountRequest  # noqa: PLC0415
     from service.core.models import find_model  # noqa: PLC0415
 
-    with plain_errors():
+    with plain_errors(format_is="POST /count?format="):
         if text:
             request: dict[str, Any] = {"text": _decoded(file)}
         else:

@@ -79,14 +79,14 @@ def preview(message: dict[str, Any]) -> Text:
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Turn errors that a user can cause into one line and exit status 1."""
+def plain_errors(*, format_is: str = "?format=") -> Iterator[None]:
+    """Turn errors that a user can cause into one line and exit status 1; it says ``format_is`` for ``?format=``."""
     try:
         yield
     except SourceError as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(str(error).replace("?format=", format_is)) from None
     except Problem as problem:
-        raise click.ClickException(problem.detail) from None
+        raise click.ClickException(problem.detail.replace("?format=", format_is)) from None
 
 
 def read_bytes(name: str) -> bytes:

@@ -106,7 +106,7 @@ def import_(
     from service.commands.importing import ImportReport, check, without_orphans  # noqa: PLC0415
     from service.commands.server import RemoteServer, read_key  # noqa: PLC0415
 
-    with plain_errors():
+    with plain_errors(format_is="--format="):
         found = [each for source in sources for each in _read(source, keys or _KEYS, order, form)]
         found = _named(found, identity)
         for each in found:

@@ -90,7 +90,7 @@ def window(
     """
     from service.windows.stateless import window_of_request  # noqa: PLC0415 - help needs no tokeniser
 
-    with plain_errors():
+    with plain_errors(format_is="POST /window?format="):
         source = one_conversation(file, conversation)
         given = {name: value for name, value in parameters.items() if value is not None}
         if tools is not None:
