@@ -98,7 +98,7 @@ def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadReques
     what = "parameter" if pointer.startswith("#/query/") else "field"
     names = list(known)
     near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(name, names, n=1)
-    hint = _around(names) if name in ("role", "content") else ""
+    hint = _around(name, names) if "messages" in names else ""
     return _problem(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
 
 
@@ -155,10 +155,17 @@ def _bare(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
-def _around(names: Sequence[str]) -> str:
-    """A hint for a bare chat message, if the object with the fields ``names`` takes messages; else empty."""
-    message = '{"role": "user", "content": "Hello"}'
-    return f'; a chat message goes into {{"messages": [{message}]}}' if "messages" in names else ""
+def _around(name: str, names: Sequence[str]) -> str:
+    """A hint for a member of a chat message or of a provider's request, in an object of messages; else empty."""
+    match name:
+        case "role" | "content":
+            return '; a chat message goes into {"messages": [{"role": "user", "content": "Hello"}]}'
+        case "model":
+            return "; it goes into the address, as ?model="
+        case "contents" | "input":
+            form = "gemini" if name == "contents" else "responses"
+            return f"; ?format={form} takes such messages" + ("" if "text" in names else ", in 'messages'")
+    return ""
 
 
 def _problem(what: str, pointer: str, hint: str, kind: type[BadRequest]) -> BadRequest:

@@ -185,6 +185,25 @@ async def test_a_bare_chat_message_without_its_list(client: httpx.AsyncClient, c
     assert (await client.post(path, json=example)).status_code == 201
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "hint"),
+    [
+        (
+            "/conversations/c/messages",
+            {"model": "gpt-4o", "messages": [USER]},
+            "; it goes into the address, as ?model=",
+        ),
+        ("/conversations/c/messages", {"contents": []}, "; ?format=gemini takes such messages, in 'messages'"),
+        ("/window", {"model": "gpt-4o", "input": []}, "; ?format=responses takes such messages, in 'messages'"),
+        ("/count", {"model": "gpt-4o", "contents": []}, "; ?format=gemini takes such messages"),
+    ],
+)
+async def test_a_providers_request(client: httpx.AsyncClient, path: str, body: Any, hint: str) -> None:
+    """A member of a provider's request that has its place elsewhere is refused with that place."""
+    _, _, detail = await refused(client, "POST", path, json=body)
+    assert detail.endswith(f"'{hint}")
+
+
 async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
     """An unknown field that is like no known one gets no suggestion."""
     said, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
