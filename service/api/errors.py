@@ -44,7 +44,7 @@ def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> 
 def _from_status(request: Request[Any, Any, Any], status: int, headers: Mapping[str, str]) -> Problem:
     match status:
         case HTTPStatus.NOT_FOUND:
-            return NotFound("There is nothing at this path.")
+            return NotFound("There is nothing at this path: /docs has all calls, /dashboard draws windows.")
         case HTTPStatus.METHOD_NOT_ALLOWED:
             return MethodNotAllowed("This path does not take the method; see the Allow header.", headers=headers)
         case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:

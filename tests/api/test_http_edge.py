@@ -119,6 +119,14 @@ async def test_unknown_paths(client: httpx.AsyncClient, path: str) -> None:
     problem(await client.get(path), 404, "not-found")
 
 
+async def test_the_address_alone_names_the_pages(client: httpx.AsyncClient) -> None:
+    """GET / names the pages for people, and each is there."""
+    detail = (await client.get("/")).json()["detail"]
+    for path in ("/docs", "/dashboard"):
+        assert path in detail
+        assert (await client.get(path)).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
