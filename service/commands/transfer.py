@@ -191,7 +191,7 @@ def _send_all(server: "RemoteServer", found: list[SourceConversation], url: str,
                 send(server, each, imported, lambda sent: progress.advance(task, sent), every_seconds=every)
             except Refused as refused:
                 imported.failed.append(f"{each.id}: {refused}")
-                if refused.status in {401, 404}:  # no key, or not a Sash server: the next would fail too
+                if refused.status in {200, 401, 404}:  # no key, or not a Sash server: the next would fail too
                     break
             except Unreachable as error:
                 raise click.ClickException(f"{error} {imported.messages} messages were stored; run it again.") from None
