@@ -5,6 +5,7 @@ then as many as the window has room for.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
@@ -52,11 +53,15 @@ class Documents(msgspec.Struct, frozen=True):
             return None
         keys = [key if key is not None else f"\0{text}" for key, text in source.grounding.documents]
         fresh = _fresh(keys, seen) if self.dedupe else range(len(keys))
-        texts = [source.grounding.documents[index][1] for index in fresh]
+        texts: Sequence[str] = [source.grounding.documents[index][1] for index in fresh]
         if not texts:
             return None
         factor = _factor(source.record, texts, model)
         left = None if self.max_tokens is None else max(0, self.max_tokens - spent)
+        if left is not None and factor is not None:
+            texts, left = self._within(source, texts, model, left), None
+        if not texts:
+            return None
         most = None if left is None else _reference(source.record, left, model, factor)
         tokens = _reference(source.record, room, model, factor)
         complete = len(texts) == len(keys)
@@ -72,6 +77,14 @@ class Documents(msgspec.Struct, frozen=True):
         sent = tuple(keys[index] for index in fresh[: chosen.kept])
         needed = _added_cost(source.record, chosen.tokens, model, factor)
         return msgspec.structs.replace(chosen, keys=sent, cost=cost, room=max(needed, cost or 0))
+
+    def _within(self, source: Source, texts: Sequence[str], model: Model, left: int) -> Sequence[str]:
+        """The first documents that cost at most ``left`` together, where their cost depends on scripts or numbers."""
+
+        def cost(kept: int) -> int:
+            return _joined_cost(source, everything(self.template, texts[:kept], 0), model)
+
+        return texts[: bisect_right(range(1, len(texts) + 1), left, key=cost)]
 
     def _fit(
         self, source: Source, texts: Sequence[str], model: Model, tokens: int, most: int | None, *, complete: bool

@@ -289,3 +289,22 @@ async def test_fixed_parts_are_counted_with_the_models_own_vocabulary(client: ht
         fixed = {"system": PARAGRAPHS[language] * 3, "few_shots": shots}
         window = await made(client, [user("hi")], model=model, **fixed)
         assert window["tokens"]["total"] == await counted(client, window)
+
+
+@pytest.mark.parametrize(
+    "text", ["THE QUICK BROWN FOX " * 10, f"| {'-' * 20} | {'.' * 20} |\n" * 9, "a" * 300, PARAGRAPHS["hi"]]
+)
+@pytest.mark.skipif("tekken" not in INSTALLED, reason="mistral-common is not installed")
+async def test_documents_own_limit_is_in_the_models_vocabulary(client: httpx.AsyncClient, text: str) -> None:
+    """``grounding_max_tokens`` takes as many documents as cost at most this in the model's own tokens, and not one less."""
+    asked = user("Which page?", grounding={"documents": [{"text": f"{text} {n}"} for n in range(12)]})
+    for limit in (5, 200, 900, 2000):
+        query = {"model": "mistral-large-latest", "grounding_max_tokens": limit}
+        window = await made(client, [asked], **query)
+        kept = window["grounding"]["documents_kept"]
+        assert window["tokens"]["total"] == await counted(client, window)
+        assert window["tokens"]["grounding"] <= limit
+        if kept < 12:
+            more = {"documents": asked["grounding"]["documents"][: kept + 1]}
+            whole = await made(client, [{**asked, "grounding": more}], model="mistral-large-latest")
+            assert whole["tokens"]["grounding"] > limit
