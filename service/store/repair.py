@@ -25,7 +25,6 @@ from service.store.scripts import Remeasured
 from service.store.sealing import AnySealer
 from service.tasks import end_tasks
 
-_BEGIN, _END = keys_of("*").counts.split("*")
 _LOOK_RECORDS = 4000
 """Records that one command reads: 96 KB."""
 _LOOK_CONVERSATIONS = 50
@@ -66,16 +65,16 @@ class Repair:
 
     async def count(self) -> int:
         """Return the approximate number of conversations. Scans all keys of the store."""
-        return sum([1 async for _ in self._client.scan(f"{_BEGIN}*{_END}")])
+        return sum([1 async for _ in self._client.scan(keys_of("*").counts)])
 
     async def sample(self, limit: int) -> tuple[int, int]:
         """Return how many conversations were read, and how many of them begin with messages to be measured again."""
-        names: list[str] = await anext(self._named(limit), [])
+        names: list[str] = await anext(self._named(limit, keys_of("*").counts), [])
         return len(names), sum([records.is_stale for records in await self._beginnings(names, _SAMPLE_RECORDS)])
 
     async def all(self) -> AsyncIterator[Repaired]:
         """Repair every conversation. A scan may name one twice; the second repair finds nothing to do."""
-        async for names in self._named(_LOOK_CONVERSATIONS):
+        async for names in self._named(_LOOK_CONVERSATIONS, keys_of("*").counts):
             older = []
             beginnings = await self._beginnings(names, _LOOK_RECORDS)
             damage = await asyncio.gather(*map(self._damage, names))
@@ -90,6 +89,11 @@ class Repair:
                     yield await done
             finally:
                 await end_tasks(*repairing)
+        async for names in self._named(_LOOK_CONVERSATIONS, keys_of("*").conversation):
+            sizes = await self._client.commands([("STRLEN", keys_of(name).counts) for name in names])
+            for name in [name for name, size in zip(names, sizes, strict=True) if not size]:
+                if problem := await self._damage(name):  # it has messages, and lost their counts
+                    yield Repaired(name, problem=problem)
 
     async def _damage(self, name: str) -> ConversationDamaged | None:
         """Return the problem of a conversation that lost its hash, or whose lists differ in length; None for a whole one."""
@@ -119,11 +123,12 @@ class Repair:
             problem = why
         return Repaired(name, messages, (o200k, cl100k), problem)
 
-    async def _named(self, limit: int) -> AsyncIterator[list[str]]:
-        """Yield the names of conversations with messages, in lists of up to ``limit``."""
+    async def _named(self, limit: int, pattern: str) -> AsyncIterator[list[str]]:
+        """Yield the names of conversations that have a key of ``pattern``, in lists of up to ``limit``."""
         names: list[str] = []
-        async for key in self._client.scan(f"{_BEGIN}*{_END}"):
-            names.append(key.decode().removeprefix(_BEGIN).removesuffix(_END))
+        begin, end = pattern.split("*")
+        async for key in self._client.scan(pattern):
+            names.append(key.decode().removeprefix(begin).removesuffix(end))
             if len(names) == limit:
                 yield names
                 names = []

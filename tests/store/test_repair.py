@@ -17,7 +17,7 @@ from store.entries import said
 
 from service.app import create_app
 from service.core.records import Flags, Records
-from service.problems import StoreUnavailable
+from service.problems import ConversationDamaged, StoreUnavailable
 from service.settings import Settings
 from service.store.client import Client
 from service.store.conversations import Conversations
@@ -368,6 +368,19 @@ async def test_a_sample_finds_older_messages(there: Bench) -> None:
     await there.aged("c2")
     assert (await there.repair.sample(200), (await there.repair.sample(3))[0]) == ((5, 1), 3)
     assert await there.repair.count() == 5
+
+
+async def test_a_conversation_that_lost_its_counts_is_told(there: Bench, own: EmbeddedStore) -> None:
+    """A repair names a conversation without its counts, from which the others are found, and none that is empty."""
+    for name in ("whole", "lost"):
+        await append(there.http, name, user("Hello."))
+    assert (await there.http.post("/conversations", json={"id": "empty"})).status_code == 201
+    with redis.Redis.from_url(own.url) as server:
+        assert server.delete(keys_of("default/lost").counts) == 1
+    found = {each.name: each.problem for each in await there.repaired()}
+    assert found["default/whole"] is None
+    assert isinstance(found["default/lost"], ConversationDamaged)
+    assert len(found) == 2
 
 
 def test_steps_are_shorter_where_a_message_is_far_in_its_list() -> None:
