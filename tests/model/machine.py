@@ -140,7 +140,7 @@ class Steps:
         self.examples = 0
         self.steps = 0
         self.requests = 0
-        self.failed = False
+        self.failure: BaseException | None = None
 
 
 def chat(query: dict[str, Any]) -> dict[str, Any]:
@@ -1045,13 +1045,14 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Erase everything as clients do, and check that only keys that expire remain."""
-        raised = sys.exc_info()[0]
-        self.done.failed |= raised is not None and not issubclass(raised, HypothesisException | StopTest)
+        raised = sys.exc_info()[1]
+        if not isinstance(raised, HypothesisException | StopTest):
+            self.done.failure = self.done.failure or raised
         try:
             if raised is None:
                 self._leave_nothing()
-        except BaseException:
-            self.done.failed = True
+        except BaseException as failure:
+            self.done.failure = self.done.failure or failure
             raise
         finally:
             self.service.behind.clear()

@@ -119,8 +119,8 @@ def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
                 run_state_machine_as_test(Here, settings=wanted)
             except FlakyStrategyDefinition:
                 # Two operations at once may end in another order when their example is tried again.
-                if Here.done.failed:
-                    raise
+                if Here.done.failure is not None:
+                    raise Here.done.failure from None
             if Here.done.steps >= steps * 0.9:
                 break
     finally:
