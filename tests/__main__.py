@@ -22,7 +22,7 @@ CHECKS = {
 OPENAPI = [PYTHON, "-m", "service", "openapi"]
 TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "2", "--dist", "worksteal"]
 ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("SASH_") or name == "SASH_TEST_DATA"},
+    **{name: value for name, value in os.environ.items() if not name.startswith("SASH_")},
     "COVERAGE_FILE": str(ROOT / ".coverage"),  # absolute, for a process that changes its directory
     "PYTHONUNBUFFERED": "1",
 }

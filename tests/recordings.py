@@ -1,6 +1,6 @@
 """Paths of the recordings and the data set that tests and benchmarks read; the repository does not contain them.
 
-``SASH_TEST_DATA`` names their folder; without it, a folder beside the checkout that holds the recordings is used::
+``TEST_DATA`` names their folder; without it, a folder beside the checkout that holds the recordings is used::
 
     truth/*.json    requests as they were sent to a provider, with the prompt_tokens that it billed
     data/*.jsonl    whole conversations, one a line: {"id", "system"?, "tools"?, "entries": [as an append takes them]}
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def _folder() -> Path:
-    if named := os.environ.get("SASH_TEST_DATA"):
+    if named := os.environ.get("TEST_DATA"):
         return Path(named).resolve()
     beside = sorted(path.parents[1] for path in ROOT.parent.glob("*/truth/vcr_chat.json"))
     return beside[0] if beside else ROOT / "no-test-data"
@@ -23,5 +23,5 @@ def _folder() -> Path:
 
 TRUTH = _folder() / "truth"
 DATA = _folder() / "data"
-NO_TRUTH = "the recordings are not here: SASH_TEST_DATA names the folder that holds truth/"
-NO_DATA = "the data set is not here: SASH_TEST_DATA names the folder that holds data/"
+NO_TRUTH = "the recordings are not here: TEST_DATA names the folder that holds truth/"
+NO_DATA = "the data set is not here: TEST_DATA names the folder that holds data/"

@@ -181,8 +181,8 @@ def test_the_models_file_is_one() -> None:
 
 @pytest.mark.parametrize("page", pages())
 def test_every_setting_and_problem_that_is_named_exists(page: str) -> None:
-    """Each variable that a page names belongs to the service or the tests, and each problem to the service."""
-    known = {variable.name for variable in VARIABLES} | {"SASH_TEST_DATA"}
+    """Each variable that a page names belongs to the service, and each problem to the service."""
+    known = {variable.name for variable in VARIABLES}
     assert set(re.findall(r"\bSASH_[A-Z0-9_]*[A-Z0-9]\b", read(page))) - known == set()
     kinds = [kind for kind in vars(problems).values() if isinstance(kind, type) and issubclass(kind, problems.Problem)]
     assert set(re.findall(r"/problems/([a-z-]+)", read(page))) - {kind.slug for kind in kinds} == set()

@@ -2,7 +2,7 @@
 bytes and time by setting, and where the bytes of a short conversation are.
 
 Bytes are MEMORY USAGE of every key of a conversation, for each byte of its messages' JSON (and documents, in the data set).
-Time is the processor time of the store's main thread for a call. The texts are those of the data set (``SASH_TEST_DATA``),
+Time is the processor time of the store's main thread for a call. The texts are those of the data set (``TEST_DATA``),
 or of the project's pages where it is absent: real texts, because compression depends on the text.
 """
 
@@ -155,7 +155,6 @@ async def run(url: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]], s
 def fast_store() -> Any:
     """Yield a store that does not wait for the disk, because disk time is not measured here."""
     os.environ["SASH_DURABILITY"] = "fast"
-    os.environ.pop("SASH_TEST_DATA", None)  # already read, and not a setting of the service
     with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder), fsync="everysec") as store:
         yield store
 

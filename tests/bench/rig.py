@@ -139,8 +139,7 @@ def beside(name: str, **environ: str) -> Iterator[Server]:
 def started(module: Sequence[str], *, tree: Path, **environ: str) -> Iterator[Server]:
     """Run ``python -m`` with the module, its arguments and, last, a free port."""
     port = free_port()
-    inherited = {name: value for name, value in os.environ.items() if name != "SASH_TEST_DATA"}  # for the tests only
-    environ = {**inherited, "PYTHONPATH": str(tree), **environ}
+    environ = {**os.environ, "PYTHONPATH": str(tree), **environ}
     command = [sys.executable, "-m", *module, str(port)]
     process = subprocess.Popen(command, cwd=tree, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
