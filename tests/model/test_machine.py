@@ -60,8 +60,9 @@ def quiet() -> Iterator[None]:
     structlog.configure(**standing)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield a store of the test's own: what one encrypts, a service without the key refuses to add to."""
     with ExitStack() as stack:
         yield _started(STORE, tmp_path_factory.mktemp("model"), stack)
 
