@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 import httpx
-import pytest
-from dialogue import append, assistant, calling, problem, result, statistics, user
+from dialogue import append, assistant, calling, problem, result, user
 
 CLAUDE, GPT, OLD = "claude-sonnet-5", "gpt-5.2", "gpt-4"
 
@@ -64,17 +63,13 @@ async def test_a_model_without_a_cache_gets_no_hint(client: httpx.AsyncClient, c
     assert "cache" not in plain
 
 
-async def test_a_report_says_what_the_cache_did(client: httpx.AsyncClient, conversation: str) -> None:
-    """Cached tokens above the input tokens are refused; the statistics show the cache's hit share and saving."""
+async def test_cached_tokens_are_at_most_the_input_tokens(client: httpx.AsyncClient, conversation: str) -> None:
+    """Cached tokens are taken, and refused above the input tokens."""
     await append(client, conversation, user("Hello"))
     report = {"model": GPT, "window_tokens": 812, "input_tokens": 812, "cached_tokens": 640, "cache_write_tokens": 100}
     assert (await client.post(f"/conversations/{conversation}/usage", json=report)).status_code == 200
     refused = await client.post(f"/conversations/{conversation}/usage", json={**report, "input_tokens": 72})
     assert problem(refused, 422, "unprocessable")["errors"][0]["pointer"] == "#/cached_tokens"
-    stats = (await statistics(client))["start"]
-    (model,) = [each for each in stats["models"] if each["model"] == GPT]
-    assert model["cache"]["hit_share"] == pytest.approx(640 / 812, abs=0.001)
-    assert model["cache"]["saved_usd"] > 0
 
 
 async def test_expected_figures_do_not_depend_on_how_much_is_read(client: httpx.AsyncClient, conversation: str) -> None:

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 from conftest import ROOT, Served
-from dialogue import append, statistics, user
+from dialogue import append, user
 from structlog.testing import capture_logs
 
 
@@ -83,20 +83,6 @@ async def test_status_says_how_the_store_is(client: httpx.AsyncClient):
     assert told["store"]["connections"]["down"] == 0
     assert told["condition"]["name"] in {"well", "slow", "not-ready"}  # a busy machine, or one that has just started
     assert told["uptime_seconds"] >= 0
-
-
-async def test_tenants_are_told_apart_in_statistics(client: httpx.AsyncClient, fresh: Callable[[], str]):
-    """The statistics have requests, refusals and window tokens by tenant; without API keys there is one tenant."""
-    identity = fresh()
-    await append(client, identity, user("Hello"))
-    await client.get(f"/conversations/{identity}/window", params={"model": "gpt-4o-mini"})
-    await client.get("/conversations/nobody")
-    stats = await statistics(client)
-    (tenant,) = stats["hour"]["tenants"]
-    assert tenant["tenant"] == "default"
-    assert tenant["requests"] >= tenant["client_errors"] + 2 >= 3
-    assert tenant["window_tokens"] > 0
-    assert "not-found" in {each["problem"] for each in stats["quarter"]["requests"]["problems"]}
 
 
 @pytest.fixture

@@ -113,6 +113,35 @@ async def test_documents_that_were_cut(own: httpx.AsyncClient):
     assert (figures["grounding_truncations"], figures["grounding_tokens_saved"]) == (1, 0)
 
 
+async def test_what_the_cache_did(own: httpx.AsyncClient):
+    """The share of a model's reported input tokens that came from the provider's cache, and what that saved."""
+    await say(own, "user", "Hello")
+    report = {
+        "model": "gpt-4o",
+        "window_tokens": 812,
+        "input_tokens": 812,
+        "cached_tokens": 640,
+        "cache_write_tokens": 9,
+    }
+    assert (await own.post("/conversations/c-1/usage", json=report)).status_code == 200
+    (model,) = (await stats(own))["start"]["models"]
+    assert model["cache"]["hit_share"] == pytest.approx(640 / 812, abs=0.001)
+    assert model["cache"]["saved_usd"] > 0
+
+
+async def test_without_api_keys_there_is_one_tenant(own: httpx.AsyncClient):
+    """The statistics have requests, refusals and window tokens by tenant; without API keys all are the tenant default's."""
+    await say(own, "user", "Hello")
+    await window(own)
+    await own.get("/conversations/nobody")
+    figures = await stats(own)
+    (tenant,) = figures["hour"]["tenants"]
+    assert (tenant["tenant"], tenant["client_errors"]) == ("default", 1)
+    assert tenant["requests"] == 3
+    assert tenant["window_tokens"] > 0
+    assert [each["problem"] for each in figures["quarter"]["requests"]["problems"]] == ["not-found"]
+
+
 async def test_stable_cuts_are_reused(own: httpx.AsyncClient):
     """A stable cut moves a quarter of the budget (six messages) at once, so most stable windows reuse the one before."""
     for stable in ("true", "false"):
