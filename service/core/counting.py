@@ -10,7 +10,7 @@ its assistant message. A single result costs its text; one of several results co
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -82,7 +82,9 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
     if model.format != "openai":
         if is_left_out(measure, model.format):
             return 0
-        measure = measure if isinstance(model.rules, VendorRules) else as_sent(measure)
+        if said is not None and _is_named(measure):
+            said += _NAMED
+        measure = as_sent(measure, model.rules)
         if model.format != "responses":
             measure = _without_detail(measure)
     if model.ratios is not None:
@@ -172,7 +174,16 @@ def beside_tokens(extra: Extra, model: Model) -> int:
     return beside.rest_tokens(column) + images + beside.wrappings * model.rules.role_costs[ASSISTANT]
 
 
-def as_sent(measure: Measure) -> Measure:
+_NAMED: Final = 3
+"""Tokens of a name that is text, beside its own: those of ": ", and one for how the text after it may split."""
+
+
+def _is_named(measure: Measure) -> bool:
+    """Return whether another form sends a message's name, as text before the message's own."""
+    return measure.role <= USER and measure.extra is not None and bool(measure.extra.name)
+
+
+def as_sent(measure: Measure, rules: Rules | VendorRules) -> Measure:
     """Return the measure of a chat message as it is sent in another provider's form.
 
     Legacy calls and results become ordinary ones. An assistant's name is left out, another name is text before the
@@ -184,7 +195,8 @@ def as_sent(measure: Measure) -> Measure:
     if measure.role == FUNCTION:
         return msgspec.structs.replace(measure, role=TOOL, extra=msgspec.structs.replace(extra, name=None))
     # A name that repeats its role was measured one token lower than its text.
-    name = (max(1, extra.name[0]) + 1, max(1, extra.name[1]) + 1) if extra.name and measure.role != ASSISTANT else None
+    more = _NAMED - rules.name
+    name = (max(1, extra.name[0]) + more, max(1, extra.name[1]) + more) if extra.name and _is_named(measure) else None
     return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, legacy_call=False, name=name))
 
 
@@ -314,7 +326,7 @@ def is_estimate(measure: Measure, model: Model) -> bool:
         return True
     if extra.beside is not None and extra.beside.format == model.format and extra.beside.is_estimate:
         return True
-    if extra.name and measure.role <= USER and model.format != "openai":
+    if model.format != "openai" and _is_named(measure):
         return True  # a name before a text may join its first token
     return any(is_guess(image, model.rules.images) for image in extra.images)
 

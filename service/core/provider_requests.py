@@ -81,7 +81,7 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
         tool_choice=chat.tool_choice,
         response_format=chat.response_format,
     )
-    besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(chat, model)
+    besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(form, chat, model)
     exact = counted.exact and not besides and form == "responses" and _is_whole(chat, request)
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
 
@@ -155,14 +155,14 @@ def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
     return tokens
 
 
-def _rest_tokens(chat: ChatRequest, model: Model) -> int:
+def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:
     """Tokens of members that a chat request does not have: the texts of unknown members, and Claude's extra tokens."""
     tokens = _tokens([text for name, value in chat.rest.items() if name not in _FREE for text in strings(value)], model)
     if isinstance(model.rules, VendorRules) and model.rules.definitions:
         thinking = chat.rest.get("thinking")
         tokens += _THINKING if isinstance(thinking, Mapping) and thinking.get("type") == "enabled" else 0
         first = next((message["role"] for message in chat.messages if message["role"] != "system"), None)
-        tokens += OPENING if first == "assistant" else 0
+        tokens += OPENING if first == "assistant" and form == "anthropic" else 0
     return tokens
 
 

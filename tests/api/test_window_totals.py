@@ -308,3 +308,19 @@ async def test_documents_own_limit_is_in_the_models_vocabulary(client: httpx.Asy
             more = {"documents": asked["grounding"]["documents"][: kept + 1]}
             whole = await made(client, [{**asked, "grounding": more}], model="mistral-large-latest")
             assert whole["tokens"]["grounding"] > limit
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["gpt-3.5-turbo", "gpt-3.5-turbo-0301", "gpt-4o", "qwen3.5-plus", "mistral-large-latest", "claude-opus-4-7"],
+)
+@pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
+async def test_a_name_that_is_text_is_never_short(client: httpx.AsyncClient, model: str, form: str) -> None:
+    """However a name and the text after it join, the window's total covers them; a legacy call too."""
+    texts = ("北京 שלום \u202e", "'s fine", "\n\nlist", " ", "🙂🙂", "\t\tx", "hello")
+    for name in ("Zoë_7", "9", "user", "X-1", "__", "李"):
+        for text in texts:
+            for role in ("user", "developer", "assistant"):
+                messages = [{"role": role, "name": name, "content": text}, user("hi"), *LEGACY]
+                window = await made(client, messages, model=model, format=form)
+                assert await counted(client, window, form) <= window["tokens"]["total"], (name, text, role)
