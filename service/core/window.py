@@ -490,9 +490,10 @@ class _Frame(msgspec.Struct, frozen=True):
 
 
 def _passed(taken: Walk, view: View) -> list[int]:
-    """The seqs of the units that the walk passed over although they would fit."""
+    """The seqs of the units that the walk passed over although they would fit, or although it kept older ones."""
     first, starts = view.history.first_seq, view.units.starts
-    units = (index for index, why in taken.reasons.items() if why in ("unanswered", "duplicate"))
+    oldest = taken.kept[-1] if taken.kept else len(view.units)
+    units = (index for index, why in taken.reasons.items() if index > oldest or why in ("unanswered", "duplicate"))
     return [first + i for index in units for i in range(starts[index], starts[index + 1])]
 
 

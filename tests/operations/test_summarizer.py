@@ -180,12 +180,18 @@ UNANSWERED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 
 
 @pytest.mark.parametrize(
-    ("gap", "more"), [(ABANDONED, ""), (UNANSWERED, ""), ({"role": "user", "content": "ok"}, "&dedupe=messages")]
+    ("gap", "more"),
+    [
+        (ABANDONED, ""),
+        (UNANSWERED, ""),
+        ({"role": "user", "content": "ok"}, "&dedupe=messages"),
+        ({"role": "user", "content": "too large " * 500}, "&overflow=skip"),
+    ],
 )
 async def test_a_gap_in_a_window_does_not_begin_it(
     talk: Served, conversation: str, gap: dict[str, Any], more: str
 ) -> None:
-    """A message that cannot be sent, or is sent later, does not bring messages that fit into the summary."""
+    """A message that is left out by itself does not bring older messages, which are sent, into the summary."""
     for n in range(20):
         await talk.turn(conversation, f"line {n}", query="")
     await talk.client.post(f"/conversations/{conversation}/messages", json={"messages": [gap]})
