@@ -234,7 +234,7 @@ class Histories:
         With ``standing``, only if nothing was redacted, rewound or summarised since that state.
 
         Raises:
-            NotFound, PreconditionFailed, and Unprocessable when it covers more messages than there are.
+            NotFound, PreconditionFailed, and Unprocessable when it covers more messages than there are, or one in progress.
         """
         name = conversation_name(tenant, conversation)
         edited, covered = "*", None
@@ -256,7 +256,7 @@ class Histories:
         try:
             return await self._client.run(call)
         except SummaryTooLong as error:
-            detail = f"The last message is {error.length}"
+            detail = f"A summary can cover messages up to {error.last_seq}, the last that is not in progress"
             raise Unprocessable(f"{detail}.", errors=[Pointer("#/through_seq", detail)]) from None
 
     async def lease_summary(self, tenant: str, conversation: str, holder: str, *, now_ms: int, until_ms: int) -> bool:

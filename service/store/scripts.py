@@ -378,7 +378,7 @@ def summarize(
     """Put a summary; an empty one removes it.
 
     ``edited`` and ``covered`` are the last edit and the present summary's last seq, which must be unchanged. The call raises
-    NotFound, PreconditionFailed, and SummaryTooLong where the summary covers more messages than there are.
+    NotFound, PreconditionFailed, and SummaryTooLong where the summary covers a message that is not there, or is in progress.
     """
     covers = "*" if covered is None else covered
     arguments = (life, if_match, token, now_ms, new_name(), summary, through_seq, edited, covers)
@@ -386,11 +386,11 @@ def summarize(
 
 
 class SummaryTooLong(Exception):  # noqa: N818 - it reads as what happened
-    """A summary covers more messages than there are; ``length`` is how many there are."""
+    """A summary covers more messages than there are, or one in progress; ``last_seq`` is the last that it may cover."""
 
-    def __init__(self, length: int) -> None:
-        super().__init__(length)
-        self.length = length
+    def __init__(self, last_seq: int) -> None:
+        super().__init__(last_seq)
+        self.last_seq = last_seq
 
 
 def _read_summarized(reply: list[Any]) -> Written:

@@ -190,3 +190,14 @@ async def test_in_a_body(client: httpx.AsyncClient) -> None:
     body = {"model": "gpt-4o", "messages": [user("A story?"), reply("Once")]}
     made = (await client.post("/window", json=body)).json()
     assert made["kept"]["messages"] == 1
+
+
+async def test_no_summary_covers_a_reply_in_progress(client: httpx.AsyncClient, conversation: str) -> None:
+    """A summary through a reply in progress is 422, because the reply's next part would change under it."""
+    await append(client, conversation, user("Tell me a story."), reply("Once"))
+    path = f"/conversations/{conversation}/summary"
+    refused = problem(await client.put(path, json={"text": "A story.", "through_seq": 2}), 422, "unprocessable")
+    assert refused["errors"][0]["pointer"] == "#/through_seq"
+    assert (await client.put(path, json={"text": "A question.", "through_seq": 1})).status_code == 200
+    await append(client, conversation, reply("Once upon a time. The end.", "completed"))
+    assert (await client.put(path, json={"text": "A story.", "through_seq": 2})).status_code == 200

@@ -4,7 +4,7 @@
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 token of this request   4 now (ms)
 --       5 random name of this write   6 summary (JSON), or '' for none   7 last seq that it covers
 --       8 value of 'edited' that must stand, or '*'   9 last seq that the present summary covers, or '*' for any
--- Gives {'ok', version, etag}, {'moved', version}, {'short', length}, or {} when that life has ended
+-- Gives {'ok', version, etag}, {'moved', version}, {'short', last seq that a summary may cover}, or {} when that life has ended
 -- include conversation.lua
 local version, life, change, ttl, edited, through =
   unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'edited', 'through'))
@@ -13,11 +13,13 @@ if was_done(ARGV[3]) then return {'ok', version, etag_of(version, life, change)}
 if not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
 if ARGV[8] ~= '*' and string.match(edited or '', '^[^~]*') ~= ARGV[8] then return {'moved', version} end
 if ARGV[9] ~= '*' and (through or '0') ~= ARGV[9] then return {'moved', version} end
-local length = redis.call('LLEN', log)
+-- A reply in progress is replaced by its next part, so no summary covers it.
+local last = redis.call('LLEN', log)
+if last > 0 and string.byte(redis.call('GETRANGE', counts, last * RECORD - RECORD, -1), 4) >= 128 then last = last - 1 end
 if ARGV[6] == '' then
   redis.call('HDEL', conversation, 'summary', 'through')
-elseif tonumber(ARGV[7]) > length then
-  return {'short', length}
+elseif tonumber(ARGV[7]) > last then
+  return {'short', last}
 else
   redis.call('HSET', conversation, 'summary', ARGV[6], 'through', ARGV[7])
 end
