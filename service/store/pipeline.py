@@ -179,7 +179,7 @@ class Pipeline(asyncio.Protocol):
         failure, held = waited.error, self._held
         if failure is None and self.barrier is not None and not self.barrier.reached(waited.replies):
             failure = StoreUnavailable(
-                "The turn is stored, but not as safely as it must be yet: send it again with the same ids to be sure."
+                "It is stored, but not as safely as it must be yet: send it again to be sure, a turn with the same ids."
             )
         self.guard, self._held = None, []
         for batch in held:
