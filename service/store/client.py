@@ -6,8 +6,8 @@
             └─ Cluster (slot → node) ─┘ one a node  a few each     an open socket
 
 A call is a batch of commands. The client finds the server (``cluster.py``), the server chooses a connection
-(``servers.py``), and the batches of one tick of the event loop are sent in one write (``pipeline.py``). A call goes to one
-slot, because a conversation's keys share a hash tag.
+(``servers.py``), and the batches of one tick of the event loop are sent in a few writes (``pipeline.py``). A call goes to
+one slot, because a conversation's keys share a hash tag.
 """
 
 import asyncio

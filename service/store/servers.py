@@ -26,6 +26,7 @@ State = Literal["idle", "busy", "down"]
 _BACKOFF_SECONDS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 _CONNECT_SECONDS = 2.0  # for a host that does not answer the handshake; the next attempt may find another host
 _LONG_QUEUE = 64  # batches: more in one write gains little, and another connection may be idle
+_ENOUGH = 4  # batches: the store begins with these while the next are made; 8 and 16 gain less
 _PROBE_SECONDS = 0.5  # between two probes, which cost a server some microseconds
 _JUDGED_SECONDS = 1.0  # between inspections, each of which costs the server a tenth of a millisecond
 
@@ -73,8 +74,16 @@ class Connection:
         return "down" if self.pipeline is None else "busy" if self.waiting else "idle"
 
     def flush_soon(self) -> None:
-        """Send the queue at the end of this tick, with all batches that are queued until then."""
-        if not self._scheduled and self.pipeline is not None:
+        """Send the queue at once when it is enough for a write, else at the end of this tick.
+
+        Batches that a barrier follows all wait for the end of the tick, because they share it.
+        """
+        pipeline = self.pipeline
+        if pipeline is None:
+            return
+        if len(self.queue) >= _ENOUGH and pipeline.barrier is None:
+            self._flush()
+        elif not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
 
@@ -185,7 +194,7 @@ class Server:
         self._for_reads = self._for_writes = self.connections
 
     def submit(self, commands: Commands, deadline: float, *, writes: bool = False) -> Batch:
-        """Send commands at the end of this tick. They run in order on one connection; their future gets the replies.
+        """Send commands by the end of this tick. They run in order on one connection; their future gets the replies.
 
         Raises UnicodeError, TypeError where a command cannot be written.
         """

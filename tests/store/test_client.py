@@ -54,15 +54,15 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_one_tick_is_one_write(store: EmbeddedStore, tmp_path: Path) -> None:
-    """Commands of one loop tick leave in one write, and each caller gets its own reply."""
+async def test_one_tick_is_a_few_writes(store: EmbeddedStore, tmp_path: Path) -> None:
+    """Commands of one loop tick leave four in a write, and each caller gets its own reply."""
     async with relayed(store.url, tmp_path) as (relay, url), connected(url) as client:
         before = relay.writes
 
         replies = await asyncio.gather(*(echo(client, f"q{n}") for n in range(100)))
 
         assert replies == [f"q{n}" for n in range(100)]
-        assert relay.writes - before == 1
+        assert relay.writes - before <= 25
 
 
 async def test_commands_of_one_call_run_in_order(store: EmbeddedStore) -> None:
