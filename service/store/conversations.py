@@ -1,7 +1,7 @@
 """Create, append to, change and erase conversations. Each method is one script, in one round trip."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ from service.problems import ConversationExists, Internal, Problem
 from service.store import scripts
 from service.store.client import Client
 from service.store.datakeys import DataKeys
-from service.store.layout import conversation_name, keys_of, pack, unpack_many
+from service.store.layout import Keys, conversation_name, keys_of, pack, unpack_many
 from service.store.messages import NewEntry, seal_message
 from service.store.reading import Reader
 from service.store.replies import Tail, visible_owner
@@ -79,7 +79,9 @@ class Conversations:
         Raises:
             PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.
         """
-        return (await self._append(tenant, conversation, entries, (settings, if_match, now_ms)))[0]
+        name = conversation_name(tenant, conversation)
+        writing = {"settings": settings, "if_match": if_match, "now_ms": now_ms}
+        return (await self._append(tenant, name, keys_of(name), entries, writing))[0]
 
     async def append_and_read(
         self,
@@ -97,8 +99,10 @@ class Conversations:
         Raises what ``append`` raises, before anything is stored.
         """
         name = conversation_name(tenant, conversation)
-        read = scripts.read_window(keys_of(name), reach)
-        appended, replies = await self._append(tenant, conversation, entries, (settings, if_match, now_ms), read)
+        keys = keys_of(name)
+        read = scripts.read_window(keys, reach)
+        writing = {"settings": settings, "if_match": if_match, "now_ms": now_ms}
+        appended, replies = await self._append(tenant, name, keys, entries, writing, read)
         try:
             reply = read.read(replies[0])
             if isinstance(reply, Known):
@@ -110,22 +114,31 @@ class Conversations:
     async def _append(
         self,
         tenant: str,
-        conversation: str,
+        name: str,
+        keys: Keys,
         entries: Sequence[NewEntry],
-        rest: tuple[bytes, str, int],
+        writing: Mapping[str, Any],
         *reads: ScriptCall[Any],
     ) -> tuple[AppendReply, list[Any]]:
-        """Append, then run ``reads``; gives the append's reply and theirs. ``rest`` is settings, if_match and now_ms."""
-        name = conversation_name(tenant, conversation)
+        """Append, then run ``reads``; gives the append's reply and theirs. ``writing`` has settings, if_match and now_ms."""
         sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(tenant, name)
         entries = list(entries)
+        if sealer.active:
+            writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
         while True:
-            call = self._append_call(sealer, name, entries, *rest)
+            call = scripts.append(
+                keys,
+                name=name,
+                entries=[entry_arguments(entry) for entry in entries],
+                blobs=[blob for entry in entries for blob in blobs_of(sealer, entry)],
+                ttl_ms=self._retention_ms,
+                **writing,
+            )
             first, *others = await self._client.replies(call, *reads)
             match first:
                 case [b"conflict", int(index)] if sealer.active and not entries[index].as_before:
                     # It may be the same entry, stored before encryption had a key: its stored digest is then the plain one.
-                    if await self._stored_digest(name, entries[index].identity.id) == entries[index].identity.digest:
+                    if await self._stored_digest(keys, entries[index].identity.id) == entries[index].identity.digest:
                         entries[index] = msgspec.structs.replace(entries[index], as_before=True)
                         continue
             return await self._opened(tenant, name, call.read(first)), others
@@ -139,31 +152,10 @@ class Conversations:
             settings = await self.data_keys.reading(tenant, name, lambda it: it.open(Kind.SETTINGS, reply.settings))
         return msgspec.structs.replace(reply, settings=settings)
 
-    async def _stored_digest(self, name: str, identity: str) -> bytes:
-        keys = keys_of(name)
+    async def _stored_digest(self, keys: Keys, identity: str) -> bytes:
         (seq,) = await self._client.commands([("HGET", keys.ids, identity)])
         (details,) = await self._client.commands([("LINDEX", keys.details, int(seq or 0) - 1)])
         return unpack_many(bytes(RECORD_BYTES), details).identity(0).digest if seq and details else b""
-
-    def _append_call(
-        self,
-        sealer: AnySealer,
-        name: str,
-        entries: Sequence[NewEntry],
-        settings: bytes,
-        if_match: str,
-        now_ms: int,
-    ) -> ScriptCall[AppendReply]:
-        return scripts.append(
-            keys_of(name),
-            name=name,
-            settings=sealer.seal(Kind.SETTINGS, settings) if sealer.active else settings,
-            entries=[entry_arguments(entry) for entry in entries],
-            blobs=[blob for entry in entries for blob in blobs_of(sealer, entry)],
-            if_match=if_match,
-            now_ms=now_ms,
-            ttl_ms=self._retention_ms,
-        )
 
     async def change(
         self,
