@@ -105,6 +105,8 @@ class Pipeline(asyncio.Protocol):
     def __init__(self, socket: Socket, barrier: Barrier | None, observer: Observer, free: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport, self._reader = socket
+        self.is_closing = self._transport.is_closing
+        """Whether the socket is closed, or will be: then nothing may be written."""
         self.barrier = barrier
         self.sent: deque[Batch] = deque()
         self.lost: asyncio.Future[None] = self._loop.create_future()

@@ -88,10 +88,10 @@ class Connection:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Send the queue, unless the socket takes nothing now."""
+        """Send the queue, unless the socket takes nothing now. A new connection sends what a closing one does not."""
         self._scheduled = False
         pipeline = self.pipeline
-        if pipeline is None or pipeline.full or pipeline.guard is not None:
+        if pipeline is None or pipeline.full or pipeline.guard is not None or pipeline.is_closing():
             return
         if self._refusing is not None:
             self._refuse(self._refusing)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import redis
+import uvloop
 from conftest import ROOT, kill, opened
 from redis.exceptions import MovedError, ResponseError
 from store.entries import said, texts_of
@@ -63,6 +64,18 @@ async def test_one_tick_is_a_few_writes(store: EmbeddedStore, tmp_path: Path) ->
 
         assert replies == [f"q{n}" for n in range(100)]
         assert relay.writes - before <= 25
+
+
+def test_calls_while_a_connection_closes_wait_for_the_next(store: EmbeddedStore) -> None:
+    """Calls made when their connection was closed, and this is not yet noticed, get their replies from a new one."""
+
+    async def ask() -> None:
+        async with connected(store.url) as client:
+            for _ in range(5):
+                client._only.connections[0].pipeline.abort()  # type: ignore[union-attr]
+                assert await asyncio.gather(*(echo(client, f"q{n}") for n in range(20))) == [f"q{n}" for n in range(20)]
+
+    uvloop.run(ask())  # the service's loop, on which a write to a closed socket raises
 
 
 async def test_commands_of_one_call_run_in_order(store: EmbeddedStore) -> None:
