@@ -2,12 +2,16 @@
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from service.commands.sources.conversation import SourceError
 
 _COLOURS = {"well": "green", "nearly-full": "yellow", "slow": "yellow"}
 _REFUSALS_SHOWN = 8
@@ -30,11 +34,9 @@ _BARS = " ▁▂▃▄▅▆▇█"
 @click.option("--once", is_flag=True, help="Print it once and end: exit status 1 when something is wrong.")
 def top(url: str, metrics_key_file: str | None, every: float, once: bool) -> None:  # noqa: FBT001 - a flag
     """Show what is wrong, rates, refusals, tenants and the store, live. Ctrl-C ends it."""
-    from rich.console import Console  # noqa: PLC0415 - the other commands start faster without it
-    from rich.live import Live  # noqa: PLC0415
+    from rich.live import Live  # noqa: PLC0415 - the other commands start faster without it
 
     from service.commands.server import read_key  # noqa: PLC0415
-    from service.commands.sources.conversation import SourceError  # noqa: PLC0415
 
     try:
         ask = _asker(url, read_key(metrics_key_file))
@@ -73,10 +75,8 @@ def _asker(url: str, key: str | None) -> Any:
     return lambda: (ask("/status"), ask("/stats"))
 
 
-def page(status: dict[str, Any], stats: dict[str, Any]) -> "RenderableType":
+def page(status: dict[str, Any], stats: dict[str, Any]) -> RenderableType:
     """Return the page of both bodies: first the condition of the service, then the last fifteen minutes."""
-    from rich.console import Group  # noqa: PLC0415 - as above
-
     if "condition" not in status:
         return Group(_first("red", status["title"], status.get("detail", "")))
     now = status["condition"]
@@ -86,9 +86,7 @@ def page(status: dict[str, Any], stats: dict[str, Any]) -> "RenderableType":
     return Group(*parts)
 
 
-def _first(colour: str, title: str, look: str) -> "RenderableType":
-    from rich.text import Text  # noqa: PLC0415 - as above
-
+def _first(colour: str, title: str, look: str) -> RenderableType:
     return Text.assemble((f"● {title}", f"bold {colour}"), f"\n  {look}\n" if look else "\n")
 
 
@@ -127,7 +125,7 @@ def _store(status: dict[str, Any]) -> str:
     )
 
 
-def _tables(status: dict[str, Any], stats: dict[str, Any]) -> Iterable["RenderableType"]:
+def _tables(status: dict[str, Any], stats: dict[str, Any]) -> Iterable[RenderableType]:
     quarter = stats.get("quarter")
     problems = quarter["requests"]["problems"] if quarter else status["worker"]["problems"]
     if problems:
@@ -153,11 +151,7 @@ def _tables(status: dict[str, Any], stats: dict[str, Any]) -> Iterable["Renderab
         yield _table("refused lately", shown, "status", "cause", "operation", "conversation")
 
 
-def _table(title: str, rows: Iterable[tuple[str, ...]], *heads: str) -> "RenderableType":
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - as above
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
+def _table(title: str, rows: Iterable[tuple[str, ...]], *heads: str) -> RenderableType:
     table = Table(title, *(heads or ("requests",)), box=SIMPLE_HEAD)
     for row in rows:
         table.add_row(*map(escape, row))
