@@ -153,27 +153,26 @@ def _without_room(seen: Observation) -> Condition | None:
 
 
 def _read_only(seen: Observation) -> Condition | None:
-    infos = [found.info for found, _ in seen.servers if found is not None]
-    refused = next((found for found, _ in seen.servers if found is not None and found.refused), None)
-    why = ""
-    if any(info.get("loading") == "1" for info in infos):
+    found = [each for each, _ in seen.servers if each is not None]
+    refused = next((each for each in found if each.refused), None)
+    if any(each.info.get("loading") == "1" for each in found):
         return Condition(
             "down", "The store is loading its data", "Wait: it loads about 100 MB a second.", "SashStoreFailing"
         )
-    if any(info.get("role") == "slave" for info in infos):
+    if any(each.info.get("role") == "slave" for each in found):
         if seen.kind != "single":
             look = "A primary became a replica: look at INFO replication for the new primary."
             return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
         why = "SASH_REDIS_URL names a replica, which takes no writes: name its primary, or promote it."
-    elif any(info.get("aof_last_write_status", "ok") != "ok" for info in infos):
+    elif any(each.info.get("aof_last_write_status", "ok") != "ok" for each in found):
         why = "Its last write to the append-only file failed: make room on its disk."
-    elif seen.lost_files or refused is not None:
-        why = (
-            _sentence(seen.lost_files)
-            if seen.lost_files or refused is None
-            else refused.problem("Writes are refused").detail
-        )
-    return Condition("read-only", "The store is read-only", why, "SashStoreReadOnly") if why else None
+    elif seen.lost_files:
+        why = _sentence(seen.lost_files)
+    elif refused is not None:
+        why = refused.problem("Writes are refused").detail
+    else:
+        return None
+    return Condition("read-only", "The store is read-only", why, "SashStoreReadOnly")
 
 
 def _slow(seen: Observation) -> Condition | None:
