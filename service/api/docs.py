@@ -1,8 +1,6 @@
 """The OpenAPI document, a page for trying the API, and a page for each problem type."""
 
 import re
-from base64 import b64encode
-from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from typing import Annotated, Any
@@ -17,29 +15,12 @@ from service.api.openapi import document
 from service.api.openapi.faults import meaning
 from service.api.openapi.operation import documented
 from service.api.schemas import ProblemMeaning
+from service.operations.dashboard import page_of
 from service.problems import NotFound, problem_types
 
 Req = Request[Any, Any, Any]
-_PAGE = files("service.api").joinpath("docs.html").read_bytes()
+_PAGE = page_of(files("service.api").joinpath("docs.html").read_bytes())
 _PROBLEMS = {kind.slug: kind for kind in problem_types()}
-
-
-def _digest(tag: str) -> str:
-    """The CSP source of the page's one ``tag`` element: its hash, so that a browser runs no other code."""
-    (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>".encode(), _PAGE, re.DOTALL)
-    return f"'sha256-{b64encode(sha256(text).digest()).decode()}'"
-
-
-_POLICY = (
-    f"default-src 'none'; img-src data:; style-src {_digest('style')}; script-src {_digest('script')}; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "Cache-Control": "no-cache",
-    "Referrer-Policy": "no-referrer",
-    "X-Frame-Options": "DENY",
-}
 
 
 @get("/openapi.json", operation_id="getOpenapi", sync_to_thread=False)
@@ -57,7 +38,7 @@ def get_openapi(request: Req) -> Response[bytes]:
 @documented("A page to try the API", "operations", gives=str, gives_types=("text/html",))
 def get_docs() -> Response[bytes]:
     """A page with a form for every operation. It sends requests to this service only."""
-    return Response(_PAGE, headers=_HEADERS, media_type="text/html")
+    return Response(_PAGE.body, headers=_PAGE.headers, media_type="text/html")
 
 
 @get("/problems/{slug:str}", operation_id="getProblem", sync_to_thread=False)
@@ -70,7 +51,7 @@ def get_problem(request: Req, slug: FromPath[str]) -> Response[bytes]:
     means, do = meaning(kind)
     problem = ProblemMeaning(f"/problems/{slug}", kind.title, kind.status, means, do)
     if "text/html" in request.headers.get("accept", ""):
-        return Response(_problem_page(problem), headers={**_HEADERS, "Vary": "Accept"}, media_type="text/html")
+        return Response(_problem_page(problem), headers={**_PAGE.headers, "Vary": "Accept"}, media_type="text/html")
     return Response(msgspec.json.encode(problem), headers={"Vary": "Accept"}, media_type=JSON)
 
 

@@ -1,9 +1,9 @@
 """The dashboard: one page, built once from the files of ``page/``, that sends requests to this service only.
 
-There is no build step. The page's content security policy allows its own style and script by their hashes, so a browser
-runs no script that a message may contain.
+There is no build step.
 """
 
+import re
 from base64 import b64encode
 from functools import lru_cache
 from hashlib import sha256
@@ -13,7 +13,7 @@ from typing import NamedTuple
 _SCRIPTS = ("base.js", "charts.js", "status.js", "deployment.js", "conversation.js", "main.js")
 
 
-class DashboardPage(NamedTuple):
+class Page(NamedTuple):
     """A page and its headers."""
 
     body: bytes
@@ -21,30 +21,31 @@ class DashboardPage(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def dashboard() -> DashboardPage:
+def dashboard() -> Page:
     """The dashboard's page and headers, built at the first call."""
     folder = files("service.operations") / "page"
     style = (folder / "style.css").read_bytes()
     script = b"".join((folder / name).read_bytes() for name in _SCRIPTS)
-    body = (folder / "page.html").read_bytes().replace(b"/*STYLE*/", style).replace(b"/*SCRIPT*/", script)
-    policy = {
-        "default-src": "'none'",
-        "script-src": _digest(script),
-        "style-src": _digest(style),
-        "img-src": "data:",
-        "connect-src": "'self'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-        "frame-ancestors": "'none'",
-    }
+    return page_of((folder / "page.html").read_bytes().replace(b"/*STYLE*/", style).replace(b"/*SCRIPT*/", script))
+
+
+def page_of(body: bytes) -> Page:
+    """A page with its headers. Its content security policy allows only its one style and its one script, by their hashes,
+    so a browser runs no script that a message may contain."""
+    policy = (
+        f"default-src 'none'; script-src {_hash_of(b'script', body)}; style-src {_hash_of(b'style', body)}; img-src data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
     headers = {
-        "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "Content-Security-Policy": policy,
         "Cache-Control": "no-cache",
         "Referrer-Policy": "no-referrer",
         "X-Frame-Options": "DENY",
     }
-    return DashboardPage(body, headers)
+    return Page(body, headers)
 
 
-def _digest(text: bytes) -> str:
+def _hash_of(tag: bytes, body: bytes) -> str:
+    """The policy's source for the page's one element ``tag``."""
+    (text,) = re.findall(b"<%b>(.*?)</%b>" % (tag, tag), body, re.DOTALL)
     return f"'sha256-{b64encode(sha256(text).digest()).decode()}'"
