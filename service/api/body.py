@@ -37,11 +37,7 @@ _TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 
 async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> bytes:
     """The body's bytes, unchanged. Raises UnsupportedMediaType, BadRequest, TooLarge."""
-    encoding = header(request, b"content-encoding") or "identity"
-    if encoding.strip().lower() != "identity":
-        raise UnsupportedMediaType(
-            "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
-        )
+    refuse_coded(request)
     if not media_type.fullmatch(header(request, b"content-type") or ""):
         raise UnsupportedMediaType(
             "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
@@ -70,7 +66,8 @@ async def read_whole(receive: Callable[[], Awaitable[Any]], limit_bytes: int, an
 
 def refuse_coded(request: Req) -> None:
     """Raise UnsupportedMediaType for a compressed body, by its Content-Encoding."""
-    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+    encoding = header(request, b"content-encoding") or "identity"
+    if encoding.strip().lower() != "identity":
         raise UnsupportedMediaType(
             "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
         )
