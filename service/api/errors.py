@@ -25,20 +25,16 @@ def render(problem: Problem, instance: str) -> tuple[int, dict[str, str], bytes]
     return problem.status, headers, msgspec.json.encode(problem.document(instance))
 
 
-def _response(request: Request[Any, Any, Any], problem: Problem) -> Response[bytes]:
+def on_problem(request: Request[Any, Any, Any], problem: Problem) -> Response[bytes]:
+    """The response to a problem."""
     request.scope["sash.line"]["problem"] = problem.slug  # type: ignore[typeddict-item]
     status, headers, body = render(problem, request.url.path)
     return Response(body, status_code=status, headers=headers, media_type=PROBLEM_TYPE)
 
 
-def on_problem(request: Request[Any, Any, Any], problem: Problem) -> Response[bytes]:
-    """The response to a problem that Sash raised."""
-    return _response(request, problem)
-
-
 def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
     """The response to an error of the framework: an unknown path or method, a body over the limit."""
-    return _response(request, _from_status(request, error.status_code, error.headers or {}))
+    return on_problem(request, _from_status(request, error.status_code, error.headers or {}))
 
 
 def _from_status(request: Request[Any, Any, Any], status: int, headers: Mapping[str, str]) -> Problem:
@@ -64,7 +60,7 @@ def on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[by
     """The response to a defect of Sash. The log says where it was raised; the response does not."""
     operation = getattr(request.route_handler, "operation_id", None)  # the path is not logged: it holds ids
     _log.error("request failed", operation=operation, **describe(error))
-    return _response(request, Internal("The service failed; nothing is known to be lost, try again."))
+    return on_problem(request, Internal("The service failed; nothing is known to be lost, try again."))
 
 
 HANDLERS: dict[int | type[Exception], Any] = {
