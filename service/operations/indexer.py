@@ -24,7 +24,7 @@ from service.store.indexing import SHORT_BYTES, Index, Place, Standing
 from service.store.layout import life_of
 from service.store.messages import NewEntry
 from service.store.reading import Reader
-from service.store.replies import HistoryEdited, State
+from service.store.replies import HistoryEdited
 from service.store.scripts import AppendReply
 from service.tasks import end_tasks
 
@@ -128,7 +128,8 @@ class Indexer:
             for step in _steps(waiting):
                 written = await self._written(step)
                 for place, part in step:
-                    if place not in written or part.semantic or len(part.bodies) < _count(waiting[place]):
+                    bodies = sum(len(each.bodies) for each in waiting[place])
+                    if place not in written or part.semantic or len(part.bodies) < bodies:
                         self._catch_up(place)
 
     async def _written(self, step: Sequence[tuple[Place, Waiting]]) -> set[Place]:
@@ -151,14 +152,14 @@ class Indexer:
     # ---- missing messages
 
     def _catch_up(self, place: Place) -> None:
-        self._begin(place, self._work(*place))
+        self._begin(place, self._work(place))
 
-    async def _work(self, tenant: str, conversation: str) -> None:
+    async def _work(self, place: Place) -> None:
         for attempt in range(_ATTEMPTS):
             await asyncio.sleep(self._pause_seconds * 2**attempt)
             try:
                 async with self._slots:
-                    if await self._words(tenant, conversation) and await self._vectors(tenant, conversation):
+                    if await self._words(place) and await self._vectors(place):
                         return
             except HistoryEdited:
                 continue
@@ -172,24 +173,28 @@ class Indexer:
                 _log.error("index failed", **describe(error))
                 return
 
-    async def _words(self, tenant: str, conversation: str) -> bool:
+    async def _words(self, place: Place) -> bool:
         """Write words up to the newest message. False if the conversation changed meanwhile. Raises HistoryEdited."""
-        state = await self._reader.get(tenant, conversation)
-        length = (await self._index.progress(tenant, conversation)).words
+        state = await self._reader.get(*place)
+        length = (await self._index.progress(*place)).words
         while length < state.length and self.mode(state.settings) != "off":
             last = min(state.length, length + _STEP_MESSAGES)
-            written = await self._step(tenant, conversation, length, last, state)
+            digests = await self._index.digests(*place, length + 1, last)
+            records = await self._reader.records(*place, length + 1, last, state=state)
+            words = await self._index.words(*place, length + 1, records, state=state)
+            standing = Standing.of(state)
+            written = await self._index.write(*place, "words", length, words, standing=standing, digests=digests)
             if written is None:
                 return False
-            length = written
+            length = written[0]
         return True
 
-    async def _vectors(self, tenant: str, conversation: str) -> bool:
+    async def _vectors(self, place: Place) -> bool:
         """Write vectors up to the newest message, in semantic mode. False if the conversation changed meanwhile.
 
         Raises HistoryEdited, NotEmbedded.
         """
-        place, embedder = (tenant, conversation), self._embedder
+        embedder = self._embedder
         state = await self._reader.get(*place)
         if embedder is None or self.mode(state.settings) != "semantic":
             return True
@@ -208,16 +213,6 @@ class Indexer:
                 return False
             length = written[0]
         return True
-
-    async def _step(self, tenant: str, conversation: str, length: int, last: int, state: State) -> int | None:
-        """Write words of the messages after ``length`` up to ``last``; the index's new length, or None if it changed."""
-        place = tenant, conversation
-        digests = await self._index.digests(*place, length + 1, last)
-        records = await self._reader.records(*place, length + 1, last, state=state)
-        words = await self._index.words(*place, length + 1, records, state=state)
-        standing = Standing.of(state)
-        written = await self._index.write(*place, "words", length, words, standing=standing, digests=digests)
-        return written[0] if written else None
 
 
 def _steps(waiting: Mapping[Place, Sequence[Waiting]]) -> Iterator[list[tuple[Place, Waiting]]]:
@@ -246,7 +241,3 @@ def _joined(parts: Sequence[Waiting]) -> Waiting:
         digests += part.digests
         bodies += part.bodies
     return Waiting(first.first_seq, digests, bodies, first.standing, parts[-1].semantic)
-
-
-def _count(parts: Sequence[Waiting]) -> int:
-    return sum(len(part.bodies) for part in parts)
