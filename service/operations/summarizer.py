@@ -13,6 +13,7 @@ because the lease is in the store. After a failure or a timeout, all summaries p
 import asyncio
 import secrets
 import time
+from functools import partial
 from typing import Any, Final
 
 import httpx2
@@ -131,20 +132,14 @@ class Summarizer:
                 return
 
     async def _leased(self, wanted: Wanted) -> None:
-        holder = secrets.token_hex(8)
-        place = wanted.tenant, wanted.conversation
-        now = _now_ms()
-        if not await self._histories.lease_summary(*place, holder, now_ms=now, until_ms=now + _LEASE_MS):
-            return
+        lease = partial(self._histories.lease_summary, wanted.tenant, wanted.conversation, holder=secrets.token_hex(8))
         try:
             for _ in range(_ROUNDS):
-                if not await self._round(wanted):
-                    return
                 now = _now_ms()
-                if not await self._histories.lease_summary(*place, holder, now_ms=now, until_ms=now + _LEASE_MS):
+                if not await lease(now_ms=now, until_ms=now + _LEASE_MS) or not await self._round(wanted):
                     return
         finally:
-            await self._histories.lease_summary(*place, holder, now_ms=_now_ms(), until_ms=0)
+            await lease(now_ms=_now_ms(), until_ms=0)
 
     async def _round(self, wanted: Wanted) -> bool:
         """Extend the summary by some messages. Returns whether messages remain."""
