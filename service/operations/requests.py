@@ -14,11 +14,12 @@ from service.operations.logging import RequestLog, log_beside
 from service.operations.metrics import Metrics
 from service.operations.pseudonyms import Pseudonyms
 from service.operations.registry import SECONDS
-from service.problems import Problem
+from service.problems import problem_types
 
 MINUTES = 15
 _REFUSALS = 50
 _TENANTS = 1000
+_TITLES = {kind.slug: kind.title for kind in problem_types()}
 _SEEN = 500  # conversations; a minute may exceed it, and the next one removes the oldest
 
 
@@ -110,9 +111,8 @@ class Requests:
             self._tenants[tenant, kind] += 1
             if "window_tokens" in line:
                 self._tenants[tenant, "tokens"] += line["window_tokens"]
-                parts = scope["path"].split("/", 3)
-                if len(parts) > 3:
-                    conversation = parts[2]
+                conversation = _conversation(scope["path"])
+                if conversation is not None:
                     self._seen.pop((tenant, conversation), None)
                     self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], line["window_tokens"]
         if self._log is not None:
@@ -128,7 +128,7 @@ class Requests:
             operation=line["operation"],
             status=line["status"],
             problem=problem,
-            title=_TITLES.get(problem, problem),
+            title=_TITLES[problem],
             tenant=tenant,
             conversation=conversation,
         )
@@ -183,10 +183,3 @@ def _conversation(path: str) -> str | None:
     """The conversation's id in a path. Read from the path, because a request may be refused before routing."""
     parts = path.split("/", 3)
     return parts[2] if len(parts) > 2 and parts[1] == "conversations" and parts[2] not in {"", "import"} else None
-
-
-def _kinds(kind: type[Problem]) -> list[type[Problem]]:
-    return [kind, *(each for direct in kind.__subclasses__() for each in _kinds(direct))]
-
-
-_TITLES = {kind.slug: kind.title for kind in _kinds(Problem)}
