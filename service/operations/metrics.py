@@ -90,9 +90,7 @@ class Metrics:
             self.store_seconds(call).observe(seconds)
             total = self.store_total
             self.store_total = (total[0] + seconds, total[1] + 1)
-            failures = self.store_failures(
-                call
-            )  # created at 0 by the first call, so that a rate includes the first failure
+            failures = self.store_failures(call)  # created at 0, so that a rate includes the first failure
             if failed:
                 failures.inc()
             _took("store_milliseconds", seconds)

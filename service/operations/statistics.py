@@ -133,7 +133,7 @@ class Statistics:
 
     def _summarised(self, at: int, minutes: range, hours: range, replies: list[list[bytes]]) -> Stats:
         flats = [_flat(reply) for reply in replies]
-        started = next((int(value) for name, value in _pairs(replies[-1]) if name == b"=started"), at)
+        started = int(dict(_pairs(replies[-1])).get(b"=started", at))
         by_minute = {n * _MINUTE_MS: flat for n, flat in zip(minutes, flats, strict=False)}
         return Stats(
             at=moment(at),

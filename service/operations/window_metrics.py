@@ -105,7 +105,7 @@ class WindowMetrics:
 
     def count(self, facts: WindowFacts, seconds: float) -> str:
         """Record a window that took ``seconds`` from its messages to its JSON. Returns the model's label."""
-        label = facts.model if facts.model in self._known else OTHER
+        label = self.label(facts.model)
         if label not in self._begun:
             self._begin(label)
         self.served(label, facts.stop_reason if facts.stop_reason in _STOPS else OTHER).inc()
@@ -143,9 +143,9 @@ class WindowMetrics:
         beginning: Beginning,
         tokens_of: Callable[[int, int], int],
     ) -> None:
-        """Compare a stored conversation's window with the one before it, as ``Followups.follow`` does."""
+        """Compare a conversation's window that left history out with the one before it, as ``Followups.follow`` does."""
         reused = self._last.follow(key, seqs, beginning, tokens_of)
-        if reused is None or not facts.dropped_messages:
+        if reused is None:
             return
         label, cut = self.label(facts.model), "stable" if facts.stable else "sliding"
         self.followups(label, cut, "same" if reused else "moved").inc()
