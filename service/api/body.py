@@ -8,9 +8,8 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
-from litestar import Request
 
-from service.api.context import context_of
+from service.api.context import Req, context_of
 from service.api.errors import too_large_body
 from service.core.bounds import IDS
 from service.core.messages import decode_json
@@ -18,7 +17,6 @@ from service.core.mistakes import invalid
 from service.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
 
 T = TypeVar("T")
-Req = Request[Any, Any, Any]
 
 Cursor = Annotated[
     str, msgspec.Meta(extra_json_schema={"pattern": "^[A-Za-z0-9_-]+$", "minLength": 1, "maxLength": 256})

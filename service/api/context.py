@@ -36,6 +36,8 @@ from service.windows.answer import Made
 from service.windows.recaller import Recaller
 from service.windows.stored import Windows
 
+Req = Request[Any, Any, Any]
+
 
 class Context(msgspec.Struct, frozen=True):
     """The objects that handlers share. ``service/app.py`` makes one when the application starts."""
@@ -67,33 +69,31 @@ class Context(msgspec.Struct, frozen=True):
     """Ids of exact models whose drift this process has logged."""
 
 
-def context_of(request: Request[Any, Any, Any]) -> Context:
+def context_of(request: Req) -> Context:
     """The context of a request's application."""
     context: Context = request.app.state.context
     return context
 
 
-def line_of(request: Request[Any, Any, Any]) -> dict[str, Any]:
+def line_of(request: Req) -> dict[str, Any]:
     """The request's log line, to which handlers add figures."""
     line: dict[str, Any] = request.scope["sash.line"]  # type: ignore[typeddict-item]
     return line
 
 
-def tenant_of(request: Request[Any, Any, Any]) -> str:
+def tenant_of(request: Req) -> str:
     """The request's tenant, which the ring found from its API key."""
     tenant: str = request.scope["sash.tenant"]  # type: ignore[typeddict-item]
     return tenant
 
 
-def request_token(request: Request[Any, Any, Any]) -> str:
+def request_token(request: Req) -> str:
     """The request's name in the store: a change that is sent twice under one token is made once."""
     token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]
     return token or new_id()
 
 
-def tell_made(
-    request: Request[Any, Any, Any], context: Context, name: tuple[str, str], made: Made, state: State, seconds: float
-) -> None:
+def tell_made(request: Req, context: Context, name: tuple[str, str], made: Made, state: State, seconds: float) -> None:
     """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
     with best_effort:
         tell_window(context.metrics, made, seconds, line_of(request), key=(*name, made.head.model))
@@ -102,7 +102,7 @@ def tell_made(
             context.summarizer.notice(*name, state, made.window, made.limits.model)
 
 
-async def require_life(request: Request[Any, Any, Any], context: Context, state: State | Shut) -> None:
+async def require_life(request: Req, context: Context, state: State | Shut) -> None:
     """Under an Idempotency-Key, bind the request to the conversation's life that its first run found.
 
     Raises NotFound if that life has ended: the id now names another conversation.
@@ -112,7 +112,7 @@ async def require_life(request: Request[Any, Any, Any], context: Context, state:
         raise no_conversation()
 
 
-def fresh_id(request: Request[Any, Any, Any], place: int = 0) -> str:
+def fresh_id(request: Req, place: int = 0) -> str:
     """A new id. Under an Idempotency-Key every run of the request gets the same id for the same ``place``."""
     token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]
     if token is None:
@@ -121,7 +121,7 @@ def fresh_id(request: Request[Any, Any, Any], place: int = 0) -> str:
     return new_id(began_ms, seed=f"{token}:{place}")
 
 
-def extend_deadline(request: Request[Any, Any, Any]) -> None:
+def extend_deadline(request: Req) -> None:
     """Move the request's deadline to a full timeout from now: a transfer that makes progress may go on."""
     exchange: Exchange = request.scope["sash.exchange"]  # type: ignore[typeddict-item]
     exchange.extend()

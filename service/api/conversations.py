@@ -5,11 +5,11 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-from litestar import Request, Response, delete, get, patch, post
+from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath
 
 from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, is_known, refuse_taken
-from service.api.context import Context, context_of, fresh_id, now_ms, request_token, require_life, tenant_of
+from service.api.context import Context, Req, context_of, fresh_id, now_ms, request_token, require_life, tenant_of
 from service.api.openapi.operation import documented
 from service.api.schemas import (
     Conversation,
@@ -28,7 +28,6 @@ from service.operations.logging import best_effort
 from service.problems import BadRequest, CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
 from service.store.replies import Shut, State
 
-Req = Request[Any, Any, Any]
 JSON = "application/json"
 _create = msgspec.json.Decoder(CreateConversation)
 _patch = msgspec.json.Decoder(dict[str, Any])

@@ -4,11 +4,11 @@ import time
 from typing import Any
 
 import msgspec
-from litestar import Request, Response, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 
 from service.api.body import LONG_BYTES, query_of, read_body, run_in_thread_if_large
-from service.api.context import context_of, line_of, tenant_of
+from service.api.context import Req, context_of, line_of, tenant_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.api.schemas import Count, CountRequest, ModelInfo, ModelList, SchemaFormat
@@ -24,7 +24,6 @@ from service.core.settings import FunctionDefinition, check_tools
 from service.problems import BadRequest, NotFound, Pointer, UnknownModel
 from service.windows.budgets import named_model
 
-Req = Request[Any, Any, Any]
 _count = msgspec.json.Decoder(CountRequest)
 _provider_count = msgspec.json.Decoder(dict[str, Any])
 

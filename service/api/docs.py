@@ -6,10 +6,11 @@ from importlib.resources import files
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Request, Response, get
+from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import Meta
 
+from service.api.context import Req
 from service.api.conversations import JSON
 from service.api.openapi import document
 from service.api.openapi.faults import meaning
@@ -18,7 +19,6 @@ from service.api.schemas import ProblemMeaning
 from service.operations.dashboard import page_of
 from service.problems import NotFound, problem_types
 
-Req = Request[Any, Any, Any]
 _PAGE = page_of(files("service.api").joinpath("docs.html").read_bytes())
 _PROBLEMS = {kind.slug: kind for kind in problem_types()}
 

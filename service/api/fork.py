@@ -1,14 +1,14 @@
 """POST …/fork: copy a conversation."""
 
 import contextlib
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Request, Response, post
+from litestar import Response, post
 from litestar.params import FromPath
 
 from service.api.body import checked_id, decode, etag, if_match, refuse_taken
-from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
+from service.api.context import Context, Req, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation
@@ -20,8 +20,6 @@ from service.store.entries import stored_entries
 from service.store.history import require_version
 from service.store.replies import State
 from service.store.staging import Staging
-
-Req = Request[Any, Any, Any]
 
 
 class Fork(msgspec.Struct, forbid_unknown_fields=True):

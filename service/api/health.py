@@ -1,12 +1,11 @@
 """GET /livez: is the process alive; GET /readyz: may it take traffic."""
 
 import asyncio
-from typing import Any
 
 import msgspec
-from litestar import Request, Response, get
+from litestar import Response, get
 
-from service.api.context import context_of
+from service.api.context import Req, context_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.api.schemas import Alive, Ready
@@ -14,7 +13,6 @@ from service.operations.readiness import judged
 from service.problems import StoreUnavailable
 
 _DOWN_SECONDS = 0.5  # the wait for a store that is known to be down
-Req = Request[Any, Any, Any]
 
 
 @get("/livez", operation_id="live", sync_to_thread=False)

@@ -1,13 +1,22 @@
 """Changing a stored history: redact a message, rewind, put a summary in place of the oldest messages."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Request, Response, delete, post, put
+from litestar import Response, delete, post, put
 from litestar.params import FromPath
 
 from service.api.body import checked_id, decode, etag, if_match
-from service.api.context import Context, context_of, extend_deadline, now_ms, request_token, require_life, tenant_of
+from service.api.context import (
+    Context,
+    Req,
+    context_of,
+    extend_deadline,
+    now_ms,
+    request_token,
+    require_life,
+    tenant_of,
+)
 from service.api.conversations import JSON, conversation_body
 from service.api.messages import checked_seq
 from service.api.openapi.operation import documented
@@ -16,7 +25,6 @@ from service.core.native import read_compaction
 from service.store.history import make_summary
 from service.store.replies import State
 
-Req = Request[Any, Any, Any]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 
 

@@ -1,19 +1,17 @@
 """GET /metrics, /stats, /status and /dashboard, for the service's operators."""
 
 import asyncio
-from typing import Any
 
 import msgspec
-from litestar import Request, Response, get
+from litestar import Response, get
 
-from service.api.context import context_of
+from service.api.context import Req, context_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.operations.dashboard import dashboard
 from service.operations.status import Status, status
 from service.operations.summary import Stats
 
-Req = Request[Any, Any, Any]
 _encoder = msgspec.json.Encoder()
 
 

@@ -4,15 +4,15 @@ import base64
 import binascii
 from functools import partial
 from hashlib import blake2b
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Request, Response, delete, get
+from litestar import Response, delete, get
 from litestar.params import FromPath
 from msgspec import Meta
 
 from service.api.body import Cursor, checked_id, query_of
-from service.api.context import context_of, extend_deadline, tenant_of
+from service.api.context import Req, context_of, extend_deadline, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation
@@ -21,8 +21,6 @@ from service.core.messages import Id
 from service.problems import InvalidCursor
 from service.store.owners import ListedConversation
 from service.store.tenants import Place
-
-Req = Request[Any, Any, Any]
 
 
 class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

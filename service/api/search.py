@@ -1,22 +1,20 @@
 """GET …/search: messages of a conversation that are relevant to a text."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Request, Response, get
+from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import Meta
 
 from service.api.body import checked_id, query_of
-from service.api.context import context_of, tenant_of
+from service.api.context import Req, context_of, tenant_of
 from service.api.conversations import JSON
 from service.api.messages import stored_message
 from service.api.openapi.operation import documented
 from service.api.schemas import StoredMessage
 from service.core.recall import Searched
-
-Req = Request[Any, Any, Any]
 
 
 class SearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

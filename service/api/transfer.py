@@ -11,13 +11,13 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Request, Response, get, post
+from litestar import Response, get, post
 from litestar.exceptions import InternalServerException
 from litestar.params import FromPath
 from litestar.response import Stream
 
 from service.api.body import checked_id, etag, is_known, query_of, refuse_coded, refuse_taken, run_in_thread_if_large
-from service.api.context import Context, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
+from service.api.context import Context, Req, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.importing import Imported, ImportLine, prepare_lines, read_head
 from service.api.messages import stored_message
@@ -30,7 +30,6 @@ from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer
 from service.store.replies import Message, Page, State
 from service.store.staging import OrphanEntry, StagedTwice, Staging
 
-Req = Request[Any, Any, Any]
 NDJSON = "application/x-ndjson"
 _NDJSON = re.compile(r'application/(x-)?ndjson(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*', re.IGNORECASE)
 _BATCH_LINES = 200  # one script stages a batch, and blocks the store's other clients meanwhile

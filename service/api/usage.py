@@ -1,14 +1,14 @@
 """POST …/usage: compare the provider's bill with the prediction."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Request, Response, post
+from litestar import Response, post
 from litestar.params import FromPath
 from msgspec import Meta
 
 from service.api.body import checked_id, decode, if_match
-from service.api.context import Context, context_of, request_token, tenant_of
+from service.api.context import Context, Req, context_of, request_token, tenant_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.api.schemas import Calibration
@@ -20,7 +20,6 @@ from service.problems import BadRequest, Pointer, Unprocessable
 from service.store.history import require_version
 from service.store.usage import margin_of, model_or_unknown
 
-Req = Request[Any, Any, Any]
 _log = get_logger()
 
 

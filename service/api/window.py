@@ -1,14 +1,13 @@
 """GET …/window for a stored conversation, and POST /window for a history in the body."""
 
 import time
-from typing import Any
 
-from litestar import Request, Response, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 
 from service.api.answer import Answer
 from service.api.body import checked_id, if_none_match, query_of, read_body, run_in_thread_if_large
-from service.api.context import context_of, line_of, tell_made, tenant_of
+from service.api.context import Req, context_of, line_of, tell_made, tenant_of
 from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.api.schemas import Window
@@ -19,8 +18,6 @@ from service.problems import WindowDoesNotFit
 from service.store.scripts import Known
 from service.windows.request import HistoryQuery, WindowRequest, decode_request
 from service.windows.stateless import window_of_request
-
-Req = Request[Any, Any, Any]
 
 
 @get("/conversations/{conversation_id:str}/window", operation_id="getWindow")
