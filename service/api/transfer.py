@@ -26,7 +26,15 @@ from service.api.schemas import Conversation, Lines, StoredMessage
 from service.core.messages import Id
 from service.core.records import Flags, Record
 from service.core.settings import encode_settings
-from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, TooLarge, UnsupportedMediaType
+from service.problems import (
+    BadRequest,
+    InvalidEntry,
+    OrphanToolResult,
+    Pointer,
+    Problem,
+    TooLarge,
+    UnsupportedMediaType,
+)
 from service.store.replies import Message, Page, State
 from service.store.staging import OrphanEntry, StagedTwice, Staging
 
@@ -125,7 +133,8 @@ async def import_conversation(request: Req) -> Response[bytes]:
         raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
     refuse_coded(request)
     named = query_of(request, ImportQuery).id
-    batches = _batches(request, context.settings.max_import_bytes, _line_limit(context))
+    longest_line = max(_LINE_BYTES, _LINE_BODIES * context.settings.max_body_bytes)
+    batches = _batches(request, context.settings.max_import_bytes, longest_line)
     first: list[ImportLine] = await anext(batches, [])
     if not first:
         raise BadRequest("The body is empty: send the settings in a first line, then entries.")
@@ -160,14 +169,12 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
         try:
             await staging.add(entries)
         except StagedTwice as twice:
-            raise _wrong(lines[twice.index], "id", "This id names another entry above") from None
+            number = lines[twice.index].number
+            raise _wrong_line(InvalidEntry, number, "id", "This id names another entry above") from None
         except OrphanEntry as orphan:
-            line = lines[orphan.index]
-            detail = "No open tool call has this id"
-            raise OrphanToolResult(
-                f"Line {line.number}: {detail}.",
-                errors=[Pointer(f"#/lines/{line.number}/message/tool_call_id", detail)],
-                members={"line": line.number},
+            number = lines[orphan.index].number
+            raise _wrong_line(
+                OrphanToolResult, number, "message/tool_call_id", "No open tool call has this id"
             ) from None
     extend_deadline(request)
 
@@ -178,11 +185,6 @@ def _turn(request: Req, size_bytes: int) -> AbstractAsyncContextManager[Any]:
     return context.long_lines if size_bytes > context.settings.max_body_bytes + _BATCH_BYTES else nullcontext()
 
 
-def _line_limit(context: Context) -> int:
-    """The longest line of an import, in bytes."""
-    return max(_LINE_BYTES, _LINE_BODIES * context.settings.max_body_bytes)
-
-
 async def _publish(context: Context, staging: Staging, imported: Imported) -> None:
     if imported.messages is not None and imported.messages != staging.length:
         raise BadRequest(
@@ -191,10 +193,7 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
         )
     summary = imported.summary
     if summary is not None and not 1 <= summary.through_seq <= staging.length:
-        detail = f"The last message is {staging.length}"
-        raise BadRequest(
-            f"Line 1: {detail}.", errors=[Pointer("#/lines/1/summary/through_seq", detail)], members={"line": 1}
-        )
+        raise _wrong_line(BadRequest, 1, "summary/through_seq", f"The last message is {staging.length}")
     now = now_ms()
     await staging.publish(
         settings=encode_settings(imported.settings),
@@ -206,12 +205,10 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
     )
 
 
-def _wrong(line: ImportLine, field: str, detail: str) -> InvalidEntry:
-    return InvalidEntry(
-        f"Line {line.number}: {detail}.",
-        errors=[Pointer(f"#/lines/{line.number}/{field}", detail)],
-        members={"line": line.number},
-    )
+def _wrong_line(kind: type[Problem], number: int, member: str, detail: str) -> Problem:
+    """The problem of a line's ``member``, which is a JSON Pointer."""
+    pointer = Pointer(f"#/lines/{number}/{member}", detail)
+    return kind(f"Line {number}: {detail}.", errors=[pointer], members={"line": number})
 
 
 async def _batches(request: Req, limit_bytes: int, longest_line: int) -> AsyncIterator[list[ImportLine]]:
