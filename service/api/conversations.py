@@ -52,7 +52,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     context = context_of(request)
     wanted = await decode(request, _create)
     refuse_taken(wanted.id, "#/id")
-    settings = _settings_of(wanted)
+    settings = ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
     check_settings(settings)
     stored = encode_settings(settings)
     _refuse_large(stored, context.settings.max_body_bytes)
@@ -70,10 +70,6 @@ async def create_conversation(request: Req) -> Response[bytes]:
     state = await context.reader.get(tenant_of(request), identity)
     headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
     return Response(conversation_body(identity, state), status_code=201, headers=headers, media_type=JSON)
-
-
-def _settings_of(wanted: ConversationSettings) -> ConversationSettings:
-    return ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
 
 
 @get("/conversations/{conversation_id:str}", operation_id="getConversation")
@@ -120,10 +116,22 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
         state = await context.reader.get(tenant, identity)
         await require_life(request, context, state)
         settings = _patched(state.settings, changes)
-        _refuse_large(encode_settings(settings), max(context.settings.max_body_bytes, len(state.settings)))
+        stored = encode_settings(settings)
+        _refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
         await context.owners.put(tenant, settings.owner, identity)
         try:
-            await _change(context, tenant, identity, settings, expected, state, token)
+            await context.conversations.change(
+                tenant,
+                identity,
+                settings=stored,
+                standing=state.standing,
+                life=state.life,
+                ttl_ms=settings.ttl_seconds * 1000 if settings.ttl_seconds else None,
+                if_match=expected,
+                now_ms=now_ms(),
+                token=token,
+                forget={"off": ("words", "vectors"), "lexical": ("vectors",)}.get(settings.recall or "", ()),
+            )
         except PreconditionFailed:
             # Without If-Match, only another change of the settings interferes; an append does not.
             if expected or attempt == _ATTEMPTS - 1:
@@ -133,29 +141,6 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
     state = await context.reader.get(tenant, identity)
     context.indexer.notice(tenant, identity, state.settings)
     return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)}, media_type=JSON)
-
-
-async def _change(
-    context: Context,
-    tenant: str,
-    identity: str,
-    settings: ConversationSettings,
-    expected: str,
-    state: State,
-    token: str,
-) -> None:
-    await context.conversations.change(
-        tenant,
-        identity,
-        settings=encode_settings(settings),
-        standing=state.standing,
-        life=state.life,
-        ttl_ms=settings.ttl_seconds * 1000 if settings.ttl_seconds else None,
-        if_match=expected,
-        now_ms=now_ms(),
-        token=token,
-        forget={"off": ("words", "vectors"), "lexical": ("vectors",)}.get(settings.recall or "", ()),
-    )
 
 
 def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
