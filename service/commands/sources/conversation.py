@@ -1,12 +1,11 @@
 """The result of every source: conversations with settings and entries, each entry with a stable id."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from service.clients.ids import safe_id
-from service.commands.sources.items import Step
 
 _ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes", "status")
 _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}
@@ -15,6 +14,13 @@ _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted",
 
 class SourceError(Exception):
     """A source that cannot be read; its text names the file, the place and what was expected."""
+
+
+class Step(NamedTuple):
+    """A chat message, and its place in the source, from which its id is made."""
+
+    place: int
+    message: dict[str, Any]
 
 
 class SourceConversation(msgspec.Struct, kw_only=True):

@@ -50,8 +50,8 @@ def from_sqlite(path: Path) -> list[SourceConversation]:
     """Return the sessions of an Agents SDK file. Raises SourceError."""
     conversations = []
     for session, rows in agents.read_sqlite(path).items():
-        items = [(row, decoded(data, f"{path}: row {row}")) for row, data in rows]
-        conversations.append(from_steps(session, *agents.to_steps(items, str(path))))
+        values = [(row, decoded(data, f"{path}: row {row}")) for row, data in rows]
+        conversations.append(from_steps(session, *agents.to_steps(values, str(path))))
     return conversations
 
 

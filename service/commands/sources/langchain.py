@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from service.commands.sources.conversation import SourceError
-from service.commands.sources.items import Step
+from service.commands.sources.conversation import SourceError, Step
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 _CHAT_ROLES = {"user", "assistant", "system", "developer"}
