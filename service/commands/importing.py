@@ -16,7 +16,7 @@ from service.store.entries import check_entry
 
 _BATCH_ENTRIES = 100
 _BATCH_BYTES = 2 * 1024 * 1024  # the server's own limit is 4 MiB, unless it was changed
-_GIVEN_BACK = {"version", "created_at", "updated_at", "expires_at", "messages", "tokens", "summary"}
+_ADDED = {"version", "created_at", "updated_at", "expires_at", "messages", "tokens", "summary"}
 """Members that a server adds to a conversation's settings; the first line of an export has them all."""
 
 
@@ -38,7 +38,7 @@ def check(source: SourceConversation) -> None:
     if source.exported:
         return  # the server takes an export whole or not at all
     try:
-        _check_settings(source.settings)
+        check_settings(msgspec.convert(_given(source), ConversationSettings))
         entries = [msgspec.convert(entry, Entry) for entry in source.entries]
     except msgspec.ValidationError as error:
         raise SourceError(f"{source.id}: {error}") from None
@@ -57,9 +57,9 @@ def check(source: SourceConversation) -> None:
             )
 
 
-def _check_settings(settings: dict[str, Any]) -> None:
-    given = {name: value for name, value in settings.items() if name not in _GIVEN_BACK}
-    check_settings(msgspec.convert(given, ConversationSettings))
+def _given(source: SourceConversation) -> dict[str, Any]:
+    """Return the settings without the members that a server adds."""
+    return {name: value for name, value in source.settings.items() if name not in _ADDED}
 
 
 def orphans(messages: list[dict[str, Any]]) -> list[bool]:
@@ -115,7 +115,7 @@ def send(
     imported.left_out = dict(Counter(imported.left_out) + Counter(source.left_out))
     if source.exported and every_seconds is None and _restore(server, source, imported, advance):
         return
-    settings = {name: value for name, value in source.settings.items() if name not in _GIVEN_BACK}
+    settings = _given(source)
     if settings or not source.entries:
         imported.created += _create(server, {"id": source.id, **settings})
     for batch in batches(source.entries, most=_BATCH_ENTRIES if every_seconds is None else 1):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from service.commands.store import act_on, refuse, running_store, with_store
-from service.commands.terminal import console
+from service.commands.terminal import progress_bar
 from service.problems import CannotOpen, Problem
 
 if TYPE_CHECKING:
@@ -72,16 +72,13 @@ class _Done:
 
 async def _repair_all(client: "Client", settings: "Settings") -> _Done:
     """Repair every conversation, with a progress bar on a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
     from service.store.versions import stored_layout, too_new  # noqa: PLC0415
 
     if newer := too_new(await stored_layout(client)):
         refuse([newer])
-    repair, done, out = _repair(client, settings), _Done(), console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
-        task = progress.add_task("conversations", total=await repair.count() if out.is_terminal else None)
+    repair, done = _repair(client, settings), _Done()
+    with progress_bar() as progress:
+        task = progress.add_task("conversations", total=None if progress.disable else await repair.count())
         async for each in repair.all():
             done.add(each)
             progress.advance(task)

@@ -56,6 +56,15 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False)
 
 
+def progress_bar() -> Any:
+    """Return a progress bar on standard error, which is shown on a terminal only."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    out = console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
+
+
 def grid(*columns: str, title: str | None = None) -> Table:
     """Return a table without lines; a column whose name begins with ``#`` holds figures and is aligned right."""
     table = Table(

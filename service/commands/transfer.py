@@ -18,6 +18,7 @@ from service.commands.terminal import (
     grid,
     plain_errors,
     print_json,
+    progress_bar,
     read_conversations,
     shape_option,
     wants_json,
@@ -172,15 +173,11 @@ def _named(found: list[SourceConversation], identity: str | None) -> list[Source
 
 def _send_all(server: "RemoteServer", found: list[SourceConversation], url: str, every: float | None) -> "ImportReport":
     """Send the conversations one after the other, and go on after one that is refused."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
     from service.commands.importing import ImportReport, send  # noqa: PLC0415
     from service.commands.server import Refused, Unreachable  # noqa: PLC0415
 
     imported = ImportReport()
-    out = console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
+    with progress_bar() as progress:
         task = progress.add_task("messages", total=sum(len(each.entries) for each in found))
         for each in found:
             if every is not None:
