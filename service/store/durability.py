@@ -48,15 +48,14 @@ _UNSEEN = (
 
 
 class Barrier(msgspec.Struct, frozen=True):
-    """Commands that wait until the batch of writes before them is safe, and the least number that each must answer."""
+    """Commands that wait until the batch of writes before them is safe."""
 
     words: tuple[tuple[Any, ...], ...]
-    least: tuple[int, ...]
 
     def reached(self, replies: Sequence[Any]) -> bool:
-        """Return whether the last replies are high enough: they count this server's disk (WAITAOF) or replicas (WAIT)."""
-        counts = [reply[0] if isinstance(reply, list) else reply for reply in replies[-len(self.least) :]]
-        return all(count >= least for count, least in zip(counts, self.least, strict=True))
+        """Return whether the last replies count at least one: this server's disk (WAITAOF), or a replica (WAIT)."""
+        counts = [reply[0] if isinstance(reply, list) else reply for reply in replies[-len(self.words) :]]
+        return all(count >= 1 for count in counts)
 
 
 class Inspection(msgspec.Struct, frozen=True):
@@ -118,19 +117,18 @@ class Durability:
             return Inspection(appendonly, appendfsync, "assumed: the store does not show its settings")
         if appendonly == "no":
             return Inspection(appendonly, appendfsync, "", _NO_FILE)
-        waits: list[tuple[str, tuple[Any, ...]]] = []
+        waits: list[tuple[Any, ...]] = []
         if appendfsync == "always":
             how = "appendfsync always"
         elif trusted:
             how = "WAITAOF"
-            waits.append(("WAITAOF", ("WAITAOF", 1, 0, self._wait_ms)))
+            waits.append(("WAITAOF", 1, 0, self._wait_ms))
         else:
             return Inspection(appendonly, appendfsync, "", _UNSEEN if appendfsync == "unknown" else _NO_SYNC)
         if self.level == "replicated":
             how += " and WAIT"
-            waits.append(("WAIT", ("WAIT", 1, self._wait_ms)))
-        barrier = Barrier(tuple(words for _, words in waits), (1,) * len(waits)) if waits else None
-        return Inspection(appendonly, appendfsync, how, barrier=barrier)
+            waits.append(("WAIT", 1, self._wait_ms))
+        return Inspection(appendonly, appendfsync, how, barrier=Barrier(tuple(waits)) if waits else None)
 
 
 def evicts(info: dict[str, str]) -> str:
