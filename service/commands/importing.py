@@ -118,7 +118,7 @@ def send(
     settings = _given(source)
     if settings or not source.entries:
         imported.created += _create(server, {"id": source.id, **settings})
-    for batch in batches(source.entries, most=_BATCH_ENTRIES if every_seconds is None else 1):
+    for batch in batches(source.entries, limit=_BATCH_ENTRIES if every_seconds is None else 1):
         _append(server, source.id, batch, imported, advance)
         time.sleep(every_seconds or 0)
 
@@ -177,13 +177,13 @@ def _append(
     advance(len(batch))
 
 
-def batches(entries: list[dict[str, Any]], *, most: int = _BATCH_ENTRIES) -> Iterator[list[dict[str, Any]]]:
-    """Yield entries in order, in batches for one append each, with at most ``most`` entries."""
+def batches(entries: list[dict[str, Any]], *, limit: int = _BATCH_ENTRIES) -> Iterator[list[dict[str, Any]]]:
+    """Yield entries in order, in batches for one append each, with at most ``limit`` entries."""
     batch: list[dict[str, Any]] = []
     size = 0
     for entry in entries:
         bytes_of_entry = len(msgspec.json.encode(entry))
-        if batch and (len(batch) == most or size + bytes_of_entry > _BATCH_BYTES):
+        if batch and (len(batch) == limit or size + bytes_of_entry > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(entry)

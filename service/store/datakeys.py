@@ -44,7 +44,7 @@ _MASTERS = f"{PREFIX}{{keys}}:masters"
 _DIGEST = b"digest"
 _ID_BYTES = 4
 _FRESH_SECONDS = 10.0
-_MOST = 10_000
+_LIMIT = 10_000
 """Tenants whose keys a process holds; the least recently used is dropped first."""
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -87,7 +87,7 @@ class DataKeys:
         client: Client,
         masters: Sequence[bytes] = (),
         *,
-        most: int = _MOST,
+        limit: int = _LIMIT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
@@ -96,7 +96,7 @@ class DataKeys:
         self.plain = self._first is None
         """Whether nothing is sealed: there is no master key, and as far as is known nobody else has one."""
         self._refusal = ""
-        self._most = most
+        self._limit = limit
         self._clock = clock
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
@@ -154,7 +154,7 @@ class DataKeys:
         known = _Known(stored, keys, self._clock() + _FRESH_SECONDS)
         self._known[tenant] = known
         self._known.move_to_end(tenant)
-        while len(self._known) > self._most:
+        while len(self._known) > self._limit:
             self._known.popitem(last=False)
         return known
 

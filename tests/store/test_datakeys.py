@@ -269,7 +269,7 @@ async def test_keys_that_are_not_whole_are_said_so(client: Client, raw: redis.Re
 
 async def test_tenants_are_remembered_up_to_a_number(client: Client) -> None:
     """A process remembers the keys of a limited number of tenants; those of the idlest are read again when needed."""
-    keys = DataKeys(client, [ONE], most=2)
+    keys = DataKeys(client, [ONE], limit=2)
     for tenant in ("acme", "b", "c"):
         await keys.reading(tenant, f"{tenant}/c", opens(b"{}"))
 
