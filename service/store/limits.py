@@ -79,10 +79,9 @@ class RateLimits:
                 return
 
     async def _refill(self, bucket: str, lease: _Lease, rate: float) -> None:
-        key = f"sash:{{{bucket}}}:rate"
-        most, wanted = max(1.0, rate), max(1, int(rate * _SHARE))
+        key, wanted = f"sash:{{{bucket}}}:rate", max(1, int(rate * _SHARE))
         try:
-            taken = await self._client.run(scripts.take(key, rate=rate, burst=most, wanted=wanted))
+            taken = await self._client.run(scripts.take(key, rate=rate, burst=max(1.0, rate), wanted=wanted))
         except (StoreUnavailable, StoreFull):
             lease.blind_until = self._clock() + _KEPT_SECONDS
             return

@@ -22,7 +22,6 @@ Nonces are random, which is safe for 2**32 values under one key (NIST SP 800-38D
 conversation, kind and data key from the data key, so no key comes near that number.
 """
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -213,7 +212,7 @@ class PlainSealer:
 
     def open(self, kind: bytes, value: bytes, owner: bytes = b"") -> bytes:  # noqa: ARG002
         """Return the value itself. Raises CannotOpen when it is sealed."""
-        if value[:1] == _MARK:
+        if is_sealed(value):
             raise no_key_set(value)
         return value
 
@@ -241,7 +240,7 @@ def is_sealed(value: bytes) -> bool:
 
 def new_key() -> bytes:
     """Return a random key of 256 bits."""
-    return secrets.token_bytes(KEY_BYTES)
+    return urandom(KEY_BYTES)
 
 
 def no_key_set(value: bytes = b"") -> CannotOpen:
