@@ -1,6 +1,6 @@
 """Changing a stored history: redact a message, rewind, put a summary in place of the oldest messages."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, delete, post, put
@@ -56,15 +56,7 @@ async def redact_message(request: Req, conversation_id: FromPath[str], seq: From
     """Erase a message's content for good. The message keeps its place, and its tool group can still be sent."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     place, state = checked_seq(seq), await _standing(request, context, tenant, identity)
-    written = await context.histories.redact(
-        tenant,
-        identity,
-        place,
-        life=state.life,
-        if_match=if_match(request),
-        now_ms=now_ms(),
-        token=request_token(request),
-    )
+    written = await context.histories.redact(tenant, identity, place, **_change(request, state))
     return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
 
 
@@ -74,15 +66,9 @@ async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> R
     """Remove the messages after a given one, to repeat or change a question."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _rewind)
+    state = await _standing(request, context, tenant, identity)
     await context.histories.rewind(
-        tenant,
-        identity,
-        wanted.to_seq,
-        life=(await _standing(request, context, tenant, identity)).life,
-        if_match=if_match(request),
-        now_ms=now_ms(),
-        token=request_token(request),
-        progress=lambda: extend_deadline(request),
+        tenant, identity, wanted.to_seq, **_change(request, state), progress=lambda: extend_deadline(request)
     )
     return await _conversation(context, tenant, identity)
 
@@ -100,15 +86,7 @@ async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[
     stands = wanted.through_seq and (text or compaction)
     summary = make_summary(text, wanted.through_seq, compaction) if stands else None
     state = await _standing(request, context, tenant, identity)
-    await context.histories.put_summary(
-        tenant,
-        identity,
-        summary,
-        life=state.life,
-        if_match=if_match(request),
-        now_ms=now_ms(),
-        token=request_token(request),
-    )
+    await context.histories.put_summary(tenant, identity, summary, **_change(request, state))
     return await _conversation(context, tenant, identity)
 
 
@@ -118,15 +96,7 @@ async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Respon
     """Remove the summary. Its messages stay stored."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     state = await _standing(request, context, tenant, identity)
-    written = await context.histories.put_summary(
-        tenant,
-        identity,
-        None,
-        life=state.life,
-        if_match=if_match(request),
-        now_ms=now_ms(),
-        token=request_token(request),
-    )
+    written = await context.histories.put_summary(tenant, identity, None, **_change(request, state))
     return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
 
 
@@ -138,6 +108,11 @@ async def _standing(request: Req, context: Context, tenant: str, identity: str) 
     state = await context.reader.get(tenant, identity)
     await require_life(request, context, state)
     return state
+
+
+def _change(request: Req, state: State) -> dict[str, Any]:
+    """The arguments of every change: the state that it is made to, its time, and the request's name."""
+    return {"life": state.life, "if_match": if_match(request), "now_ms": now_ms(), "token": request_token(request)}
 
 
 async def _conversation(context: Context, tenant: str, identity: str) -> Response[bytes]:
