@@ -208,7 +208,7 @@ def conversation_body(identity: str, state: State, progress: RecallProgress | No
         item = compaction_item(compaction) if compaction is not None else None
         summary = ConversationSummary(state.summary.text, state.summary.through_seq, tokens, item)
     conversation = Conversation(
-        **{name: getattr(settings, name) for name in ConversationSettings.__struct_fields__},
+        **msgspec.structs.asdict(settings),
         id=identity,
         version=state.version,
         created_at=timestamp(state.created_ms),

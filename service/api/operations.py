@@ -12,8 +12,6 @@ from service.operations.dashboard import dashboard
 from service.operations.status import Status, status
 from service.operations.summary import Stats
 
-_encoder = msgspec.json.Encoder()
-
 
 @get("/metrics", operation_id="getMetrics")
 @documented(
@@ -33,7 +31,7 @@ async def get_metrics(request: Req) -> Response[bytes]:
 async def get_stats(request: Req) -> Response[bytes]:
     """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
     stats = await context_of(request).statistics.read()
-    return Response(_encoder.encode(stats), media_type=JSON)
+    return Response(msgspec.json.encode(stats), media_type=JSON)
 
 
 @get("/status", operation_id="getStatus", sync_to_thread=False)
@@ -41,7 +39,7 @@ async def get_stats(request: Req) -> Response[bytes]:
 def get_status(request: Req) -> Response[bytes]:
     """The latest known state of the store and this worker. The store is not asked, so the answer comes at once."""
     context = context_of(request)
-    return Response(_encoder.encode(status(context.watch, context.requests, context.client)), media_type=JSON)
+    return Response(msgspec.json.encode(status(context.watch, context.requests, context.client)), media_type=JSON)
 
 
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)

@@ -50,8 +50,7 @@ async def search_messages(request: Req, conversation_id: FromPath[str]) -> Respo
     for (seq, score), page in zip(found, pages, strict=True):
         if page.made == state.made and page.messages:  # skips text that was redacted since the search
             stored = stored_message(page.messages[0], page.grounding.get(seq), page.metadata.get(seq))
-            fields = {name: getattr(stored, name) for name in StoredMessage.__struct_fields__}
-            messages.append(FoundMessage(**fields, score=round(score, 3)))
+            messages.append(FoundMessage(**msgspec.structs.asdict(stored), score=round(score, 3)))
     return Response(msgspec.json.encode(Found(messages, searched)), media_type=JSON)
 
 

@@ -102,7 +102,7 @@ def _page_lines(page: Page) -> bytes:
 def _exported(message: Message, stored: StoredMessage) -> ExportedMessage:
     record = message.record
     return ExportedMessage(
-        **{name: getattr(stored, name) for name in StoredMessage.__struct_fields__},
+        **msgspec.structs.asdict(stored),
         digest=None if record.flags & Flags.REDACTED else message.identity.digest.hex(),
         image_sizes=_image_sizes(record),
     )
