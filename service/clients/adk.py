@@ -24,6 +24,7 @@ from service.clients.client import (
     listed,
     query,
     turn,
+    window_query,
 )
 
 
@@ -40,10 +41,8 @@ class SashSessionService(BaseSessionService):
     def __init__(
         self, *, url: str = LOCAL, api_key: str | None = None, model: str | None = None, **window: Any
     ) -> None:
-        if model is None and window:
-            raise ValueError(f"{', '.join(window)}: only a window has these, and a window needs a model")
         self.sash = Sash(url, api_key)
-        self._window = query({"model": model, **window}) if model else None
+        self._window = window_query(model, window)
 
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None

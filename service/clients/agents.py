@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from service.clients.client import LOCAL, Ask, Asking, Sash, SashError, asked, path_of, query
+from service.clients.client import LOCAL, Ask, Asking, Sash, SashError, asked, path_of, window_query
 
 _POPS = 5
 _ITEMS = 100
@@ -45,13 +45,11 @@ class SashSession:
         session_settings: Any = None,
         **window: Any,
     ) -> None:
-        if model is None and window:
-            raise ValueError(f"{', '.join(window)}: only a window has these, and a window needs a model")
         self.session_id = session_id
         self.session_settings = session_settings
         self.sash = Sash(url, api_key)
         self._path = path_of(session_id)
-        self._window = query({"model": model, **window}) if model else None
+        self._window = window_query(model, window)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """All items, or the last ``limit``, oldest first; with a model and no limit, the window. Raises SashError."""

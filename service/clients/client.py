@@ -182,6 +182,13 @@ def query(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()}
 
 
+def window_query(model: str | None, window: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The query string of a window for the model; None without a model. Raises ValueError for parameters without a model."""
+    if model is None and window:
+        raise ValueError(f"{', '.join(window)}: only a window has these, and a window needs a model")
+    return query({"model": model, **window}) if model else None
+
+
 def asked(ask: Ask) -> Asking[Any]:
     """The JSON of one answer; None if there is nothing at the path."""
     answer = yield ask
