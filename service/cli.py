@@ -12,6 +12,7 @@ from service.commands.count import count
 from service.commands.doctor import doctor
 from service.commands.keys import keys
 from service.commands.logs import logs_hash
+from service.commands.store import refuse
 from service.commands.top import top
 from service.commands.transfer import export, import_
 from service.commands.window import window
@@ -33,9 +34,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     try:
         return Settings.read({**os.environ, **given})
     except SettingsError as error:
-        for line in error.lines:
-            click.echo(f"sash: {line}", err=True)
-        sys.exit(2)
+        refuse(error.lines)
 
 
 @main.command()

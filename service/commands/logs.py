@@ -1,7 +1,5 @@
 """``sash logs-hash``: print the hash of a conversation in log lines."""
 
-import sys
-
 import click
 
 from service.commands.store import refuse, with_store
@@ -22,8 +20,7 @@ def logs_hash(conversation: str, tenant: str) -> None:
 
     for name in (conversation, tenant):
         if not IDS.fullmatch(name):
-            click.echo(f"sash: {name!r} is no id: letters, digits, . _ -, at most 128", err=True)
-            sys.exit(2)
+            refuse([f"{name!r} is no id: letters, digits, . _ -, at most 128"])
     (key,) = with_store(lambda client, _: client.commands([("GET", KEY)]))
     if key is None:
         refuse(["no service has run on this store: use the service's SASH_DATA_DIR or SASH_REDIS_URL"])

@@ -133,10 +133,9 @@ def _json(response: httpx2.Response) -> dict[str, Any]:
 
 def _problem(response: httpx2.Response) -> dict[str, Any]:
     try:
-        problem = msgspec.json.decode(response.content, type=dict[str, Any])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+        return msgspec.json.decode(response.content, type=dict[str, Any])
+    except msgspec.MsgspecError:
         return {"detail": f"HTTP {response.status_code} without a problem in it: that may be no Sash server."}
-    return problem
 
 
 def _retry_after(response: httpx2.Response) -> float:

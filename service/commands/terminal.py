@@ -20,11 +20,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PREVIEW_CHARACTERS = 48
 
 
-def shape_option(command: F) -> F:
-    """Add ``--json`` and ``--table``; without either, a terminal gets a table and a pipe gets JSON."""
-    return click.option(
-        "--json/--table", "as_json", default=None, help="What to print. [default: a table on a terminal, else JSON]"
-    )(command)
+shape_option = click.option(
+    "--json/--table", "as_json", default=None, help="What to print. [default: a table on a terminal, else JSON]"
+)
 
 
 def history_options(command: F) -> F:
@@ -41,7 +39,7 @@ def history_options(command: F) -> F:
 
 
 def wants_json(as_json: bool | None) -> bool:  # noqa: FBT001 - click hands the flag over as it is
-    """Return whether to print JSON."""
+    """Return whether to print JSON. Without ``--json`` and ``--table``, a terminal gets a table and a pipe gets JSON."""
     return not sys.stdout.isatty() if as_json is None else as_json
 
 
