@@ -20,20 +20,12 @@ class EndpointFailed(Exception):  # noqa: N818 - it reads as what happened
 
 
 class Endpoint:
-    """Sends requests to ``url``. ``event`` is a failure's log event; ``first_pause_seconds`` follows the first failure."""
+    """Sends requests to ``url``. ``event`` is a failure's log event."""
 
-    def __init__(
-        self,
-        event: str,
-        *,
-        url: str,
-        key: str | None,
-        timeout_seconds: float,
-        limit_bytes: int,
-        first_pause_seconds: float = 1.0,
-    ) -> None:
+    def __init__(self, event: str, *, url: str, key: str | None, timeout_seconds: float, limit_bytes: int) -> None:
         self.timeout_seconds = timeout_seconds
-        self.first_pause_seconds = first_pause_seconds
+        self.first_pause_seconds = 1.0
+        """The pause after the first failure."""
         self._event = event
         self._url = url
         self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}

@@ -6,15 +6,12 @@ the key, its lines have no pseudonym.
 
 import secrets
 from hashlib import blake2b
-from typing import Protocol
+
+from service.store.client import Client
 
 KEY = "sash:{logs}:key"
 _KEY_BYTES = 32
 _HASH_BYTES = 8
-
-
-class _Asks(Protocol):
-    async def commands(self, words: list[tuple[str | bytes, ...]]) -> list[bytes | None]: ...
 
 
 class Pseudonyms:
@@ -28,7 +25,7 @@ class Pseudonyms:
         """Whether the key has been read."""
         return self._key is not None
 
-    async def read(self, store: _Asks) -> None:
+    async def read(self, store: Client) -> None:
         """Read the key from the store, which creates it if missing. Raises StoreUnavailable, StoreFull."""
         (found,) = await store.commands([("GET", KEY)])
         if found is None:
