@@ -168,7 +168,7 @@ def test_own_models_are_known(chat: str, tmp_path: Path) -> None:
         ('[{"role": "tool", "content": "x", "tool_call_id": "a"}]', ["--model", "gpt-4o"], "No open tool call"),
         ('[{"role": "user", "content": "x"}]', ["--model", "gtp-4o"], "did you mean 'gpt-4o"),
         ('[{"role": "user", "content": "x"}]', ["--model", "gpt-4o", "--max-tokens", "5"], "over."),
-        ('{"messages": [{"role": "user", "content": "x"}], "modle": "x"}', [], "no window has a parameter 'modle'"),
+        ('{"messages": [{"role": "user", "content": "x"}], "modle": "x"}', [], "a window has no parameter 'modle'"),
         ('{"messages": [{"role": "user", "content": "x"}], "limit": -1}', ["--model", "gpt-4o"], "limit"),
         ("[" * 200, ["--model", "gpt-4o"], "nests too deep"),
         (b'["\xff"]', ["--model", "gpt-4o"], "not UTF-8"),

@@ -333,7 +333,7 @@ def test_another_sqlite_file_is_refused(tmp_path: Path) -> None:
     ("given", "said"),
     [
         ({"messages": [{"messages": []}, {"messages": []}]}, "2 conversations where one was expected"),
-        (['["x"]', '"x"'], "texts within texts"),
+        (['["x"]', '"x"'], "JSON texts inside JSON texts"),
         ([langchain("robot", "x")], "message 1 has the type 'robot'"),
         ([langchain("ai", "", tool_calls=7)], "not as LangChain writes messages"),
         ([langchain("human", 7)], "neither text nor a list"),

@@ -177,7 +177,7 @@ def test_orphans_are_left_out_when_asked(tmp_path: Path) -> None:
     ("arguments", "given", "said"),
     [
         (("--id", "a b"), [USER], "an id is 1 to 128"),
-        (("--id", "a"), [{"id": "x", "messages": []}, {"id": "y", "messages": []}], "there are 2"),
+        (("--id", "a"), [{"id": "x", "messages": []}, {"id": "y", "messages": []}], "the sources contain 2"),
         ((), [{"id": "x", "messages": []}, {"id": "x", "messages": []}], "two conversations are called x"),
         (("--url", "nowhere"), [USER], "is no URL of a server"),
         (("--url", "http://[::1"), [USER], "is no URL of a server"),
@@ -197,7 +197,7 @@ def test_an_empty_redis_holds_no_conversation(store: Any) -> None:
     """Keys that match nothing, and a Redis that does not answer, are errors that say so."""
     result = sash("import", store.url, "--keys", "no-such-prefix:*")
     assert result.exit_code == 1
-    assert "there is no conversation in what was given" in result.stderr
+    assert "the sources contain no conversation" in result.stderr
     result = sash("import", "redis://127.0.0.1:1/0")
     assert result.exit_code == 1
     assert "the Redis to import from cannot be read" in result.stderr

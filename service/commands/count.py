@@ -28,7 +28,7 @@ _TAKEN = ("tools", "tool_choice", "functions", "function_call", "response_format
 
 @click.command()
 @click.argument("file")
-@click.option("--model", help="Model to count for. [default: the one that the file names]")
+@click.option("--model", help="Model to count for. [default: the file's model]")
 @click.option("--text", is_flag=True, help="Count FILE as one plain text.")
 @history_options
 def count(

@@ -36,18 +36,22 @@ _STYLES = {"good": "green", "advice": "yellow", "problem": "bold red"}
 
 @click.command()
 @click.option(
-    "--url", help="A running service to ask as well, such as http://127.0.0.1:8000; or a store, redis://…, to try."
+    "--url", help="A running service to check as well (http://127.0.0.1:8000), or a store to try instead (redis://…)."
 )
-@click.option("--repair", is_flag=True, help="Count again what an older version counted, and store the counts.")
+@click.option(
+    "--repair", is_flag=True, help="Count again the messages that an older version counted, and store the counts."
+)
 @shape_option
 def doctor(*, url: str | None, repair: bool, as_json: bool | None) -> None:
-    """Check settings, store, persistence, tokenisers and clock, and say what to change.
+    """Check the settings and the store, and say what to change.
 
-    Exit status 1 when there is a problem; advice alone is 0. Without SASH_REDIS_URL, the embedded store that runs on
-    the data directory is checked; if none runs, one is tried in a temporary directory. With --url redis://… every command
-    that Sash needs is tried on that store, and Sash's scripts on keys of their own.
+    The tokenisers and the clock are checked, too. The exit status is 1 if there is a problem, and 0 if there is only advice.
 
-    --repair works on the store of the settings, while the service runs or not. It may be broken off and run again.
+    Without SASH_REDIS_URL, the embedded store of the data directory is checked; if it does not run, one is tried in a
+    temporary directory. With --url redis://… that store is tried instead: every command that Sash needs, and Sash's
+    scripts, on keys of their own.
+
+    --repair works on the store of the settings, also while the service runs. It can be stopped and run again.
     """
     service = url is None or not url.startswith(("redis", "unix:"))
     if repair and not service:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @click.command()
 def master() -> None:
-    """Print a new master key for SASH_ENCRYPTION_KEY; it is kept nowhere else."""
+    """Print a new master key for SASH_ENCRYPTION_KEY. Sash does not keep it."""
     click.echo(base64.b64encode(secrets.token_bytes(32)).decode())
 
 
 @click.command()
-@click.option("--tenant", help="This tenant's alone. [default: every tenant's]")
+@click.option("--tenant", help="Only this tenant's. [default: every tenant's]")
 def rotate(tenant: str | None) -> None:
-    """Make a new data key, which encrypts from now on; what was encrypted before stays readable."""
+    """Make a new data key, which encrypts from now on. Older values stay readable."""
 
     async def act(client: "Client", settings: "Settings") -> list[tuple[str, str]]:
         keys = _data_keys(client, settings)
@@ -43,7 +43,10 @@ def rotate(tenant: str | None) -> None:
 
 @click.command()
 def rewrap() -> None:
-    """Wrap every tenant's keys with the first of SASH_ENCRYPTION_KEY, so that the others can be taken away."""
+    """Wrap all tenants' keys with the first key of SASH_ENCRYPTION_KEY.
+
+    Then the other keys of SASH_ENCRYPTION_KEY can be removed.
+    """
 
     async def act(client: "Client", settings: "Settings") -> "list[Rewrapped]":
         return [done async for done in _data_keys(client, settings).rewrap()]
@@ -52,7 +55,8 @@ def rewrap() -> None:
         click.echo(f"{done.tenant}  {done.keys}")
         if done.unlisted:
             click.echo(
-                f"sash: tenant {done.tenant} was missing in the list of tenants with keys: it is there again", err=True
+                f"sash: tenant {done.tenant} was missing from the list of tenants with keys, and is listed again",
+                err=True,
             )
     click.echo("sash: every key is wrapped by the first master key now", err=True)
 
@@ -91,7 +95,7 @@ def check_encryption(settings: "Settings") -> "Iterator[Finding]":
         change = f"put the keys of tenant {locked[0].tenant} back from a backup of the store"
         yield Finding("encryption", "problem", f"{found}; keys of {len(locked)} tenants were changed", change)
     elif unlisted:
-        found += f"; {unlisted} of the tenants are missing in the list of tenants with keys"
+        found += f"; {unlisted} of the tenants are missing from the list of tenants with keys"
         yield Finding("encryption", "advice", found, "sash keys rewrap")
     elif needed - {masters[0]}:
         yield Finding("encryption", "advice", f"{found}; some are wrapped by an older one", "sash keys rewrap")
@@ -103,5 +107,5 @@ def _data_keys(client: "Client", settings: "Settings") -> "DataKeys":
     from service.store.datakeys import DataKeys  # noqa: PLC0415 - help needs no store
 
     if not settings.encryption_key:
-        refuse(["set SASH_ENCRYPTION_KEY as the service has it; sash keys master makes the first one"])
+        refuse(["set SASH_ENCRYPTION_KEY to the service's value; sash keys master makes a first key"])
     return DataKeys(client, settings.encryption_key)

@@ -25,20 +25,20 @@ T = TypeVar("T")
 def keys() -> None:
     """API keys, and the keys of encryption at rest.
 
-    API keys are kept in the store as hashes; a service with SASH_REQUIRE_KEYS=1 or SASH_API_KEYS asks for one.
+    The store keeps API keys as hashes. A service with SASH_REQUIRE_KEYS=1 or SASH_API_KEYS requires a key.
     """
 
 
 @keys.command()
-@click.option("--tenant", required=True, help="Whose conversations the key opens.")
+@click.option("--tenant", required=True, help="Tenant whose conversations the key opens.")
 @click.option("--rate", type=click.FloatRange(0.01, 1_000_000), help="Requests a second, in place of SASH_RATE_LIMIT.")
 @click.option(
     "--max-body-bytes",
     type=click.IntRange(1024),
-    help="Largest body but an import's, if less than SASH_MAX_BODY_BYTES.",
+    help="Largest body, except an import's, if smaller than SASH_MAX_BODY_BYTES.",
 )
 def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
-    """Make a key and print it; it is shown only once."""
+    """Make a key and print it. It is shown only once."""
     if not IDS.fullmatch(tenant):
         raise click.BadParameter("letters, digits, . _ -, at most 128", param_hint="--tenant")
     now_ms = time.time_ns() // 1_000_000
@@ -48,9 +48,9 @@ def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
 
 
 @keys.command("list")
-@click.option("--tenant", help="This tenant's alone.")
+@click.option("--tenant", help="List only this tenant's keys.")
 def list_(tenant: str | None) -> None:
-    """List the keys: id, tenant, when it was made. Never the key."""
+    """List the keys by id, tenant and date, without the keys themselves."""
     for each in _with_keys(lambda stored: stored.all()):
         if tenant in {None, each.tenant}:
             made = datetime.fromtimestamp(each.created_ms / 1000, UTC).isoformat(timespec="seconds")
@@ -62,7 +62,7 @@ def list_(tenant: str | None) -> None:
 @keys.command()
 @click.argument("identity", metavar="ID")
 def revoke(identity: str) -> None:
-    """Revoke the key with this id; it stops working within five seconds."""
+    """Revoke the key with this id. It stops working within five seconds."""
     if not _with_keys(lambda stored: stored.revoke(identity)):
         click.echo(f"sash: there is no key {identity}", err=True)
         sys.exit(1)

@@ -8,7 +8,7 @@ from service.core.bounds import IDS
 
 @click.command("logs-hash")
 @click.argument("conversation", metavar="ID")
-@click.option("--tenant", default="default", show_default=True, help="Whose conversation it is.")
+@click.option("--tenant", default="default", show_default=True, help="Tenant of the conversation.")
 def logs_hash(conversation: str, tenant: str) -> None:
     """Print the hash that stands for a conversation in log lines.
 

@@ -29,8 +29,10 @@ def history_options(command: F) -> F:
     """Add the options of a command on one history: its tools, its conversation, own models, and the output."""
     options = (
         click.option("--tools", metavar="FILE", help="JSON file with tool definitions."),
-        click.option("--conversation", metavar="ID", help="Which conversation, when FILE holds several."),
-        click.option("--models-file", metavar="FILE", envvar="SASH_MODELS_FILE", help="Models of your own, in TOML."),
+        click.option("--conversation", metavar="ID", help="Id of the conversation, if FILE holds several."),
+        click.option(
+            "--models-file", metavar="FILE", envvar="SASH_MODELS_FILE", help="TOML file with your own models."
+        ),
         shape_option,
     )
     for option in reversed(options):

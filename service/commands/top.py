@@ -24,16 +24,21 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 @click.command()
-@click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="The service.")
+@click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="URL of the service.")
 @click.option(
-    "--metrics-key-file", type=click.Path(dir_okay=False), help="A file with SASH_METRICS_KEY, if keys are on."
+    "--metrics-key-file",
+    type=click.Path(dir_okay=False),
+    help="File with SASH_METRICS_KEY, if the service requires keys.",
 )
 @click.option(
-    "--every", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds between two looks."
+    "--every", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds between two updates."
 )
-@click.option("--once", is_flag=True, help="Print it once and end: exit status 1 when something is wrong.")
+@click.option("--once", is_flag=True, help="Print once and end; exit status 1 if something is wrong.")
 def top(url: str, metrics_key_file: str | None, every: float, once: bool) -> None:  # noqa: FBT001 - a flag
-    """Show what is wrong, rates, refusals, tenants and the store, live. Ctrl-C ends it."""
+    """Show the service's condition and its requests, live.
+
+    Ctrl-C ends it.
+    """
     from rich.live import Live  # noqa: PLC0415 - the other commands start faster without it
 
     from service.commands.server import read_key  # noqa: PLC0415

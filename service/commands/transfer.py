@@ -36,8 +36,8 @@ _KEYS = ("message_store:*", "agents:session:*:messages")
 """Keys of the lists of LangChain's RedisChatMessageHistory and the Agents SDK's RedisSession."""
 _SHOWN_FAILURES = 10
 
-_url_option = click.option("--url", default=_DEFAULT_URL, show_default=True, help="The server.")
-_key_option = click.option("--api-key-file", metavar="FILE", help="File with the API key, where the server wants one.")
+_url_option = click.option("--url", default=_DEFAULT_URL, show_default=True, help="URL of the service.")
+_key_option = click.option("--api-key-file", metavar="FILE", help="File with the API key, if the service needs one.")
 
 
 class _Count(msgspec.Struct):
@@ -54,32 +54,30 @@ class _Head(msgspec.Struct):
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @_url_option
 @_key_option
-@click.option("--id", "identity", metavar="ID", help="The conversation's id, where SOURCE holds just one.")
-@click.option("--model", metavar="NAME", help="The model of conversations that name none; exports stay as they are.")
+@click.option("--id", "identity", metavar="ID", help="Id of the conversation, if there is only one.")
+@click.option("--model", metavar="NAME", help="Model of conversations that name none; exports are not changed.")
 @click.option(
-    "--keys", metavar="PATTERN", multiple=True, help="Which lists of a Redis; * stands for the conversation's id."
+    "--keys", metavar="PATTERN", multiple=True, help="Keys of the lists in a Redis; * stands for the conversation's id."
 )
 @click.option(
     "--order",
     type=click.Choice(["auto", "oldest", "newest"]),
     default="auto",
-    help="Which of LangChain's messages a list begins with. [default: newest in a list as Redis gives it, else oldest]",
+    help="Which message of a LangChain list comes first. [default: newest in a list as Redis gives it, else oldest]",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(["responses", "anthropic", "gemini"]),
-    help="The provider whose own messages the files hold: requests as they were sent, or their messages.",
+    help="Provider of the messages in the files: requests as they were sent, or their messages.",
 )
-@click.option(
-    "--drop-orphans", is_flag=True, help="Leave out tool results without their call, which no provider takes."
-)
+@click.option("--drop-orphans", is_flag=True, help="Leave out tool results without their call: providers refuse these.")
 @click.option("--dry-run", is_flag=True, help="Read and check everything; send nothing.")
 @click.option(
     "--every",
     metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
-    help="Send one message at a time, so far apart, to watch it in the dashboard.",
+    help="Send one message at a time with this pause between, to watch it in the dashboard.",
 )
 @shape_option
 def import_(
@@ -97,12 +95,19 @@ def import_(
     every: float | None,
     as_json: bool | None,
 ) -> None:
-    """Send conversations to a running server: each SOURCE a file, - for standard input, or a redis:// URL.
+    """Send conversations to a running service.
 
-    The format is detected: what `sash export` writes, lines with "id", "system", "tools" and "entries", lists of
-    chat messages, LangChain's RedisChatMessageHistory, the OpenAI Agents SDK's SQLiteSession and RedisSession, sessions of
-    agent-memory-server. Everything is checked before anything is sent. Entries keep their ids, so a second run adds only
-    what is new.
+    A SOURCE is a file, - for standard input, or a redis:// URL. The command detects the format:
+
+    \b
+      exports of `sash export`
+      lines with "id", "system", "tools" and "entries"
+      lists of chat messages
+      LangChain's RedisChatMessageHistory
+      the OpenAI Agents SDK's SQLiteSession and RedisSession
+      sessions of agent-memory-server
+
+    All conversations are checked before the first is sent. Entries keep their ids, so a second run adds only new ones.
     """
     from service.commands.importing import ImportReport, check, without_orphans  # noqa: PLC0415
     from service.commands.server import RemoteServer, read_key  # noqa: PLC0415
@@ -156,10 +161,10 @@ def _read(source: str, keys: tuple[str, ...], order: Any, form: str | None) -> l
 def _named(found: list[SourceConversation], identity: str | None) -> list[SourceConversation]:
     """Return the conversations, one with the given id. No id may occur twice: two sources would become one conversation."""
     if not found:
-        raise SourceError("there is no conversation in what was given")
+        raise SourceError("the sources contain no conversation")
     if identity is not None:
         if len(found) > 1:
-            raise SourceError(f"--id names one conversation, and there are {len(found)}")
+            raise SourceError(f"--id names one conversation, and the sources contain {len(found)}")
         if not IDS.fullmatch(identity):
             raise SourceError("an id is 1 to 128 letters, digits, '.', '_' and '-', beginning with a letter or digit")
         found[0].id = safe_id(identity)
@@ -221,11 +226,11 @@ def _print(imported: "ImportReport", *, dry_run: bool) -> None:
 @click.argument("conversations", nargs=-1, required=True, metavar="CONVERSATION...")
 @_url_option
 @_key_option
-@click.option("-o", "--output", metavar="FILE", help="Write there. [default: standard output]")
+@click.option("-o", "--output", metavar="FILE", help="File to write. [default: standard output]")
 def export(conversations: tuple[str, ...], *, url: str, api_key_file: str | None, output: str | None) -> None:
-    """Write conversations as newline-delimited JSON, each with its settings first, then its entries.
+    """Write conversations as newline-delimited JSON.
 
-    `sash import` takes what this writes.
+    Each is a line of settings, then one line for each entry. `sash import` reads these files.
     """
     from service.commands.server import Refused, RemoteServer, Unreachable, read_key  # noqa: PLC0415
 

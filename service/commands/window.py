@@ -86,7 +86,7 @@ def window(
     """Build the window of FILE, - for standard input.
 
     FILE holds a history as JSON: a list of chat messages, an object with "messages" (a POST /window body), or a message
-    or entry a line. Prints what POST /window answers, its "request" ready to send.
+    or entry a line. The output is the answer of POST /window; its "request" is ready to send.
     """
     from service.windows.stateless import window_of_request  # noqa: PLC0415 - help needs no tokeniser
 
@@ -114,7 +114,7 @@ def _request(file: str, source: SourceConversation, given: dict[str, Any]) -> An
         del settings["summary"]
     unknown = sorted(settings.keys() - set(WindowRequest.__struct_fields__))
     if unknown:
-        raise SourceError(f"{file}: no window has a parameter {unknown[0]!r}")
+        raise SourceError(f"{file}: a window has no parameter {unknown[0]!r}")
     try:
         return msgspec.convert(settings | given | {"messages": source.entries}, WindowRequest)
     except msgspec.ValidationError as error:

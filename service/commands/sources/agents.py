@@ -156,4 +156,4 @@ def _part(part: Any, at: str) -> dict[str, Any]:
         case "input_audio" | "image_url" | "file":
             return {"type": kind, kind: part.get(kind)}
         case _:
-            raise SourceError(f"{at} has a part of type {kind!r}, which chat messages have no place for")
+            raise SourceError(f"{at} has a part of type {kind!r}, which a chat message cannot contain")

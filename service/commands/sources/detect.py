@@ -123,7 +123,7 @@ def _from_texts(texts: Sequence[bytes], identity: str, name: str, order: Order) 
     if values and all(map(langchain.is_langchain, values)):
         return _from_langchain(values, identity, name, reverse=order != "oldest")
     if any(isinstance(value, str) for value in values):
-        raise SourceError(f"{name}: holds texts within texts")
+        raise SourceError(f"{name}: contains JSON texts inside JSON texts")
     return _from_list(values, identity, name, order)
 
 

@@ -142,7 +142,7 @@ def _part(block: Any, kind: Any, where: str) -> dict[str, Any]:
             name = block.get("filename") or "file"
             return {"type": "file", "file": {"file_data": _url(block, where), "filename": name}}
         case _:
-            raise SourceError(f"{where} has a block of type {kind!r}, which chat messages have no place for")
+            raise SourceError(f"{where} has a block of type {kind!r}, which a chat message cannot contain")
 
 
 def _url(block: Mapping[str, Any], where: str) -> str:

@@ -28,7 +28,9 @@ def to_conversation(session: Mapping[str, Any], where: str) -> SourceConversatio
     try:
         return _conversation(session)
     except (AttributeError, KeyError, TypeError):
-        raise SourceError(f"{where}: session {session['session_id']} is not as agent-memory-server gives it") from None
+        raise SourceError(
+            f"{where}: session {session['session_id']} is not as agent-memory-server returns it"
+        ) from None
 
 
 def _conversation(session: Mapping[str, Any]) -> SourceConversation:
