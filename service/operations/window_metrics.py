@@ -105,7 +105,7 @@ class WindowMetrics:
 
     def count(self, facts: WindowFacts, seconds: float) -> str:
         """Record a window that took ``seconds`` from its messages to its JSON. Returns the model's label."""
-        label = self.label(facts.model)
+        label = facts.model if facts.model in self._known else OTHER
         if label not in self._begun:
             self._begin(label)
         self.served(label, facts.stop_reason if facts.stop_reason in _STOPS else OTHER).inc()
