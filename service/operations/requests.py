@@ -111,8 +111,9 @@ class Requests:
             self._tenants[tenant, kind] += 1
             if "window_tokens" in line:
                 self._tenants[tenant, "tokens"] += line["window_tokens"]
-                conversation = _conversation(scope["path"])
-                if conversation is not None:
+                parts = scope["path"].split("/", 3)
+                if len(parts) > 3:
+                    conversation = parts[2]
                     self._seen.pop((tenant, conversation), None)
                     self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], line["window_tokens"]
         if self._log is not None:
