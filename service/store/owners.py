@@ -229,36 +229,28 @@ class Owners:
     # ---- erasing
 
     async def erase(self, tenant: str, owner: str) -> AsyncIterator[int]:
-        """Erase every conversation of the owner; yields how many so far, batch by batch.
+        """Erase every conversation of the owner; yields the number erased, batch by batch.
 
         A pass goes down the list. A write moves its conversation up, behind the pass. So passes are repeated until one finds
         nothing.
         """
-        erased = 0
         for _ in range(_PASSES):
-            before = erased
-            async for gone in self._erase_listed(tenant, owner):
-                erased = before + gone
-                yield erased
-            if erased == before:
+            erased, before = 0, (_FOREVER, "")
+            await self._flush()
+            while lines := await self._lines(tenant, owner, before, _BATCH):
+                done = await asyncio.gather(*(self._erase_one(tenant, owner, identity) for identity, _ in lines))
+                old = _now() - _GRACE_MICROSECONDS
+                gone: list[str | bytes] = []
+                for (identity, score), was in zip(lines, done, strict=True):
+                    if was or float(score) < old:
+                        gone += (identity, score + b"~" if was else score)
+                if gone:
+                    await self._client.run(scripts.unlist(owner_key(tenant, owner), gone))
+                before = float(lines[-1][1]), lines[-1][0]
+                erased += sum(done)
+                yield sum(done)
+            if not erased:
                 return
-
-    async def _erase_listed(self, tenant: str, owner: str) -> AsyncIterator[int]:
-        erased = 0
-        before = _FOREVER, ""
-        await self._flush()
-        while lines := await self._lines(tenant, owner, before, _BATCH):
-            done = await asyncio.gather(*(self._erase_one(tenant, owner, identity) for identity, _ in lines))
-            old = _now() - _GRACE_MICROSECONDS
-            gone: list[str | bytes] = []
-            for (identity, score), was in zip(lines, done, strict=True):
-                if was or float(score) < old:
-                    gone += (identity, score + b"~" if was else score)
-            if gone:
-                await self._client.run(scripts.unlist(owner_key(tenant, owner), gone))
-            before = float(lines[-1][1]), lines[-1][0]
-            erased += sum(done)
-            yield erased
 
     async def _erase_one(self, tenant: str, owner: str, conversation: str) -> bool:
         """Erase a conversation if it is the owner's; the entity tag in the condition makes sure that it still is."""

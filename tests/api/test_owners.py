@@ -190,7 +190,7 @@ async def test_erasing_what_is_lifted_between_batches(
         assert await anext(erasing) == 16
         await append(client, mine[0], user("hello"))
         assert (await listed(client, owner))[0] == mine[0]  # a reader first writes pending activity to the list
-        assert [erased async for erased in erasing][-1] == 40
+        assert sum([erased async for erased in erasing]) == 24
     finally:
         await replica.close()
     assert (await client.get(f"/conversations/{mine[0]}")).status_code == 404
