@@ -145,7 +145,9 @@ class DataKeys:
         before = self._known.get(tenant)
         if before is not None:
             lost = {name: value for name, value in before.stored.items() if name not in stored}
-            await self._restore(tenant, lost)
+            if lost:
+                with contextlib.suppress(StoreUnavailable, StoreFull):  # the next request tries again
+                    await self._client.commands([("HSETNX", _key_of(tenant), *pair) for pair in lost.items()])
             stored |= lost
         if before is not None and stored == before.stored:
             keys = before.keys
@@ -161,11 +163,6 @@ class DataKeys:
     async def _stored(self, tenant: str) -> dict[bytes, bytes]:
         (flat,) = await self._client.commands([("HGETALL", _key_of(tenant))])
         return dict(zip(flat[::2], flat[1::2], strict=True))
-
-    async def _restore(self, tenant: str, lost: Mapping[bytes, bytes]) -> None:
-        if lost:
-            with contextlib.suppress(StoreUnavailable, StoreFull):  # the next request tries again
-                await self._client.commands([("HSETNX", _key_of(tenant), *pair) for pair in lost.items()])
 
     def _open(self, tenant: str, stored: Mapping[bytes, bytes], before: TenantKeys | None) -> TenantKeys:
         """Return the keys that can be opened. A key that is open stays open, even if an unknown master key wraps it now."""
