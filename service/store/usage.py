@@ -56,8 +56,7 @@ class Calibrations:
         margins = [correction] if correction is not None else [margin for margin, _ in cached.margins]
         ratio = billed_ratio(billed, predicted, margins, cached.calibration)
         calibration = await self._ask(tenant, model, token, ratio, predicted - billed)
-        self._remember(tenant, model, calibration)
-        return calibration
+        return self._remember(tenant, model, calibration).calibration
 
     async def read(self, tenant: str, model: Model) -> ModelReports:
         """Return the reports of a model, at most a few seconds old. Raises StoreUnavailable."""
@@ -101,11 +100,12 @@ class Calibrations:
         now, key = time.monotonic(), (tenant, model.id)
         margin = margin_of(model, calibration)
         before = self._cache.pop(key, None)
-        margins = [(m, until) for m, until in before.margins if until > now - _LATE_SECONDS] if before else []
-        if before and margin != before.margins[-1][0]:
-            margins = [*margins[:-1], (before.margins[-1][0], now)]
-        elif margins:
-            margins = margins[:-1]
+        margins: list[tuple[float, float]] = []
+        if before is not None:
+            *earlier, (last, _) = before.margins
+            margins = [(each, until) for each, until in earlier if until > now - _LATE_SECONDS]
+            if last != margin:
+                margins.append((last, now))
         cached = _Cached(calibration, now, [*margins, (margin, float("inf"))])
         self._cache[key] = cached
         if len(self._cache) > _MOST_CACHED:
