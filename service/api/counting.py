@@ -14,7 +14,7 @@ from service.api.openapi.operation import documented
 from service.api.schemas import Count, CountRequest, ModelInfo, ModelList, SchemaFormat
 from service.api.usage import shown
 from service.core.calibration import NO_REPORTS
-from service.core.counting import RequestCount, count_request, plain_text_tokens
+from service.core.counting import count_request, plain_text_tokens
 from service.core.messages import decode_json, encode_message, validate_message
 from service.core.mistakes import invalid
 from service.core.models import NO_WINDOW, Model, find_model, list_models
@@ -75,7 +75,7 @@ def count_in_format(wanted: CountRequest | dict[str, Any], model: Model, form: s
     """The count of a chat request, or of another provider's request. Raises InvalidEntry, BadRequest."""
     if isinstance(wanted, CountRequest):
         return count_of(wanted, model)
-    return _shown(count_provider_request(form, wanted, model), text=None)
+    return Count(**msgspec.structs.asdict(count_provider_request(form, wanted, model)), text=None)
 
 
 def count_of(wanted: CountRequest, model: Model) -> Count:
@@ -98,20 +98,7 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         response_format=wanted.response_format,
         prediction=wanted.prediction,
     )
-    return _shown(counted, text)
-
-
-def _shown(counted: RequestCount, text: int | None) -> Count:
-    return Count(
-        model=counted.model,
-        encoding=counted.encoding,
-        exact=counted.exact,
-        tokens=counted.tokens,
-        priming=counted.priming,
-        tools=counted.tools,
-        messages=counted.messages,
-        text=text,
-    )
+    return Count(**msgspec.structs.asdict(counted), text=text)
 
 
 def _check_beside(wanted: CountRequest) -> None:

@@ -14,7 +14,7 @@ from service.api.openapi.components import Json, components, plain, schema_of, u
 from service.api.openapi.faults import problem_responses, problem_schemas, response_name
 from service.api.openapi.links import all_links, links_of
 from service.api.openapi.operation import Operation, operation_of
-from service.api.openapi.parameters import HEADERS, all_parameters, parameter_ref, path_parameters
+from service.api.openapi.parameters import HEADERS, all_parameters
 from service.api.ring import FIGURES_PATHS, is_open
 from service.api.schemas import WINDOWS
 from service.problems import Pointer
@@ -100,7 +100,7 @@ class Route:
             operation["security"] = []
         elif self.path in FIGURES_PATHS:
             operation["security"] = [{"metricsKey": []}]
-        if parameters := [parameter_ref(name) for name in self._parameters()]:
+        if parameters := [{"$ref": f"#/components/parameters/{name}"} for name in self._parameters()]:
             operation["parameters"] = parameters
         if declared.takes:
             media = {"schema": schema_of(declared.takes)[0], "example": examples.example_of(identity).body}
@@ -110,7 +110,7 @@ class Route:
         return operation | {"responses": good | bad}
 
     def _parameters(self) -> Iterator[str]:
-        yield from path_parameters(self.path)
+        yield from re.findall(r"\{(\w+)\}", self.path)
         if self.unchanged:
             yield "IfNoneMatch"
         if self.conditional_write:

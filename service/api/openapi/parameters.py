@@ -1,8 +1,7 @@
 """Path, query and header parameters, and the headers of answers."""
 
-import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, field
@@ -98,13 +97,3 @@ def _described(schema: Json) -> Json:
     """The schema in the form of headers and parameters: ``description`` and ``example`` are outside of ``schema``."""
     said: Json = {"description": schema.pop("description"), "schema": schema}
     return said | ({"example": schema.pop("examples")[0]} if "examples" in schema else {})
-
-
-def path_parameters(path: str) -> list[str]:
-    """The names of a path's parameters."""
-    return re.findall(r"\{(\w+)\}", path)
-
-
-def parameter_ref(name: Any) -> Json:
-    """A reference to a parameter."""
-    return {"$ref": f"#/components/parameters/{name}"}

@@ -147,13 +147,12 @@ def _part(block: Any, kind: Any, where: str) -> dict[str, Any]:
 
 def _url(block: Mapping[str, Any], where: str) -> str:
     """Return the URL of a block: LangChain has three spellings, and Anthropic has ``source``."""
-    source = block.get("source") if isinstance(block.get("source"), dict) else block
-    assert isinstance(source, Mapping)  # noqa: S101 - both branches are
+    given = block.get("source")
+    source = given if isinstance(given, dict) else block
     media = source.get("media_type") or source.get("mime_type")
     data = source.get("base64") or source.get("data")
     if isinstance(data, str) and media:
         return f"data:{media};base64,{data}"
     if isinstance(source.get("url"), str):
-        url: str = source["url"]
-        return url
+        return str(source["url"])
     raise SourceError(f"{where} has an image or file without its bytes and without a URL")
