@@ -24,12 +24,11 @@ class Unreachable(Exception):  # noqa: N818 - it reads as what happened
 
 
 class Refused(Exception):  # noqa: N818
-    """The server refused a request; ``status`` and ``problem`` are its answer."""
+    """The server refused a request with ``status``; the text says why."""
 
-    def __init__(self, status: int, problem: dict[str, Any]) -> None:
-        super().__init__(problem.get("detail") or problem.get("title") or f"HTTP {status}")
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
         self.status = status
-        self.problem = problem
 
 
 class RemoteServer:
@@ -75,7 +74,7 @@ class RemoteServer:
             with self._client.stream("GET", path) as response:
                 if response.status_code >= 400:
                     response.read()
-                    raise Refused(response.status_code, _problem(response))
+                    raise Refused(response.status_code, _why(response))
                 began = True
                 yield from response.iter_bytes()
         except httpx2.HTTPError as error:
@@ -96,7 +95,7 @@ class RemoteServer:
                 if response.status_code < 400:
                     return response
                 if response.status_code not in _PASSING or last:
-                    raise Refused(response.status_code, _problem(response))
+                    raise Refused(response.status_code, _why(response))
                 wait = max(wait, _retry_after(response))
             self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
@@ -127,15 +126,17 @@ def _json(response: httpx2.Response) -> dict[str, Any]:
     except msgspec.MsgspecError:
         answer = {}
     if "version" not in answer:
-        raise Refused(response.status_code, {"detail": "The answer is not of a conversation: that is no Sash server."})
+        raise Refused(response.status_code, "The answer is not of a conversation: that is no Sash server.")
     return answer
 
 
-def _problem(response: httpx2.Response) -> dict[str, Any]:
+def _why(response: httpx2.Response) -> str:
+    """The detail of the problem in an answer, else its title."""
     try:
-        return msgspec.json.decode(response.content, type=dict[str, Any])
+        problem = msgspec.json.decode(response.content, type=dict[str, Any])
     except msgspec.MsgspecError:
-        return {"detail": f"HTTP {response.status_code} without a problem in it: that may be no Sash server."}
+        return f"HTTP {response.status_code} without a problem in it: that may be no Sash server."
+    return str(problem.get("detail") or problem.get("title") or f"HTTP {response.status_code}")
 
 
 def _retry_after(response: httpx2.Response) -> float:
