@@ -100,13 +100,13 @@ class Durability:
         """Return the inspection from a server's answers to INSPECT; an answer may be an error."""
         config, answer, check = replies
         settings, info = None if isinstance(config, ResponseError) else _pairs(config), _lines(answer)
-        found = self._sync(settings, info, trusted=waits_for_disk(info))
+        found = self._sync(settings, info)
         refusal = evicts(info) or datafiles.missing(self._data_files) or found.refusal
         waits = {words[0] for words in found.barrier.words} if found.barrier else ()
         denied = denied_commands(check, sometimes=waits)
         return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info)
 
-    def _sync(self, settings: dict[str, str] | None, info: dict[str, str], *, trusted: bool) -> Inspection:
+    def _sync(self, settings: dict[str, str] | None, info: dict[str, str]) -> Inspection:
         """Return the inspection by the settings for the disk."""
         held = settings or {}
         aof_enabled = {"0": "no", "1": "yes"}.get(info.get("aof_enabled", ""), "unknown")
@@ -120,7 +120,7 @@ class Durability:
         waits: list[tuple[Any, ...]] = []
         if appendfsync == "always":
             how = "appendfsync always"
-        elif trusted:
+        elif waits_for_disk(info):
             how = "WAITAOF"
             waits.append(("WAITAOF", 1, 0, self._wait_ms))
         else:

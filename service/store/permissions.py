@@ -43,7 +43,7 @@ Without MEMORY USAGE and RANDOMKEY there are no metrics of keys by kind."""
 
 _ASKED = (*NEEDED, *SOMETIMES)
 _SHOWN = 8
-_KEYED = frozenset(words[0] for words in NEEDED if words[-1] == _KEY or _KEY in words or _UNTAGGED in words)
+_KEYED = frozenset(words[0] for words in NEEDED if _KEY in words or _UNTAGGED in words)
 _QUOTED = re.compile(r"'([^']+)'")
 _UNNAMED = "The user executing the script can't run this command"
 """Redis 7.0's answer for a command of a script, which it does not name."""
