@@ -180,7 +180,10 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
 
 
 def _turn(request: Req, size_bytes: int) -> AbstractAsyncContextManager[Any]:
-    """What lines of ``size_bytes`` wait for: decoded, long ones may take twenty times their bytes of memory."""
+    """The context in which lines of ``size_bytes`` are decoded.
+
+    Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
+    """
     context = context_of(request)
     return context.long_lines if size_bytes > context.settings.max_body_bytes + _BATCH_BYTES else nullcontext()
 

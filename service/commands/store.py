@@ -21,7 +21,8 @@ T = TypeVar("T")
 def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
     """Return the result of ``act`` on the store of the settings. An embedded store is started unless it runs.
 
-    Where that fails, print a line for each fault, and exit with status 2. A new store is made only where it is named.
+    If that fails, print a line for each fault, and exit with status 2. A data directory is made only if SASH_DATA_DIR
+    names it.
     """
     from service.store.embedded import (  # noqa: PLC0415 - help needs no store
         DataDirectoryBusy,

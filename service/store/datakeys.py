@@ -213,7 +213,7 @@ class DataKeys:
         return keys
 
     async def _note(self, tenant: str) -> bool:
-        """List the tenant and the master key before the first key is made; gives whether the tenant was not listed."""
+        """List the tenant and the master key before the first key is made. Returns whether the tenant was missing."""
         assert self._first is not None  # noqa: S101 - without it nothing is made
         new, _ = await self._client.commands([("SADD", _TENANTS, tenant), ("SADD", _MASTERS, self._first.id.hex())])
         return bool(new)
@@ -243,7 +243,7 @@ class DataKeys:
         return self._refusal
 
     async def rotate(self, tenant: str) -> str:
-        """Make a data key, which seals from now on; gives its id. Raises StoreUnavailable, StoreFull."""
+        """Make a data key, which seals from now on. Returns its id. Raises StoreUnavailable, StoreFull."""
         await self._note(tenant)
         made = [_wrapped(value).created_ms for value in (await self._stored(tenant)).values()]
         # The time is later than that of every other key, even if clocks differ.

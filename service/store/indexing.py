@@ -180,7 +180,7 @@ class Index:
     ) -> tuple[int, int] | None:
         """Write ``elements`` at the end of the index of ``part`` (``words``, ``vectors``), which has ``length`` messages.
 
-        ``digests`` are those of the entries. Gives the lengths of the index and of the log; None when the history has
+        ``digests`` are those of the entries. Returns the lengths of the index and of the log; None if the history has
         changed, or the index has another length.
         """
         call = scripts.index(

@@ -134,7 +134,7 @@ class TenantKeys:
 
     def digest(self, purpose: bytes, value: bytes) -> bytes:
         """Return a digest as long as ``value``. Without the key it cannot confirm a guess at the value."""
-        assert self.digest_key is not None  # noqa: S101 - who writes asked for what can seal
+        assert self.digest_key is not None  # noqa: S101 - a writer has keys that can seal
         return blake2b(value, key=self.digest_key, digest_size=len(value), person=purpose).digest()
 
 
@@ -196,7 +196,7 @@ class Sealer:
     def number(self, word: bytes) -> int:
         """Return a word's 32-bit number in the index. Without the key it reveals neither the word nor equal words."""
         if self._words_key is None:
-            assert self._keys.digest_key is not None  # noqa: S101 - who asks for a sealer has what can seal
+            assert self._keys.digest_key is not None  # noqa: S101 - as above
             self._words_key = blake2b(self._name, key=self._keys.digest_key, person=Purpose.WORDS).digest()
         return int.from_bytes(blake2b(word, key=self._words_key, digest_size=4).digest())
 
