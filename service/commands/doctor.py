@@ -30,8 +30,7 @@ _PARITY = (
 _EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
 _SHORTEST_KEY = 16
 _SERVICE_SECONDS = 10.0
-_SIGNS = {"good": "ok", "advice": "advice", "problem": "PROBLEM"}
-_STYLES = {"good": "green", "advice": "yellow", "problem": "bold red"}
+_SIGNS = {"good": ("ok", "green"), "advice": ("advice", "yellow"), "problem": ("PROBLEM", "bold red")}
 
 
 @click.command()
@@ -230,8 +229,7 @@ def _check_clock(now: datetime) -> "Finding":
 def _print(findings: "list[Finding]") -> None:
     table = grid("", "what", "found", "change")
     for finding in findings:  # as Text, because rich would read brackets in a finding as markup
-        sign = Text(_SIGNS[finding.verdict], style=_STYLES[finding.verdict])
-        table.add_row(sign, finding.subject, Text(finding.found), Text(finding.change or ""))
+        table.add_row(Text(*_SIGNS[finding.verdict]), finding.subject, Text(finding.found), Text(finding.change or ""))
     out = console()
     out.print(table)
     problems = sum(finding.verdict == "problem" for finding in findings)

@@ -30,13 +30,12 @@ if TYPE_CHECKING:
     from service.commands.importing import ImportReport
     from service.commands.server import RemoteServer
 
-_DEFAULT_URL = "http://127.0.0.1:8000"
 _STORES = {"redis", "rediss", "unix"}
 _KEYS = ("message_store:*", "agents:session:*:messages")
 """Keys of the lists of LangChain's RedisChatMessageHistory and the Agents SDK's RedisSession."""
 _SHOWN_FAILURES = 10
 
-_url_option = click.option("--url", default=_DEFAULT_URL, show_default=True, help="URL of the service.")
+_url_option = click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="URL of the service.")
 _key_option = click.option("--api-key-file", metavar="FILE", help="File with the API key, if the service needs one.")
 
 

@@ -56,7 +56,8 @@ def configure_logging(
 
     Returns the function that writes the lines of requests; None if ``level`` excludes all of them.
     """
-    stream = _stdout()
+    # Unbuffered: each line is one write, so that the lines of several workers do not mix.
+    stream = cast("BinaryIO", os.fdopen(1, "wb", buffering=0, closefd=False))
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
@@ -80,11 +81,6 @@ def configure_logging(
         return None
     write = in_json(stream) if format == "json" else log_request
     return write if threshold <= logging.INFO else _failures_to(write)
-
-
-def _stdout() -> BinaryIO:
-    """Unbuffered standard output: each line is one write, so that the lines of several workers do not mix."""
-    return cast("BinaryIO", os.fdopen(1, "wb", buffering=0, closefd=False))
 
 
 class _Lossy:

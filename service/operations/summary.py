@@ -205,7 +205,10 @@ def summarise(
         all=WindowStats(
             **{
                 **_windows(series, None, Prices()),
-                "saved": _sum_saved(models),
+                "saved": SavedStats(
+                    _sum_usd(each.saved.documents_usd for each in models),
+                    _sum_usd(each.saved.prompt_cache_usd for each in models),
+                ),
                 "cache": msgspec.structs.replace(
                     _cache(series, None, Prices()),
                     saved_usd=_sum_usd(each.cache.saved_usd for each in models),
@@ -318,12 +321,6 @@ def _saved(documents_tokens: int, cached_tokens: int, price: Prices) -> SavedSta
     return SavedStats(
         round(documents_tokens * price.input / 1e6, 6),
         None if cheaper is None else round(cached_tokens * cheaper / 1e6, 6),
-    )
-
-
-def _sum_saved(models: list[ModelStats]) -> SavedStats:
-    return SavedStats(
-        _sum_usd(each.saved.documents_usd for each in models), _sum_usd(each.saved.prompt_cache_usd for each in models)
     )
 
 

@@ -187,7 +187,7 @@ class DataKeys:
         master = self._masters.get(wrapped.master)
         if master is None:
             detail = f"A key of this tenant is wrapped with master key {wrapped.master.hex()}, which is not set."
-            raise CannotOpen(detail, members={"key": _shown(name)})
+            raise CannotOpen(detail, members={"key": "digest" if name == _DIGEST else name.hex()})
         return master.unwrap(wrapped, tenant, name)
 
     def _why_unknown(self, tenant: str, stored: Mapping[bytes, bytes], identity: bytes) -> CannotOpen:
@@ -314,7 +314,3 @@ def _wrapped(value: bytes) -> Wrapped:
 def _newest(wrapped: Mapping[bytes, Wrapped]) -> bytes:
     """Return the id of the data key that seals; empty when there is none."""
     return max(wrapped.keys() - {_DIGEST}, key=lambda name: (wrapped[name].created_ms, name), default=b"")
-
-
-def _shown(name: bytes) -> str:
-    return "digest" if name == _DIGEST else name.hex()

@@ -34,6 +34,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -201,7 +202,7 @@ class EmbeddedStore:
         if self._log_path.exists() and self._log_path.stat().st_size > _LOG_BYTES:
             self._log_path.replace(self._log_path.with_suffix(".log.1"))
         try:
-            with open(self._log_path, "ab", opener=_private) as log:
+            with open(self._log_path, "ab", opener=partial(os.open, mode=0o600)) as log:
                 self._process = subprocess.Popen(  # noqa: S603 - our own program and our own arguments
                     [*ourselves, *command],
                     stdin=subprocess.DEVNULL,
@@ -253,10 +254,6 @@ def _bundled_binary() -> Path:
     raise EmbeddedStoreFailed(
         f"there is no embedded store for {sys.platform}-{machine}: set SASH_REDIS_URL to a Redis or Valkey server"
     )
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 @contextlib.contextmanager
