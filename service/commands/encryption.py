@@ -1,6 +1,5 @@
 """Keys of encryption at rest: ``sash keys master``, ``rotate`` and ``rewrap``, and the check of ``sash doctor``."""
 
-import asyncio
 import base64
 import secrets
 from collections.abc import Iterator
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from service.commands.store import act_on, refuse, running_store, with_store
+from service.commands.store import refuse, with_running_store, with_store
 from service.problems import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -72,9 +71,8 @@ def check_encryption(settings: "Settings") -> "Iterator[Finding]":
         return [report async for report in DataKeys(client, settings.encryption_key).reports()]
 
     masters = [Master(key).id.hex() for key in settings.encryption_key]
-    url = running_store(settings)
     try:
-        reports = asyncio.run(act_on(url, settings, act)) if url is not None else []
+        reports = with_running_store(settings, act) or []
     except StoreUnavailable as why:  # another finding reports that the store cannot be reached
         if "+scan" in why.detail:
             yield Finding("encryption", "problem", why.detail, "ACL SETUSER the store's user with +scan")

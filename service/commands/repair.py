@@ -1,10 +1,9 @@
 """Messages that an older version measured: ``sash doctor`` finds them, and ``--repair`` measures them again."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from service.commands.store import act_on, refuse, running_store, with_store
+from service.commands.store import refuse, with_running_store, with_store
 from service.commands.terminal import progress_bar
 from service.problems import CannotOpen, Problem
 
@@ -25,9 +24,8 @@ def check_counts(settings: "Settings") -> "Iterator[Finding]":
     async def act(client: "Client", settings: "Settings") -> tuple[int, int]:
         return await _repair(client, settings).sample(_SAMPLE)
 
-    url = running_store(settings)
     try:
-        looked, older = asyncio.run(act_on(url, settings, act)) if url is not None else (0, 0)
+        looked, older = with_running_store(settings, act) or (0, 0)
     except Problem as why:  # other findings report a store that cannot be reached or denies commands
         if "+scan" in why.detail:
             yield Finding(_SUBJECT, "advice", why.detail, "ACL SETUSER the store's user with +scan")

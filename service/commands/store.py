@@ -33,10 +33,10 @@ def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
     try:
         # A service on a public host waits for its first key, so a missing key is no fault here.
         settings = Settings.read({**environ, "SASH_REQUIRE_KEYS": "1"})
-        url = running_store(settings)
+        url = _running_store(settings)
         if url is not None:
             try:
-                return asyncio.run(act_on(url, settings, act))
+                return asyncio.run(_act_on(url, settings, act))
             except StoreUnavailable:
                 if settings.redis_url is not None:
                     raise
@@ -44,7 +44,7 @@ def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
         elif not environ.get("SASH_DATA_DIR") and not settings.data_dir.exists():
             refuse([f"there is no {settings.data_dir} here: name the service's store, SASH_DATA_DIR or SASH_REDIS_URL"])
         with EmbeddedStore(settings.data_dir) as store:
-            return asyncio.run(act_on(store.url, settings, act))
+            return asyncio.run(_act_on(store.url, settings, act))
     except SettingsError as error:
         refuse(error.lines)
     except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
@@ -53,7 +53,16 @@ def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
         refuse([problem.detail])
 
 
-def running_store(settings: Settings) -> str | None:
+def with_running_store(settings: Settings, act: "Callable[[Client, Settings], Awaitable[T]]") -> T | None:
+    """Return the result of ``act`` on the store of the settings; None for an embedded store that does not run.
+
+    Raises what ``act`` raises, and StoreUnavailable.
+    """
+    url = _running_store(settings)
+    return asyncio.run(_act_on(url, settings, act)) if url is not None else None
+
+
+def _running_store(settings: Settings) -> str | None:
     """Return the store's URL; None for an embedded store that does not run."""
     from service.store.embedded import socket_url  # noqa: PLC0415
 
@@ -67,8 +76,7 @@ def refuse(lines: "Iterable[str]") -> NoReturn:
     sys.exit(2)
 
 
-async def act_on(url: str, settings: Settings, act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
-    """Return the result of ``act`` on the store at ``url``."""
+async def _act_on(url: str, settings: Settings, act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
     from service.store.client import Client  # noqa: PLC0415
 
     client = Client(url, timeout_seconds=3, connections=1)
