@@ -7,8 +7,7 @@ requests and blocks, ``Sash.ado`` sends them on an event loop, so that each sequ
 import asyncio
 import json
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from functools import partial
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -71,29 +70,23 @@ class Sash:
 
     def do(self, asking: Asking[T]) -> T:
         """The generator's result. The generator may handle a SashError. Raises SashError, httpx2.TransportError."""
-        step: Callable[[], Ask] = partial(next, asking)
+        answer: Answer | SashError | None = None
         while True:
             try:
-                ask = step()
+                ask = _next(asking, answer)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
-            try:
-                step = partial(asking.send, self._answer(_request(ask)))
-            except SashError as error:
-                step = partial(asking.throw, error)
+            answer = self._answer(_request(ask))
 
     async def ado(self, asking: Asking[T]) -> T:
         """Like ``do``, without blocking the event loop."""
-        step: Callable[[], Ask] = partial(next, asking)
+        answer: Answer | SashError | None = None
         while True:
             try:
-                ask = step()
+                ask = _next(asking, answer)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
-            try:
-                step = partial(asking.send, await self._answer_async(_request(ask)))
-            except SashError as error:
-                step = partial(asking.throw, error)
+            answer = await self._answer_async(_request(ask))
 
     def close(self) -> None:
         """Close the connections of ``do``."""
@@ -106,7 +99,7 @@ class Sash:
         if client := self._clients.pop(asyncio.get_running_loop(), None):
             await client.aclose()
 
-    def _answer(self, request: dict[str, Any]) -> Answer:
+    def _answer(self, request: dict[str, Any]) -> Answer | SashError:
         self._client = client = self._client or httpx2.Client(**self._options)
         for wait in _WAITS_SECONDS:
             try:
@@ -119,7 +112,7 @@ class Sash:
             time.sleep(pause)
         return _read(client.request(**request))
 
-    async def _answer_async(self, request: dict[str, Any]) -> Answer:
+    async def _answer_async(self, request: dict[str, Any]) -> Answer | SashError:
         loop = asyncio.get_running_loop()  # a client belongs to one loop; the Agents SDK's run_sync has its own
         if (client := self._clients.get(loop)) is None:
             client = self._clients[loop] = httpx2.AsyncClient(**self._options)
@@ -133,6 +126,11 @@ class Sash:
                 return _read(response)
             await asyncio.sleep(pause)
         return _read(await client.request(**request))
+
+
+def _next(asking: Asking[Any], answer: Answer | SashError | None) -> Ask:
+    """The generator's next request after an answer; the first one after None. Raises StopIteration at the end."""
+    return asking.throw(answer) if isinstance(answer, SashError) else asking.send(answer)  # type: ignore[arg-type]
 
 
 def _request(ask: Ask) -> dict[str, Any]:
@@ -154,7 +152,8 @@ def _pause_seconds(response: httpx2.Response, wait: float) -> float | None:
     return max(wait, min(float(asked), _LONGEST_WAIT_SECONDS)) if asked.isascii() and asked.isdigit() else wait
 
 
-def _read(response: httpx2.Response) -> Answer:
+def _read(response: httpx2.Response) -> Answer | SashError:
+    """The answer in a response, or the refusal."""
     if response.is_success and not response.content:
         return Answer(None, response.headers.get("etag"))
     try:
@@ -168,7 +167,7 @@ def _read(response: httpx2.Response) -> Answer:
     in_a_conversation = str(value.get("instance")).startswith("/conversations/")  # not so with a path in the URL given
     if value.get("type") == "/problems/not-found" and in_a_conversation:
         return Answer(None, None)
-    raise SashError(response.status_code, value)
+    return SashError(response.status_code, value)
 
 
 def path_of(name: str) -> str:
