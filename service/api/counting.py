@@ -43,7 +43,8 @@ async def count(request: Req) -> Response[bytes]:
     """
     form = query_of(request, CountQuery).format
     body = await read_body(request)
-    wanted = await run_in_thread_if_large(len(body), _decoded, body, form)
+    decoder: msgspec.json.Decoder[Any] = _count if form == "openai" else _provider_count
+    wanted = await run_in_thread_if_large(len(body), decode_json, body, decoder)
     name = wanted.model if isinstance(wanted, CountRequest) else _model_of(wanted)
     context = context_of(request)
     models = await context.calibrations.correct(tenant_of(request), context.models, name)
@@ -56,10 +57,6 @@ async def count(request: Req) -> Response[bytes]:
     line["model"] = context.metrics.windows.label(counted.model)
     line["tokens"] = counted.tokens + (counted.text or 0)
     return Response(msgspec.json.encode(counted), media_type=JSON)
-
-
-def _decoded(body: bytes, form: str) -> CountRequest | dict[str, Any]:
-    return decode_json(body, _count) if form == "openai" else decode_json(body, _provider_count)
 
 
 def _model_of(request: dict[str, Any]) -> str:
