@@ -45,7 +45,8 @@ _ANSWER_WAIT_SECONDS = 15.0  # from exec to the first answer, on a busy machine
 _LOADING_WAIT_SECONDS = 900.0  # some 100 MB a second: a file of 90 GB
 _POLL_SECONDS = 0.005
 _SOCKET_PATH_BYTES = 100  # sun_path is 108 bytes on Linux, 104 on macOS, with its NUL
-_LOG_BYTES = 1 << 20
+_LOG_BYTES = 1 << 20  # a longer log is moved away at a start
+_CHUNK_BYTES = 1 << 20  # read at once from the append-only file's end
 _LOG_LINES_SHOWN = 5
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
@@ -291,7 +292,7 @@ def _drop_zero_tail(folder: Path) -> None:
     with newest.open("r+b") as file:
         size_bytes = end = file.seek(0, os.SEEK_END)
         while end:
-            start = max(0, end - _LOG_BYTES)
+            start = max(0, end - _CHUNK_BYTES)
             file.seek(start)
             kept = file.read(end - start).rstrip(b"\0")
             end = start + len(kept)

@@ -24,7 +24,10 @@ _BUCKETS = 10_000  # in memory; the least recently used is dropped first
 
 
 class _Lease:
-    """The requests that a process may still grant from one bucket, and until when."""
+    """The requests that a process may still grant from one bucket, and until when.
+
+    Until ``refused_until`` the bucket is empty. Until ``blind_until`` all requests are granted: the store gave no answer.
+    """
 
     __slots__ = ("blind_until", "left", "refused_until", "taking", "until")
 
