@@ -77,8 +77,9 @@ class RateLimits:
                 return
             if lease.taking is None or lease.taking.done():
                 lease.taking = asyncio.create_task(self._refill(bucket, lease, rate))
-            await asyncio.wait((lease.taking,), timeout=_PATIENCE_SECONDS)
-            if not lease.taking.done() or lease.blind_until > now:
+            taking = lease.taking  # another request may start the next one while this one waits
+            await asyncio.wait((taking,), timeout=_PATIENCE_SECONDS)
+            if not taking.done() or lease.blind_until > now:
                 return
 
     async def _refill(self, bucket: str, lease: _Lease, rate: float) -> None:

@@ -309,6 +309,14 @@ async def test_a_tenant_over_its_rate_is_told_when_to_come_back(store: EmbeddedS
     assert (spared.status_code, open_path.status_code) == (200, 200)
 
 
+async def test_requests_at_once_get_no_more_than_the_rate(store: EmbeddedStore) -> None:
+    """Of sixty requests that arrive together, a tenant with five a second gets the five of the burst."""
+    async with service(store, api_keys=(ApiKey("crowd", "key-of-crowd"),), rate_limit=5.0) as client:
+        headers = bearer("key-of-crowd")
+        replies = await asyncio.gather(*(client.get("/models/gpt-4o", headers=headers) for _ in range(60)))
+    assert 5 <= sum(reply.status_code == 200 for reply in replies) <= 7
+
+
 async def test_without_a_store_the_rate_refuses_nobody() -> None:
     """While the store is away, requests that do not need it are served without a rate limit."""
     settings = Settings(redis_url="unix:///nowhere", rate_limit=1.0, store_timeout_seconds=0.2)
