@@ -366,3 +366,19 @@ def test_the_command_and_the_function_agree(chat: str) -> None:
     wanted = msgspec.convert({"model": "gpt-4o", "messages": entries}, WindowRequest)
     result = sash("window", chat, "--model", "gpt-4o")
     assert result.stdout_bytes.rstrip(b"\n") == window_of_request(wanted, {})[0].body
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("keys", "create", "--tenant", "acme", "--rate"),
+        ("import", "chat.json", "--every"),
+        ("top", "--every"),
+        ("window", "chat.json", "--stable-step"),
+    ],
+)
+def test_an_option_that_is_not_a_number_is_refused(command: tuple[str, ...]) -> None:
+    """``nan`` for a number is refused with the option's name, before anything is made, sent or shown."""
+    refused = sash(*command, "nan")
+    assert refused.exit_code == 2
+    assert f"'{command[-1]}': 'nan' is not a number" in refused.stderr

@@ -9,6 +9,7 @@ import click
 
 from service.commands.encryption import master, rewrap, rotate
 from service.commands.store import with_store
+from service.commands.terminal import Number
 from service.core.bounds import IDS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def keys() -> None:
 
 @keys.command()
 @click.option("--tenant", required=True, help="Tenant whose conversations the key opens.")
-@click.option("--rate", type=click.FloatRange(0.01, 1_000_000), help="Requests a second, in place of SASH_RATE_LIMIT.")
+@click.option("--rate", type=Number(0.01, 1_000_000), help="Requests a second, in place of SASH_RATE_LIMIT.")
 @click.option(
     "--max-body-bytes",
     type=click.IntRange(1024),

@@ -1,5 +1,6 @@
 """Functions for commands: read a file or standard input, print tables or JSON, print errors without a traceback."""
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,16 @@ from service.problems import Problem
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PREVIEW_CHARACTERS = 48
+
+
+class Number(click.FloatRange):
+    """A number in a range. Click's own type takes ``nan`` into every range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 shape_option = click.option(

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.commands.sources.conversation import SourceError
+from service.commands.terminal import Number
 
 _COLOURS = {"well": "green", "nearly-full": "yellow", "slow": "yellow"}
 _REFUSALS_SHOWN = 8
@@ -30,9 +31,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
     type=click.Path(dir_okay=False),
     help="File with SASH_METRICS_KEY, if the service requires keys.",
 )
-@click.option(
-    "--every", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds between two updates."
-)
+@click.option("--every", type=Number(0.2, 60), default=1.0, show_default=True, help="Seconds between two updates.")
 @click.option("--once", is_flag=True, help="Print once and end; exit status 1 if something is wrong.")
 def top(url: str, metrics_key_file: str | None, every: float, once: bool) -> None:  # noqa: FBT001 - a flag
     """Show the service's condition and its requests, live.

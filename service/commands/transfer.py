@@ -14,6 +14,7 @@ import msgspec
 from service.clients.ids import safe_id
 from service.commands.sources.conversation import SourceConversation, SourceError
 from service.commands.terminal import (
+    Number,
     console,
     grid,
     plain_errors,
@@ -75,7 +76,7 @@ class _Head(msgspec.Struct):
 @click.option(
     "--every",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, max=3600, min_open=True),
     help="Send one message at a time with this pause between, to watch it in the dashboard.",
 )
 @shape_option

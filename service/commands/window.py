@@ -8,6 +8,7 @@ import msgspec
 
 from service.commands.sources.conversation import SourceConversation, SourceError
 from service.commands.terminal import (
+    Number,
     console,
     grid,
     history_options,
@@ -64,7 +65,7 @@ def _type_of(schema: dict[str, Any]) -> Any:
         case "integer":
             return click.IntRange(low, high)
         case "number":
-            return click.FloatRange(low, high)
+            return Number(low, high)
         case _:
             return str
 
