@@ -11,10 +11,10 @@ A server with ``appendfsync always`` syncs before it answers, so nothing more is
 the writes of a batch, but only on Redis 8. In Redis 7.4 and in Valkey (9.1.2, seen with strace), WAITAOF under ``everysec``
 answers before the disk has anything (redis/redis pull request 13793).
 
-Writes to a server are refused, while reads go on, in four cases: it can give no guarantee; it would evict keys when its
-memory is full, because a conversation without some of its keys is broken; the store's user may not run every command that
-Sash sends; the files of the embedded store are gone. Settings and permissions can change while a server runs, so each server
-is inspected again every second.
+Writes to a server are refused, while reads go on, in five cases: it can give no guarantee; the replica that must confirm is
+not connected; it would evict keys when its memory is full, because a conversation without some of its keys is broken; the
+store's user may not run every command that Sash sends; the files of the embedded store are gone. Settings and permissions
+can change while a server runs, so each server is inspected again every second.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,6 +44,10 @@ _NO_SYNC = (
 _UNSEEN = (
     "the store does not show its settings, so it cannot be seen whether a turn is on its disk: allow the store's user "
     "+config|get, or set SASH_DURABILITY=assume if you know that it is, or SASH_DURABILITY=fast"
+)
+_NO_REPLICA = "no replica is connected to the store: connect one, or set SASH_DURABILITY=durable"
+_TOO_FEW = (
+    "no replica keeps up with the store, and its min-replicas-to-write needs one: connect a replica, or set it to 0"
 )
 
 
@@ -101,10 +105,18 @@ class Durability:
         config, answer, check = replies
         settings, info = None if isinstance(config, ResponseError) else _pairs(config), _lines(answer)
         found = self._sync(settings, info)
-        refusal = evicts(info) or datafiles.missing(self._data_files) or found.refusal
+        refusal = evicts(info) or datafiles.missing(self._data_files) or found.refusal or self._alone(info)
         waits = {words[0] for words in found.barrier.words} if found.barrier else ()
         denied = denied_commands(check, sometimes=waits)
         return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info)
+
+    def _alone(self, info: dict[str, str]) -> str:
+        """Return why a primary with these fields of INFO acknowledges nothing without a replica; empty when it does."""
+        if info.get("role") != "master":
+            return ""
+        if info.get("min_slaves_good_slaves") == "0":  # absent where min-replicas-to-write is 0
+            return _TOO_FEW
+        return _NO_REPLICA if self.level == "replicated" and info.get("connected_slaves") == "0" else ""
 
     def _sync(self, settings: dict[str, str] | None, info: dict[str, str]) -> Inspection:
         """Return the inspection by the settings for the disk."""

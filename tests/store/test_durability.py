@@ -245,6 +245,29 @@ async def test_a_write_that_no_replica_has_is_not_acknowledged(pair: tuple[Serve
         assert await made.commands([("SET", "sash:{t/c}:x", "2")]) == [b"OK"]
 
 
+@pytest.mark.parametrize(
+    ("level", "settings", "change"),
+    [("replicated", {}, "no replica is connected"), ("durable", {"min-replicas-to-write": "1"}, "no replica keeps up")],
+)
+async def test_writes_are_refused_while_the_replica_that_must_confirm_is_gone(
+    pair: tuple[Server, Server], level: Level, settings: dict[str, str], change: str
+) -> None:
+    """Without its replica a server refuses writes, says what to change and still answers reads; later it writes again."""
+    primary, replica = pair
+    for name, value in settings.items():
+        primary.connect().config_set(name, value)
+    async with client(primary, level) as made:
+        await made.commands([("SET", "sash:{t/c}:x", "1")])
+        replica.kill()
+        await asyncio.to_thread(wait_until, lambda: made.servers[0].refused)
+        with pytest.raises(StoreUnavailable, match=f"Writes are refused: {change}"):
+            await made.commands([("SET", "sash:{t/c}:x", "2")])
+        assert await made.commands([("GET", "sash:{t/c}:x")]) == [b"1"]
+        replica.start()
+        await asyncio.to_thread(wait_until, lambda: not made.servers[0].refused)
+        assert await made.commands([("SET", "sash:{t/c}:x", "2")]) == [b"OK"]
+
+
 async def test_a_repeated_write_that_changes_nothing_waits_for_the_replica_too(pair: tuple[Server, Server]) -> None:
     """A retry on a new connection that changes nothing waits too, although WAIT counts only the connection's own writes."""
     primary, replica = pair
