@@ -12,7 +12,7 @@ from service.commands.count import count
 from service.commands.doctor import doctor
 from service.commands.keys import keys
 from service.commands.logs import logs_hash
-from service.commands.store import refuse
+from service.commands.store import read_settings, refuse
 from service.commands.top import top
 from service.commands.transfer import export, import_
 from service.commands.window import window
@@ -32,7 +32,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     """Settings from the environment and the options, which override it. Exits with a line for each wrong setting."""
     given = {f"SASH_{name.upper()}": str(value) for name, value in options.items() if value is not None}
     try:
-        return Settings.read({**os.environ, **given})
+        return read_settings({**os.environ, **given})
     except SettingsError as error:
         refuse(error.lines)
 

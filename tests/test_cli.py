@@ -382,3 +382,20 @@ def test_an_option_that_is_not_a_number_is_refused(command: tuple[str, ...]) -> 
     refused = sash(*command, "nan")
     assert refused.exit_code == 2
     assert f"'{command[-1]}': 'nan' is not a number" in refused.stderr
+
+
+@pytest.mark.parametrize("command", [("serve",), ("keys", "list"), ("logs-hash", "c-1"), ("doctor", "--json")])
+@pytest.mark.parametrize(
+    ("url", "mistake"),
+    [
+        ("redis://host?colour=red", "a connection has no parameter 'colour'"),
+        ("redis://host?ssl_ca_certs=ca.pem", "a connection has no parameter 'ssl_ca_certs'"),
+        ("rediss+cluster://host?ssl_cert_reqs=perhaps", "Invalid SSL Certificate Requirements Flag: perhaps"),
+        ("unix:///socket?db=one", "Invalid value for 'db' in connection URL."),
+    ],
+)
+def test_a_wrong_parameter_of_the_stores_url_ends_the_command(command: tuple[str, ...], url: str, mistake: str) -> None:
+    """A parameter of SASH_REDIS_URL that no connection takes is named at once, as any wrong setting is."""
+    refused = sash(*command, SASH_REDIS_URL=url)
+    assert refused.exit_code == (1 if command[0] == "doctor" else 2)
+    assert mistake in (refused.stdout if command[0] == "doctor" else refused.stderr)

@@ -194,13 +194,14 @@ def test_wrong_use_of_import_is_one_line(arguments: tuple[str, ...], given: Any,
 
 
 def test_an_empty_redis_holds_no_conversation(store: Any) -> None:
-    """Keys that match nothing, and a Redis that does not answer, are errors that say so."""
+    """Keys that match nothing, a Redis that does not answer, and a URL with a wrong parameter are errors that say so."""
     result = sash("import", store.url, "--keys", "no-such-prefix:*")
     assert result.exit_code == 1
     assert "the sources contain no conversation" in result.stderr
-    result = sash("import", "redis://127.0.0.1:1/0")
-    assert result.exit_code == 1
-    assert "the Redis to import from cannot be read" in result.stderr
+    for url in ("redis://127.0.0.1:1/0", "redis://127.0.0.1:1/0?colour=red"):
+        result = sash("import", url)
+        assert result.exit_code == 1
+        assert "the Redis to import from cannot be read" in result.stderr
 
 
 def test_a_sqlite_file_is_named_not_piped() -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from service.commands.encryption import check_encryption
 from service.commands.repair import check_counts, repair_counts
+from service.commands.store import read_settings
 from service.commands.terminal import console, grid, print_json, shape_option, wants_json
 from service.settings import Settings, SettingsError, mask_url
 
@@ -72,7 +73,7 @@ def examine(variables: Mapping[str, str], *, repair: bool = False) -> "Iterator[
     from service.store.checks import Finding, check_store  # noqa: PLC0415 - help needs no store
 
     try:
-        settings = Settings.read(variables)
+        settings = read_settings(variables)
     except SettingsError as error:
         for line in error.lines:
             subject, _, rest = line.partition(" ")
@@ -97,7 +98,7 @@ def _try(url: str) -> "Iterator[Finding]":
     from service.store.trial import try_store  # noqa: PLC0415
 
     try:
-        settings = Settings.read({**environ, "SASH_REDIS_URL": url})
+        settings = read_settings({**environ, "SASH_REDIS_URL": url})
     except SettingsError as error:
         raise click.UsageError(str(error)) from None
     yield from check_store(url, settings.data_dir, settings.durability)

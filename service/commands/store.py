@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import click
 
 from service.problems import Problem, StoreUnavailable
-from service.settings import Settings, SettingsError
+from service.settings import Settings, SettingsError, mask_url
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from service.store.client import Client
 
 T = TypeVar("T")
+
+
+def read_settings(variables: "Mapping[str, str]") -> Settings:
+    """Return the settings, with a store's URL that redis-py takes. Raises SettingsError."""
+    from service.store.addresses import mistake_in  # noqa: PLC0415 - help needs no store
+
+    settings = Settings.read(variables)
+    url = settings.redis_url
+    if url is not None and (mistake := mistake_in(url)):
+        raise SettingsError((f"SASH_REDIS_URL is {mask_url(url)!r}, which cannot be used: {mistake}",))
+    return settings
 
 
 def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
@@ -32,7 +43,7 @@ def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
 
     try:
         # A service on a public host waits for its first key, so a missing key is no fault here.
-        settings = Settings.read({**environ, "SASH_REQUIRE_KEYS": "1"})
+        settings = read_settings({**environ, "SASH_REQUIRE_KEYS": "1"})
         url = _running_store(settings)
         if url is not None:
             try:

@@ -4,10 +4,13 @@ from typing import Any, Literal, cast
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
-from redis.asyncio.connection import parse_url
+from redis.asyncio.connection import Connection, parse_url
+from redis.exceptions import RedisError
 
 _DEFAULT_PORT = {"single": 6379, "cluster": 6379, "sentinel": 26379}
 _SENTINEL = "sentinel_"  # parameters for the connections to the sentinels begin so, such as sentinel_password
+POOL_OPTIONS = frozenset({"connection_class", "max_connections", "timeout"})
+"""Options of a URL that a connection does not take."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -62,6 +65,24 @@ def _endpoint(text: str, default_port: int) -> tuple[str, int]:
         return host, int(rest[1:] or default_port)
     host, _, port = text.partition(":")
     return host, int(port or default_port)
+
+
+def mistake_in(url: str) -> str:
+    """Return why redis-py makes no connection of a URL's parameters; empty where it makes one. Nothing is connected.
+
+    >>> mistake_in("redis://host?colour=red")
+    "a connection has no parameter 'colour'"
+    """
+    try:
+        address = read_url(url)
+        options = connection_options(address, 1)
+        kind = options.get("connection_class", Connection)
+        for given in (options, address.sentinel_options):
+            kind(**{name: value for name, value in given.items() if name not in POOL_OPTIONS})
+    except (TypeError, ValueError, RedisError) as error:
+        text = str(error).rpartition("__init__() ")[2]
+        return text.replace("got an unexpected keyword argument", "a connection has no parameter")
+    return ""
 
 
 def connection_options(address: Address, timeout_seconds: float) -> dict[str, Any]:

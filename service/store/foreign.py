@@ -30,7 +30,7 @@ def read_lists(url: str, pattern: str) -> Iterator[ForeignList]:
             for key in sorted(client.scan_iter(match=pattern, count=_PAGE, _type="list")):
                 name = key.decode("utf-8", "replace")
                 yield ForeignList(name, _matched(pattern, name), list(_elements(client, key)))
-    except (RedisError, ValueError, OSError) as error:
+    except (RedisError, TypeError, ValueError, OSError) as error:
         raise ForeignStoreFailed(f"the Redis to import from cannot be read: {error}") from None
 
 

@@ -24,7 +24,7 @@ from redis.asyncio.sentinel import Sentinel
 from redis.crc import key_slot
 from redis.exceptions import ConnectionError, ResponseError  # noqa: A004 - redis' own
 
-from service.store.addresses import Address, connection_options
+from service.store.addresses import POOL_OPTIONS, Address, connection_options
 
 __all__ = ["NOT_ENOUGH_DATA", "Connect", "Socket", "ask", "connect_to", "key_slot", "primary_of", "take_over"]
 
@@ -32,7 +32,6 @@ Connect = Callable[[], Awaitable[Connection]]
 """Connects to one server, and logs in. Raises RedisError, OSError."""
 
 _SENTINEL_SECONDS = 0.5  # a sentinel answers fast; after this the next one is asked
-_POOL_OPTIONS = {"connection_class", "max_connections", "timeout"}  # of a URL; a connection does not take them
 
 
 class Socket(NamedTuple):
@@ -70,7 +69,7 @@ def connect_to(address: Address, timeout_seconds: float, place: tuple[str, int] 
 
 async def _connect(options: dict[str, Any], place: tuple[str, int] | None) -> Connection:
     kind: type[Connection] = options.get("connection_class", Connection)
-    wanted = {name: value for name, value in options.items() if name not in _POOL_OPTIONS}
+    wanted = {name: value for name, value in options.items() if name not in POOL_OPTIONS}
     if place is not None:
         wanted |= {"host": place[0], "port": place[1]}
     connection = kind(**wanted)
