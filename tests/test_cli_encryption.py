@@ -105,6 +105,27 @@ def test_a_tenant_that_the_list_lost_is_found(store: EmbeddedStore) -> None:
 
 
 @pytest.mark.usefixtures("tenants")
+@pytest.mark.parametrize("command", ["rotate", "rewrap"])
+def test_a_wrong_master_key_changes_nothing(store: EmbeddedStore, command: str) -> None:
+    """``rotate`` and ``rewrap`` with another master key than the service's leave the store as it was."""
+
+    def stored() -> list[Any]:
+        with redis.Redis.from_url(store.url) as server:
+            return [
+                server.smembers("sash:{keys}:masters"),
+                *(server.hgetall(key) for key in sorted(server.scan_iter("sash:*:wrapped"))),
+            ]
+
+    before = stored()
+    wrong = run("keys", command, REDIS_URL=store.url, ENCRYPTION_KEY=NEW)
+
+    assert wrong.exit_code == 2
+    assert f"wrapped with master key {Master(b'o' * 32).id.hex()}, which is not set" in wrong.stderr
+    assert len(before) == 3
+    assert stored() == before
+
+
+@pytest.mark.usefixtures("tenants")
 def test_what_cannot_be_opened_is_refused(store: EmbeddedStore) -> None:
     """Without a key or with a wrong one, commands exit with status 2 and the doctor says what to set."""
     without = run("keys", "rotate", REDIS_URL=store.url)

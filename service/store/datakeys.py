@@ -243,9 +243,15 @@ class DataKeys:
         return self._refusal
 
     async def rotate(self, tenant: str) -> str:
-        """Make a data key, which seals from now on. Returns its id. Raises StoreUnavailable, StoreFull."""
+        """Make a data key, which seals from now on. Returns its id.
+
+        Raises StoreUnavailable, StoreFull, and CannotOpen when the tenant seals with a master key that is missing here.
+        """
+        stored = {name: _wrapped(value) for name, value in (await self._stored(tenant)).items()}
+        if _DIGEST in stored:
+            self._unwrap(tenant, _DIGEST, stored[_DIGEST])
         await self._note(tenant)
-        made = [_wrapped(value).created_ms for value in (await self._stored(tenant)).values()]
+        made = [each.created_ms for each in stored.values()]
         # The time is later than that of every other key, even if clocks differ.
         created_ms = max([time.time_ns() // 1_000_000, *(each + 1 for each in made)])
         identity = new_key()[:_ID_BYTES]
@@ -269,19 +275,17 @@ class DataKeys:
         """
         assert self._first is not None  # noqa: S101 - the command asks for it
         for tenant in await self.tenants():
-            unlisted = await self._note(tenant)
-            changed = 0
-            for name, value in (await self._stored(tenant)).items():
-                wrapped = _wrapped(value)
-                if wrapped.master != self._first.id:
-                    key = self._unwrap(tenant, name, wrapped)
-                    again = self._first.wrap(key, tenant, name, wrapped.created_ms)
-                    await self._client.commands([("HSET", _key_of(tenant), name, _encode(again))])
-                    changed += 1
-            yield Rewrapped(tenant, changed, unlisted)
-        others = [master.id.hex() for master in self._masters.values() if master is not self._first]
-        if others:
-            await self._client.commands([("SREM", _MASTERS, *others)])
+            stored = {name: _wrapped(value) for name, value in (await self._stored(tenant)).items()}
+            others = {name: each for name, each in stored.items() if each.master != self._first.id}
+            opened = {name: self._unwrap(tenant, name, each) for name, each in others.items()}
+            unlisted = await self._note(tenant)  # only now, or a wrong master key would be listed as one in use
+            for name, key in opened.items():
+                again = self._first.wrap(key, tenant, name, stored[name].created_ms)
+                await self._client.commands([("HSET", _key_of(tenant), name, _encode(again))])
+            yield Rewrapped(tenant, len(opened), unlisted)
+        replaced = [master.id.hex() for master in self._masters.values() if master is not self._first]
+        if replaced:
+            await self._client.commands([("SREM", _MASTERS, *replaced)])
 
     async def reports(self) -> AsyncIterator[KeyReport]:
         """Yield a report for each tenant; nothing where no tenant is listed and this process has no master key.
