@@ -1,4 +1,4 @@
-"""Readiness: the store answers, allows every command, and is as durable as the settings require."""
+"""Readiness: the store answers, takes writes, allows every command, and is as durable as the settings require."""
 
 from service.problems import StorePermissionDenied, StoreUnavailable
 from service.store.client import Client
@@ -25,6 +25,10 @@ async def judged(client: Client, data_keys: DataKeys) -> list[Inspection]:
         raise refused.problem("Not ready")
     if denied is not None:
         raise denied
+    if any(found.info.get("role") == "slave" for found in servers):
+        raise StoreUnavailable(
+            "Not ready: the store is a replica, which takes no writes: name its primary in SASH_REDIS_URL, or promote it."
+        )
     if not servers:
         raise StoreUnavailable("Not ready: no server of the store has answered yet.")
     return servers

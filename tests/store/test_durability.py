@@ -231,6 +231,18 @@ async def test_a_replicated_write_is_answered_when_a_replica_has_it(pair: tuple[
         assert [found.how for found in made.servers] == ["appendfsync always and WAIT"]
 
 
+async def test_a_service_on_a_replica_is_not_ready(pair: tuple[Server, Server]) -> None:
+    """While the store is a replica ``/readyz`` says so; once it is promoted the service is ready."""
+    _, replica = pair
+    app = create_app(Settings(redis_url=replica.url, store_timeout_seconds=1.0))
+    async with lifespan(app), http(app) as made:
+        refused = await made.get("/readyz")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert "the store is a replica, which takes no writes: name its primary" in refused.json()["detail"]
+        replica.connect().replicaof("NO", "ONE")
+        await until_ready(made)
+
+
 async def test_a_write_that_no_replica_has_is_not_acknowledged(pair: tuple[Server, Server]) -> None:
     """While the replica is stopped a replicated write raises StoreUnavailable; later the same write succeeds."""
     primary, replica = pair
