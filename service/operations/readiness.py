@@ -25,7 +25,7 @@ async def judged(client: Client, data_keys: DataKeys) -> list[Inspection]:
         raise refused.problem("Not ready")
     if denied is not None:
         raise denied
-    if any(found.info.get("role") == "slave" for found in servers):
+    if client.kind == "single" and any(found.info.get("role") == "slave" for found in servers):
         raise StoreUnavailable(
             "Not ready: the store is a replica, which takes no writes: name its primary in SASH_REDIS_URL, or promote it."
         )

@@ -103,10 +103,11 @@ class Cluster:
         if ranges:
             self._slots = {slot: places[0] for first, last, places in ranges for slot in range(first, last + 1)}
             self._known = {place for _, _, places in ranges for place in places}
-            for place in set(self._slots.values()):
+            primaries = set(self._slots.values())
+            for place in primaries:
                 self._server(place)  # a node is inspected before its first request
-            gone = [self._servers.pop(place) for place in set(self._servers) - self._known]
-            await asyncio.gather(*(server.close(NodeLost("the node left the cluster")) for server in gone))
+            gone = [self._servers.pop(place) for place in set(self._servers) - primaries]
+            await asyncio.gather(*(server.close(NodeLost("the node serves no slot")) for server in gone))
 
     async def _read(self) -> list["Range"]:
         """Ask known nodes, then those in the store's URL, and return the map that covers the most slots."""

@@ -14,7 +14,7 @@ import pytest
 from redis.crc import key_slot
 from redis.exceptions import AskError, MovedError
 from store.aged import age, old_messages
-from store.servers import Cluster, Sentinels, Server, binaries, server
+from store.servers import Cluster, Sentinels, Server, binaries, server, wait_until
 
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Entry
@@ -221,6 +221,21 @@ async def test_an_encrypted_talk_on_a_cluster(cluster: Cluster) -> None:
     async with opened(cluster.url, (b"n" * 32, b"k" * 32)) as (_, conversations):
         await talk(conversations)
         assert [done async for done in conversations.data_keys.rewrap()] == [Rewrapped("t", 3, unlisted=False)]
+
+
+async def test_a_primary_that_became_a_replica_is_left_out(cluster: Cluster) -> None:
+    """After a planned failover, as for an upgrade, only servers of slots are asked, and the store is not failing over."""
+    async with opened(cluster.url) as (client, conversations):
+        await say(conversations, "failover", "before")
+        slot = key_slot(keys_of("t/failover").log.encode())
+        primary = cluster.primary_of(slot)
+        links = [each.connect() for each in cluster.servers]
+        follower = next(link for link in links if link.info("replication").get("master_port") == primary.near_port)
+        follower.execute_command("CLUSTER FAILOVER")
+        await asyncio.to_thread(wait_until, lambda: cluster.primary_of(slot) is not primary)
+        assert await say(conversations, "failover", "after") == 2
+        await asyncio.to_thread(wait_until, lambda: len(client.servers) == 3)
+        assert {found.info["role"] for found in client.servers} == {"master"}
 
 
 async def test_conversations_are_repaired_on_every_node(cluster: Cluster) -> None:
