@@ -235,11 +235,8 @@ class Ring:
                 raise
             await exchange.fail(exchange.too_slow(), scope)
         except Exception as error:  # noqa: BLE001 - the outermost layer: every failure becomes an answer
-            problem = _problem_of(error)
-            if problem is None:
-                _log.error("request failed", operation=_operation(scope), **describe(error))
-                problem = Internal("The service failed; nothing is known to be lost, try again.")
-            await exchange.fail(problem, scope)
+            # A variable for the problem would hold this frame, by its traceback, and so the client's connection.
+            await exchange.fail(_problem_of(error, scope), scope)
         finally:
             self._end(exchange, scope)
         if exchange.body is not None and not (exchange.body.ended or exchange.was_cut):
@@ -356,12 +353,15 @@ class Ring:
             self._timer = loop.call_later(_LOOK_SECONDS, self._cut_late, context=self._context)
 
 
-def _problem_of(error: Exception) -> Problem | None:
-    """The problem that was raised; None for another error. The framework's error for a stream has a group as cause."""
+def _problem_of(error: Exception, scope: Scope) -> Problem:
+    """The problem that was raised. The framework's error for a stream has a group as cause. Another error is logged."""
     found: BaseException | None = error.__cause__ if isinstance(error.__cause__, ExceptionGroup) else error
     while isinstance(found, ExceptionGroup) and len(found.exceptions) == 1:
         found = found.exceptions[0]
-    return found if isinstance(found, Problem) else None
+    if isinstance(found, Problem):
+        return found
+    _log.error("request failed", operation=_operation(scope), **describe(error))
+    return Internal("The service failed; nothing is known to be lost, try again.")
 
 
 def _operation(scope: Scope) -> str | None:

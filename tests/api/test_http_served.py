@@ -87,6 +87,30 @@ async def test_a_refusal_reaches_a_client_that_sends_its_whole_body_first(
             assert (await client.post(path, json={"messages": [user("hello")]})).status_code == 201
 
 
+@pytest.mark.parametrize(
+    ("request_line", "kind", "status"),
+    [
+        ("POST /conversations/held/messages", "text/plain", 415),
+        ("POST /conversations/-/messages", "application/json", 400),
+        ("POST /nothing/here", "application/json", 404),
+        ("PUT /conversations/held", "application/json", 405),
+        ("DELETE /conversations/held", "application/json", 404),
+        ("POST /conversations/import", "application/json", 415),
+    ],
+)
+def test_a_refused_client_that_sends_no_more_is_not_kept(
+    served: Served, request_line: str, kind: str, status: int
+) -> None:
+    """A request that is refused before its body has come has its answer at once, and its connection is soon closed."""
+    host, port = served.url.removeprefix("http://").split(":")
+    head = f"{request_line} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: 9999\r\n\r\n"
+    with socket.create_connection((host, int(port)), timeout=8) as client:
+        client.sendall(head.encode() + b"some of it")
+        assert client.recv(12) == f"HTTP/1.1 {status}".encode()
+        while client.recv(65_536):
+            pass
+
+
 @pytest.mark.parametrize("size", [1, 100])
 def test_small_chunks_that_come_at_once(served: Served, size: int) -> None:
     """An append and an import of two kilobytes in chunks of 1 or 100 bytes succeed within five seconds."""
