@@ -1,7 +1,8 @@
 """Run all checks and tests of the project, as developers and CI do: ``python -m tests``.
 
-First the checks that need no server, then the tests in two processes under coverage. A failure does not stop the rest:
-the failed checks are named at the end, and pytest's closing line comes last. To run only some tests, use pytest.
+First the checks that need no server, then the tests under coverage, in three processes as many of them wait. A failure
+does not stop the rest: the failed checks are named at the end, and pytest's closing line comes last. To run only some
+tests, use pytest.
 """
 
 import os
@@ -20,7 +21,7 @@ CHECKS = {
     "arrows": [str(Path(PYTHON).with_name("lint-imports")), "--no-cache"],
 }
 OPENAPI = [PYTHON, "-m", "service", "openapi"]
-TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "2", "--dist", "worksteal"]
+TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "3", "--dist", "worksteal"]
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("SASH_")},
     "COVERAGE_FILE": str(ROOT / ".coverage"),  # absolute, for a process that changes its directory
