@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from service.operations.logging import RequestLog, log_beside
+from service.operations.logging import RequestLog, best_effort
 from service.operations.metrics import Metrics
 from service.operations.pseudonyms import Pseudonyms
 from service.operations.registry import SECONDS
@@ -93,30 +93,28 @@ class Requests:
     def answered(self, line: dict[str, Any], seconds: float, scope: Any, *, quiet: bool) -> None:
         """Record an answered request. ``line`` is its log line, with status and operation; a ``quiet`` one is not logged."""
         status, operation = line["status"], line["operation"] or "none"
-        try:
+        with best_effort:
             self._answered(operation, status).inc()
             self._seconds(operation).observe(seconds)
-        except Exception as error:  # noqa: BLE001 - the answer was sent
-            log_beside(error)
-        if quiet:
-            return
-        if "problem" in line:
-            self._refused(line, scope)
-        now, kind, tenant = int(time.time()) // 60, str(status // 100), scope.get("sash.tenant")
-        minute = self._minutes.get(now)
-        if minute is None:
-            minute = self._begin(now)
-        minute[kind] += 1
-        if tenant is not None and ((tenant, kind) in self._tenants or len(self._tenants) < _TENANTS):
-            self._tenants[tenant, kind] += 1
-            if "window_tokens" in line:
-                self._tenants[tenant, "tokens"] += line["window_tokens"]
-                parts = scope["path"].split("/", 3)
-                if len(parts) > 3:
-                    conversation = parts[2]
-                    self._seen.pop((tenant, conversation), None)
-                    self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], line["window_tokens"]
-        if self._log is not None:
+            if quiet:
+                return
+            if "problem" in line:
+                self._refused(line, scope)
+            now, kind, tenant = int(time.time()) // 60, str(status // 100), scope.get("sash.tenant")
+            minute = self._minutes.get(now)
+            if minute is None:
+                minute = self._begin(now)
+            minute[kind] += 1
+            if tenant is not None and ((tenant, kind) in self._tenants or len(self._tenants) < _TENANTS):
+                self._tenants[tenant, kind] += 1
+                if "window_tokens" in line:
+                    self._tenants[tenant, "tokens"] += line["window_tokens"]
+                    parts = scope["path"].split("/", 3)
+                    if len(parts) > 3:
+                        conversation = parts[2]
+                        self._seen.pop((tenant, conversation), None)
+                        self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], line["window_tokens"]
+        if self._log is not None and not quiet:
             line["milliseconds"] = round(seconds * 1000, 2)
             self._log(line)
 

@@ -2,6 +2,7 @@
 
 import time
 import timeit
+from typing import Any
 
 from operations.window_facts import facts
 
@@ -19,6 +20,14 @@ def exposed(metrics: Metrics, accept: str = "") -> str:
 def answered(metrics: Metrics, status: int, seconds: float) -> None:
     line = {"operation": "getWindow", "status": status}
     Requests(metrics, Pseudonyms(), None).answered(line, seconds, {"path": "/"}, quiet=False)
+
+
+def test_a_figure_that_fails_leaves_answer_and_log_line():
+    """A refusal that cannot be counted is not an error of its request, whose log line is written."""
+    lines: list[dict[str, Any]] = []
+    line = {"request_id": "r-1", "operation": "getWindow", "status": 404, "problem": "of no type"}
+    Requests(Metrics(), Pseudonyms(), lines.append).answered(line, 0.1, {"path": "/"}, quiet=False)
+    assert [each["milliseconds"] for each in lines] == [100]
 
 
 def series(metrics: Metrics) -> Series:
