@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def read_settings(variables: "Mapping[str, str]") -> Settings:
-    """Return the settings, with a store's URL that redis-py takes. Raises SettingsError."""
+    """Return the settings. Raises SettingsError, also where redis-py cannot use the store's URL."""
     from service.store.addresses import mistake_in  # noqa: PLC0415 - help needs no store
 
     settings = Settings.read(variables)

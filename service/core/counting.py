@@ -175,7 +175,8 @@ def beside_tokens(extra: Extra, model: Model) -> int:
 
 
 _NAMED: Final = 3
-"""Tokens of a name that is text, beside its own: those of ": ", and one for how the text after it may split."""
+"""Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
+after it may split into more tokens there."""
 
 
 def _is_named(measure: Measure) -> bool:

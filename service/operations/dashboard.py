@@ -30,8 +30,8 @@ def dashboard() -> Page:
 
 
 def page_of(body: bytes) -> Page:
-    """A page with its headers. Its content security policy allows only its one style and its one script, by their hashes,
-    so a browser runs no script that a message may contain."""
+    """Return the page and its headers. The content security policy allows only the page's own style and script, by their
+    hashes. So a browser never runs a script that is part of a message."""
     policy = (
         f"default-src 'none'; script-src {_hash_of(b'script', body)}; style-src {_hash_of(b'style', body)}; img-src data:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

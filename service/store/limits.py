@@ -24,9 +24,9 @@ _BUCKETS = 10_000  # in memory; the least recently used is dropped first
 
 
 class _Lease:
-    """The requests that a process may still grant from one bucket, and until when.
+    """How many requests of one bucket a process may still accept, and until when.
 
-    Until ``refused_until`` the bucket is empty. Until ``blind_until`` all requests are granted: the store gave no answer.
+    Until ``refused_until`` the bucket is empty. Until ``blind_until`` all requests are accepted: the store gave no answer.
     """
 
     __slots__ = ("blind_until", "left", "refused_until", "taking", "until")

@@ -74,9 +74,9 @@ class Connection:
         return "down" if self.pipeline is None else "busy" if self.waiting else "idle"
 
     def flush_soon(self) -> None:
-        """Send the queue at once when it is enough for a write, else at the end of this tick.
+        """Send the queue now if it holds ``_ENOUGH`` batches, else at the end of this tick of the event loop.
 
-        Batches that a barrier follows all wait for the end of the tick, because they share it.
+        With a barrier, all batches wait for the end of the tick, because one barrier serves them all.
         """
         pipeline = self.pipeline
         if pipeline is None:
