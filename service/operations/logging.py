@@ -174,6 +174,11 @@ def _describe_exception(_logger: object, _method: str, event: MutableMapping[str
     return event
 
 
+def log_beside(error: Exception) -> None:
+    """Log an error in work beside an answer."""
+    get_logger().error("something beside the answer failed", **describe(error))
+
+
 class _BestEffort:
     """For work beside an answer, such as metrics: an exception is logged and suppressed, so that the answer is sent.
 
@@ -185,7 +190,7 @@ class _BestEffort:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
         if isinstance(error, Exception):
-            get_logger().error("something beside the answer failed", **describe(error))
+            log_beside(error)
         return isinstance(error, Exception)
 
 

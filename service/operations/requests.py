@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from service.operations.logging import RequestLog, best_effort
+from service.operations.logging import RequestLog, log_beside
 from service.operations.metrics import Metrics
 from service.operations.pseudonyms import Pseudonyms
 from service.operations.registry import SECONDS
@@ -93,7 +93,7 @@ class Requests:
     def answered(self, line: dict[str, Any], seconds: float, scope: Any, *, quiet: bool) -> None:
         """Record an answered request. ``line`` is its log line, with status and operation; a ``quiet`` one is not logged."""
         status, operation = line["status"], line["operation"] or "none"
-        with best_effort:
+        try:
             self._answered(operation, status).inc()
             self._seconds(operation).observe(seconds)
             if quiet:
@@ -114,6 +114,8 @@ class Requests:
                         conversation = parts[2]
                         self._seen.pop((tenant, conversation), None)
                         self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], line["window_tokens"]
+        except Exception as error:  # noqa: BLE001 - no figure of a request fails it
+            log_beside(error)
         if self._log is not None and not quiet:
             line["milliseconds"] = round(seconds * 1000, 2)
             self._log(line)
