@@ -4,7 +4,7 @@ import errno
 import sys
 
 
-def main() -> None:
+def _run() -> None:
     """Run the command line. Without the extra ``server``, print the command that installs it."""
     try:
         from service.cli import main as run  # noqa: PLC0415 - an installation of the client adapters only has no click
@@ -18,6 +18,14 @@ def main() -> None:
         if error.errno != errno.ENOSPC:
             raise
         sys.exit(f"sash: {error.strerror}")
+
+
+def main() -> None:
+    """Run the command line. Ctrl-C ends it without a traceback, also while its modules are imported."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.exit("Aborted!")  # click's word
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import click
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from conftest import ROOT
 
 from service import __version__
 from service.cli import main
@@ -399,3 +400,19 @@ def test_a_wrong_parameter_of_the_stores_url_ends_the_command(command: tuple[str
     refused = sash(*command, SASH_REDIS_URL=url)
     assert refused.exit_code == (1 if command[0] == "doctor" else 2)
     assert mistake in (refused.stdout if command[0] == "doctor" else refused.stderr)
+
+
+def test_ctrl_c_while_the_modules_are_imported_shows_no_traceback() -> None:
+    """Ctrl-C before the command has begun ends it with one line."""
+    program = """import sys
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "service.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from service.__main__ import main
+main()"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "Aborted!\n")
