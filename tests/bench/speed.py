@@ -28,7 +28,8 @@ ROUNDS = 13
 CONNECTIONS = 32
 SASH, AFTERNOON, BARE, BARE_POST, AGAIN = "Sash", "the afternoon's", "bare", "bare, of a POST", "bare, again"
 MESSAGES, SIZE = 32, 400
-CONVERSATIONS, TURNS = 64, 8
+CONVERSATIONS, TURNS = 256, 8
+MANY, FAST = 2_000, 10_000  # requests of a run: half a second or more, for a service and for a handler without a store
 _ALL = "?model=gpt-4o-mini&max_tokens=126976"
 _FULL = "/conversations/full/window?model=gpt-4o-mini&reserve=0"
 _RATE, _LATENCY = "{:,.0f} and {:,.0f} a second; {:,.0f} and {:,.0f} µs of a worker", "{:.2f} and {:.2f} ms"
@@ -69,21 +70,21 @@ async def _rates(bench: Bench, turn: int, asked: Mapping[str, tuple[list[bytes],
 async def livez(bench: Bench, turn: int) -> Rates:
     """Measure ``GET /livez``, which both services answer with the same bytes."""
     asked = [request("GET", "/livez")]
-    return await _rates(bench, turn, dict.fromkeys((SASH, BARE, AGAIN), (asked, 2_500)))
+    return await _rates(bench, turn, dict.fromkeys((SASH, BARE, AGAIN), (asked, FAST)))
 
 
 async def window(bench: Bench, turn: int) -> Rates:
     """Measure a window of all 32 messages of a conversation."""
     asked = [request("GET", f"/conversations/short/window{_ALL}")]
     floor = [request("GET", "/window")]
-    return await _rates(bench, turn, {SASH: (asked, 800), BARE: (floor, 2_500), AFTERNOON: (asked, 1_500)})
+    return await _rates(bench, turn, {SASH: (asked, 2 * MANY), BARE: (floor, FAST), AFTERNOON: (asked, 2 * MANY)})
 
 
 async def append(bench: Bench, turn: int) -> Rates:
     """Measure an append of one message, which is counted and on the disk before the answer."""
     body = body_of(1, SIZE)
     asked = [request("POST", f"/conversations/a{place}/messages", body) for place in range(CONVERSATIONS)]
-    return await _rates(bench, turn, dict.fromkeys((SASH, AFTERNOON), (asked, 600)))
+    return await _rates(bench, turn, dict.fromkeys((SASH, AFTERNOON), (asked, MANY)))
 
 
 async def append_with_window(bench: Bench, turn: int) -> Rates:
@@ -96,19 +97,19 @@ async def append_with_window(bench: Bench, turn: int) -> Rates:
     asked = [request("POST", f"/conversations/{name}/messages{_ALL}", body) for name in names]
     floor, posted = [request("GET", "/window")], [request("POST", "/append", body)]
     ours = (asked, CONVERSATIONS * TURNS)
-    return await _rates(bench, turn, {SASH: ours, BARE: (floor, 2_500), BARE_POST: (posted, 2_500), AFTERNOON: ours})
+    return await _rates(bench, turn, {SASH: ours, BARE: (floor, FAST), BARE_POST: (posted, FAST), AFTERNOON: ours})
 
 
 async def of_1_000(bench: Bench, turn: int) -> Rates:
     """Measure a window of 8,000 tokens out of 1,000 messages."""
     asked = [request("GET", "/conversations/m1000/window?model=gpt-4o-mini&reserve=0&max_tokens=8000")]
-    return await _rates(bench, turn, {SASH: (asked, 300), AFTERNOON: (asked, 300)})
+    return await _rates(bench, turn, {SASH: (asked, MANY), AFTERNOON: (asked, MANY // 2)})
 
 
 async def of_10_000(bench: Bench, turn: int) -> Rates:
     """Measure a window of 8,000 tokens out of 10,000 messages."""
     asked = [request("GET", "/conversations/m10000/window?model=gpt-4o-mini&reserve=0&max_tokens=8000")]
-    return await _rates(bench, turn, {SASH: (asked, 300), AFTERNOON: (asked, 32)})
+    return await _rates(bench, turn, {SASH: (asked, MANY), AFTERNOON: (asked, 64)})
 
 
 async def lengths(bench: Bench, turn: int) -> Rates:
