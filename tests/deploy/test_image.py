@@ -22,7 +22,7 @@ from service.store.embedded import EmbeddedStore
 
 TEXT = (ROOT / "deploy" / "Dockerfile").read_text()
 BUILD, IMAGE = dockerfile.stages(dockerfile.read(TEXT))
-_MOST_BYTES = 150_000_000
+_MOST_BYTES = 230_000_000  # numpy, which ranks for recall, takes 70 MB of them
 _KEY = "a-key-for-tests"
 _SOMEBODY = (
     *("setpriv", "--reuid=65532", "--regid=65532", "--clear-groups", "--no-new-privs"),
@@ -84,7 +84,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.deploy
 def test_the_image_holds_the_service_and_nothing_to_build_with(image: Path) -> None:
-    """The image holds the service and its scripts, no store, installer, builder or tests, and is under 150 MB."""
+    """The image holds the service and its scripts, no store, installer, builder or tests, and is under 230 MB."""
     environment = image / "opt" / "sash"
     (packages,) = environment.glob("lib/python*/site-packages")
     there = {path.name.partition("-")[0].lower() for path in packages.iterdir()}

@@ -149,6 +149,7 @@ def test_every_panel_is_a_query(served: Served, prometheus: str) -> None:
         "Refused, by type",
         "Refused and failed, by operation",
         "Predictions short",
+        "What prompt caches read and took",
         "Predicted divided by billed",
         "Tokens that predictions were off by",
     }
