@@ -13,7 +13,7 @@ of the history. If the tail is too short, it returns NeedOlder in place of a win
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import accumulate
 
 import msgspec
@@ -83,7 +83,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
     """The path of the conversation's messages, for lines in place of tool results."""
     recalled: Recollection | None = None
-    passed: Sequence[int] = ()
+    passed: frozenset[int] = frozenset()
     """Messages that are left out although they would fit, such as an unanswered call or a duplicate, by seq."""
 
 
@@ -467,7 +467,7 @@ class _Frame(msgspec.Struct, frozen=True):
             explain=explain(view, taken, sent, left) if self.options.explain else None,
             edits={**{seq: view.edits[seq] for seq in seqs if seq in view.edits}, **without} if view.edits else without,
             place=self.trimming.place,
-            passed=_passed(taken, view) if taken.reasons else (),
+            passed=_passed(taken, view) if taken.reasons else frozenset(),
         )
 
     def _leading(self, seqs: list[int]) -> list[Measure]:
@@ -489,12 +489,12 @@ class _Frame(msgspec.Struct, frozen=True):
         return self.budget - sum(self._fixed_costs(self.view, _lines(lines)).values()) - sum(self.always.values())
 
 
-def _passed(taken: Walk, view: View) -> list[int]:
+def _passed(taken: Walk, view: View) -> frozenset[int]:
     """The seqs of the units that the walk passed over although they would fit, or although it kept older ones."""
     first, starts = view.history.first_seq, view.units.starts
     oldest = taken.kept[-1] if taken.kept else len(view.units)
     units = (index for index, why in taken.reasons.items() if index > oldest or why in ("unanswered", "duplicate"))
-    return [first + i for index in units for i in range(starts[index], starts[index + 1])]
+    return frozenset(first + i for index in units for i in range(starts[index], starts[index + 1]))
 
 
 def _lines(given: tuple[Measure | Summary | None, ...]) -> tuple[Line, ...]:
