@@ -121,9 +121,9 @@ def view_history(history: History, model: Model) -> View | None:
     records, first = history.records, history.first_seq
     units = group_units(records)
     headless = bool(records) and first > 1 and records.roles[0] in (TOOL, FUNCTION)
-    if headless and (len(units) == 1 or first - 1 in history.outside or _any_pinned(records, units.starts[1])):
+    if headless and (first - 1 in history.outside or _any_pinned(records, units.starts[1])):
         return None
-    if first > 1 and units and _newest(records, units) is None:
+    if first > 1 and units and ((newest := _newest(records, units)) is None or (headless and newest == 0)):
         return None
     costs = message_costs(records, model)
     return View(

@@ -54,6 +54,14 @@ async def test_windows_leave_it_out(client: httpx.AsyncClient, conversation: str
     assert (await history(client, conversation))[1]["status"] == "interrupted"
 
 
+async def test_a_tool_group_before_it_is_whole(client: httpx.AsyncClient, conversation: str) -> None:
+    """A window of few messages has the newest tool group whole, also if a reply in progress follows the group."""
+    await append(client, conversation, user("Look."), calling("a", "b"), result("a"), result("b"), reply("I found"))
+    for limit in (1, 2, 3, 4):
+        made = await window(client, conversation, limit=limit)
+        assert [message["role"] for message in made["request"]["messages"]] == ["user", "assistant", "tool", "tool"]
+
+
 async def test_it_is_left_out_when_others_came_after(client: httpx.AsyncClient, conversation: str) -> None:
     """A reply in progress that other messages follow stays out of windows and can no longer be replaced."""
     await append(client, conversation, user("A story?"), reply("Once upon"), user("Are you there?", id="u-2"))
