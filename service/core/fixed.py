@@ -9,10 +9,13 @@ import msgspec
 from service.core.counting import Measure, first_system, messages_tokens, tools_tokens
 from service.core.estimates import spoken_tokens
 from service.core.fillers import bare_opening, few_shots_fillers
+from service.core.formats import render_request
 from service.core.models import Model
+from service.core.native import read_request
 from service.core.text.vocabularies import Vocabulary
 from service.core.units import ASSISTANT
 from service.core.view import View
+from service.problems import FormatCannotCarry
 
 
 class Line(NamedTuple):
@@ -34,6 +37,7 @@ class Fixed(msgspec.Struct, frozen=True):
     tool_choice: Any = None
     messages: tuple[Mapping[str, Any], ...] = ()
     _said: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
+    _sent: dict[str, tuple[list[dict[str, Any]], Any]] = msgspec.field(default_factory=dict)
 
     def message_costs(self, model: Model) -> tuple[int, int]:
         """Tokens of the system prompt and of the few-shots."""
@@ -56,7 +60,18 @@ class Fixed(msgspec.Struct, frozen=True):
         if not self.tools:
             return 0
         first = first_system((*self.system, *self.few_shots, *messages), model.rules)
-        return tools_tokens(model, tools=self.tools, tool_choice=self.tool_choice, first_system=first)
+        tools, choice = self._tools_in(model.format)
+        return tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
+
+    def _tools_in(self, form: str) -> tuple[list[dict[str, Any]] | None, Any]:
+        """The definitions and the choice as a request in ``form`` has them. It may add members, or leave tools out."""
+        if form != "openai" and form not in self._sent:
+            try:
+                sent = read_request(form, render_request(form, (), tools=self.tools, tool_choice=self.tool_choice))
+            except FormatCannotCarry:  # refused when the messages are rendered, with their own refusals
+                return self.tools, self.tool_choice
+            self._sent[form] = sent.tools, sent.tool_choice
+        return self._sent.get(form, (self.tools, self.tool_choice))
 
 
 def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], form: str) -> dict[str, int]:

@@ -324,3 +324,14 @@ async def test_a_name_that_is_text_is_never_short(client: httpx.AsyncClient, mod
                 messages = [{"role": role, "name": name, "content": text}, user("hi"), *LEGACY]
                 window = await made(client, messages, model=model, format=form)
                 assert await counted(client, window, form) <= window["tokens"]["total"], (name, text, role)
+
+
+@pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("model", ["gpt-4o", "llama-3.3-70b", "claude-opus-5"])
+async def test_definitions_cost_what_their_form_sends(client: httpx.AsyncClient, form: str, model: str) -> None:
+    """Definitions are counted as a form has them: with empty parameters, ``strict``, or a custom tool as a function."""
+    grammar = {"type": "grammar", "grammar": {"syntax": "lark", "definition": 'start: "a"'}}
+    custom = {"name": "write", "description": "A text.", **({"format": grammar} if form == "responses" else {})}
+    tools = [{"type": "function", "function": {"name": "look"}}, {"type": "custom", "custom": custom}]
+    window = await made(client, [HELLO], model=model, format=form, tools=tools)
+    assert window["tokens"]["total"] == await counted(client, window, form)
