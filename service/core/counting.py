@@ -139,7 +139,7 @@ def messages_tokens(measures: Sequence[Measure], model: Model, said: Sequence[in
             parallel = measured.extra is not None and measured.extra.calls > 1
         place = parallel | list_place(roles, index) if parallel else 0
         tokens = message_tokens(measured, model, parallel=place, said=said[index] if said is not None else None)
-        costs.append(tokens + reasoning_tokens(measured, model))
+        costs.append(tokens + reasoning_tokens(measured, model, model.format))
     return costs
 
 

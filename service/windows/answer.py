@@ -282,7 +282,10 @@ def _is_exact(query: WindowQuery, parts: FixedParts, history: History, window: W
     return (
         not window.tokens["reasoning"]
         and not (fixed.tools and unpriced_members(fixed.tools, None))
-        and not (fixed.few_shots and any(is_estimate(each, model) for each in fixed.few_shots))
+        and not (
+            fixed.few_shots
+            and any(is_estimate(m, model) or reasoning_tokens(m, model, query.format) for m in fixed.few_shots)
+        )
         and not (summary is not None and is_estimate(summary.measure, model))
         and not ((history.records.details or history.outside) and _any_estimate(history, window, model))
     )

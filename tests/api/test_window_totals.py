@@ -335,3 +335,12 @@ async def test_definitions_cost_what_their_form_sends(client: httpx.AsyncClient,
     tools = [{"type": "function", "function": {"name": "look"}}, {"type": "custom", "custom": custom}]
     window = await made(client, [HELLO], model=model, format=form, tools=tools)
     assert window["tokens"]["total"] == await counted(client, window, form)
+
+
+@pytest.mark.parametrize("form", ["openai", "responses", "anthropic", "gemini"])
+async def test_reasoning_of_few_shots_costs_where_it_is_sent(client: httpx.AsyncClient, form: str) -> None:
+    """Reasoning of few-shots, which some forms leave out, is counted if it is sent. The window is then not exact."""
+    shots = [HELLO, {"role": "assistant", "content": "Hi.", "reasoning_content": "Two and two. " * 50}]
+    window = await made(client, [HELLO], model="gpt-4o", format=form, few_shots=shots)
+    assert window["tokens"]["total"] == await counted(client, window, form)
+    assert window["exact"] == (form == "responses")
