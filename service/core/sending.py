@@ -135,8 +135,10 @@ class Trimming(msgspec.Struct, frozen=True):
                 view = self._shared(view, results, room // 2 - beside)
         return view
 
-    def required(self, view: View, room: int) -> View:
+    def required(self, view: View, room: int, beside: int) -> View:
         """The view with required results cut to half of ``room`` or less, if the required messages do not fit into it.
+
+        ``beside`` are the tokens that documents and an opening need at least.
 
         A stable window cuts pinned results so from the beginning: cut later, they would give history room to begin earlier.
         """
@@ -144,7 +146,7 @@ class Trimming(msgspec.Struct, frozen=True):
             return view
         if self.options.stable:
             view = self._shared(view, _pinned_results(view), room // 2)
-        free = room - sum(view.always_costs().values())
+        free = room - beside - sum(view.always_costs().values())
         if free >= 0:
             return view
         results = _required(view)

@@ -115,8 +115,9 @@ def build_window(
     if view is None:
         return older(history, budget)
     trimming = Trimming(model, options, place)
-    view = _as_sent(view, budget, fixed, trimming)
-    frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside)
+    view = trimming.limited(with_reasoning(view, model, options))
+    view = with_fillers(view, model, options.format) if options.format in FILLED_FORMATS else view
+    frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside).with_cuts()
     selected = frame.select(history.summary if options.summary == "always" else None)
     # A summary or a note takes room, so the choice is made again with each.
     if isinstance(selected, _Selected) and options.summary == "auto" and frame.wants_summary(selected):
@@ -135,19 +136,6 @@ def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[H
         said = spoken_tokens(summary_message(summary.text), model.vocabulary)
         summary = msgspec.structs.replace(summary, said=said)
     return msgspec.structs.replace(history, summary=summary), options
-
-
-def _as_sent(view: View, budget: int, fixed: Fixed, trimming: Trimming) -> View:
-    """The view with costs as sent: reasoning that is sent, and tool results cut to their limit or to the window."""
-    model, options, history = trimming.model, trimming.options, view.history
-    view = trimming.limited(with_reasoning(view, model, options))
-    if options.format in FILLED_FORMATS:
-        view = with_fillers(view, model, options.format)
-    if view.units.single and not view.outside and FUNCTION not in history.records.roles:
-        return view
-    lines = _lines((history.summary if options.summary == "always" else None,))
-    room = budget - sum(fixed_costs(view, model, fixed, lines, options.format).values())
-    return trimming.required(trimming.overlong(view, room), room)
 
 
 def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery) -> Window | None:
@@ -273,6 +261,15 @@ class _Frame(msgspec.Struct, frozen=True):
     trimming: Trimming
     aside: int
     """Tokens that history leaves free, for recall."""
+
+    def with_cuts(self) -> "_Frame":
+        """The frame with results cut that are larger than the window, or required and do not fit beside other parts."""
+        view, history = self.view, self.view.history
+        if view.units.single and not view.outside and FUNCTION not in history.records.roles:
+            return self
+        room = self._room(history.summary if self.options.summary == "always" else None) + sum(self.always.values())
+        view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages())
+        return msgspec.structs.replace(self, view=view, always=view.always_costs())
 
     def select(self, summary: Summary | None, *, noted: bool = False) -> _Selected | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""

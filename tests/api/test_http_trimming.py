@@ -120,6 +120,15 @@ async def test_other_forms_name_what_they_cannot_carry(client: httpx.AsyncClient
     assert answer.json()["errors"][0]["pointer"] == "#/messages/1/note"
 
 
+async def test_a_result_is_cut_for_the_words_before_it(client: httpx.AsyncClient) -> None:
+    """A required result is also cut for the turn that Anthropic's form puts before a call, and the window fits."""
+    messages = [calling("c-1", pinned=True), result("c-1", "word " * 3000), user("word " * 300)]
+    body = {"messages": messages, "model": "claude-opus-4-8"}
+    for budget in range(720, 740):
+        answer = await client.post("/window", json={**body, "format": "anthropic", "max_tokens": budget})
+        assert answer.status_code == 200, answer.text
+
+
 async def test_older_records_are_measured_anew(
     client: httpx.AsyncClient, conversation: str, store: EmbeddedStore, encryption_key: tuple[bytes, ...]
 ) -> None:
