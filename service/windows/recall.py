@@ -160,12 +160,15 @@ def in_block(
 
 def recollected(window: Window, recollection: Recollection) -> Window:
     """The window with its recollection, and with the tokens of the recollection's block, if it has one."""
-    tokens, lines = window.tokens, window.explain
-    if recollection.block:
+    tokens, lines, block = window.tokens, window.explain, recollection.block
+    if block:
         more = recollection.tokens
         tokens = {**tokens, "total": tokens["total"] + more, "messages": tokens["messages"] + more}
     if lines is not None:
-        by_seq = {line.seq: line for line in lines} | {**recollection.lines}
+        by_seq = {line.seq: line for line in lines}
+        for seq, line in recollection.lines.items():  # the window's own line has the tokens of a message in its place
+            own = line if block else by_seq.get(seq, line)
+            by_seq[seq] = msgspec.structs.replace(own, reason=line.reason, score=line.score)
         lines = [by_seq[seq] for seq in sorted(by_seq)]
     return msgspec.structs.replace(window, tokens=tokens, explain=lines, recalled=recollection)
 

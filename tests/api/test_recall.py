@@ -103,6 +103,16 @@ async def test_explain_tells_score_and_reason(client: httpx.AsyncClient, convers
     assert lines[1]["kept"]
 
 
+async def test_explain_adds_up_to_the_total(client: httpx.AsyncClient) -> None:
+    """A recalled message's line has its tokens in the window, also if the form sends words for an empty message."""
+    chat = [question(""), {"message": {"role": "assistant", "content": "the zebra is in stable seven"}}, *CHATTER]
+    asked = {"model": "claude-opus-4-8", "format": "anthropic", "max_tokens": 200, "recall_max_tokens": 100}
+    body = {**asked, "messages": [*chat, question("where is the zebra?")], "explain": True}
+    made = (await client.post("/window", json=body)).json()
+    assert 1 in made["recalled"]["seqs"]
+    assert sum(line["tokens"] for line in made["explain"] if line["kept"]) == made["tokens"]["messages"]
+
+
 async def test_a_window_with_everything_recalls_nothing(client: httpx.AsyncClient, conversation: str) -> None:
     """A window that leaves nothing out recalls nothing."""
     await remembering(client, conversation)
