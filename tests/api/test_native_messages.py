@@ -360,6 +360,28 @@ async def test_a_native_result_answers_a_chat_call(client: httpx.AsyncClient, co
     assert sent_ids(made["request"]) == ["functions_look_0_2"] * 2
 
 
+@pytest.mark.parametrize("redacted", [0, 2, 3])
+async def test_a_call_and_its_result_are_of_one_kind(
+    client: httpx.AsyncClient, conversation: str, redacted: int
+) -> None:
+    """OpenAI's own calls and results are sent as a function's if one of both was redacted or cut."""
+    call = {"type": "local_shell_call", "call_id": "c", "action": {"type": "exec", "command": ["ls"], "env": {}}}
+    output = {"type": "local_shell_call_output", "call_id": "c", "output": "word " * 500}
+    items = [{"role": "user", "content": "Go."}, call, output, {"role": "user", "content": "And now?"}]
+    await append(client, conversation, *items, format="responses")
+    whole = await window(client, conversation, format="responses")
+    assert whole["request"]["input"] == items
+    if redacted:
+        await client.delete(f"/conversations/{conversation}/messages/{redacted}")
+    query = {} if redacted else {"tool_result_max_tokens": 100}
+
+    made = await window(client, conversation, format="responses", **query)
+
+    sent = made["request"]["input"][1:3]
+    assert [item["type"] for item in sent] == ["function_call", "function_call_output"]
+    assert [item["call_id"] for item in sent] == ["c", "c"]
+
+
 @pytest.mark.parametrize("wanted", [{"tool_result_max_tokens": 100}, {"max_tokens": 400}, {"tool_results_kept": 0}])
 async def test_results_beside_a_cut_one_stay_in_one_message(client: httpx.AsyncClient, wanted: dict[str, Any]) -> None:
     """Where one of several results is cut, all are in the one user message after their calls."""

@@ -1,8 +1,8 @@
 """Write OpenAI's Responses: a flat list of messages, calls and results; ``call_id`` joins a result with its call.
 
-Two rules of the server are not in its schema. An assistant's content list takes only ``output_text``, which needs the id
-of a stored reply, so an assistant's text is sent as a plain string. ``strict`` is true by default, unlike in chat
-completions, so it is always written.
+Three rules of the server are not in its schema. A call and its result are of one kind. An assistant's content list takes
+only ``output_text``, which needs the id of a stored reply, so an assistant's text is sent as a plain string. ``strict`` is
+true by default, unlike in chat completions, so it is always written.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +10,7 @@ from typing import Any
 
 from service.core.formats.history import Block, Call, Outgoing, Part, Refusals, Result, Said, only_text, read, words
 from service.core.formats.whole import Whole
+from service.core.native.responses import as_function
 
 
 def render(
@@ -22,7 +23,9 @@ def render(
         case [Said(role="system" | "developer") as first, *rest]:
             request["instructions"] = words(first.parts, refusals, "system")
             history = rest
-    request["input"] = [item for step in history for item in _items(step, refusals)]
+    items = [item for step in history for item in _items(step, refusals)]
+    functions = {step.call.id for step in history if isinstance(step, Result)}  # their results were cut or redacted
+    request["input"] = [as_function(item) if _id_of_call(item) in functions else item for item in items]
     if tools:
         request["tools"] = [_tool(tool) for tool in tools]
     if tool_choice:
@@ -48,6 +51,11 @@ def _items(step: Said | Result | Whole, refusals: Refusals) -> Iterator[Block]:
             yield {"role": "user", "content": _content(step.parts, refusals)}
         case _:
             yield {"role": step.role, "content": _content(list(only_text(step.parts, refusals, "system")), refusals)}
+
+
+def _id_of_call(item: Block) -> str:
+    identity = item.get("id" if item.get("type") == "mcp_approval_request" else "call_id")
+    return identity if isinstance(identity, str) else ""
 
 
 def _call(call: Call) -> Block:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from service.core.native import restore
+from service.core.native.responses import as_function
 
 Block = dict[str, Any]
 _PARTS: Final = {"anthropic": "content", "gemini": "parts", "responses": "content"}
@@ -64,7 +65,7 @@ def _answering(message: Block, form: str, call_id: str) -> Block:
         (part,) = message["parts"]
         name = "function_response" if part.get("function_response") is not None else "functionResponse"
         return {**message, "parts": [{**part, name: {**part[name], "id": call_id}}]}
-    return {**message, "call_id" if "call_id" in message else "approval_request_id": call_id}
+    return {**as_function(message), "call_id": call_id}
 
 
 def _grounded(message: Block, form: str, before: str, after: str) -> Block:

@@ -29,6 +29,7 @@ _SILENT: Final = frozenset({"reasoning", "compaction", "compaction_trigger"})
 """Items that are not sent to other providers: thoughts, and compactions, whose messages are sent instead."""
 _INSTRUCTING: Final = frozenset({"additional_tools", "configuration_update"})
 """Items that apply to all later items, like a developer message."""
+_FUNCTIONS: Final = frozenset({"function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output"})
 _AROUND: Final = frozenset({"type", "id", "call_id", "status", "caller"})
 
 
@@ -93,6 +94,17 @@ def read(item: Mapping[str, Any], pointer: str) -> list[Piece]:
     piece = Piece(role="assistant", own=own)
     _read_call(own, kind, piece, pointer)
     return [piece]
+
+
+def as_function(item: Object) -> Object:
+    """Return the item as a function's call or result in place of another kind, which has no place for other content."""
+    if item.get("type") in _FUNCTIONS:
+        return item
+    (piece,) = read(item, "")
+    if piece.calls:
+        return {"type": "function_call", "call_id": piece.calls[0]["id"], **piece.calls[0]["function"]}
+    said = "".join(part.get("text", "") for part in piece.parts)
+    return {"type": "function_call_output", "call_id": piece.answers, "output": said}
 
 
 def _message(item: Object, pointer: str) -> Piece:
