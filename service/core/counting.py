@@ -86,7 +86,7 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
             said += _NAMED
         measure = as_sent(measure, model.rules)
         if model.format != "responses":
-            measure = _without_detail(measure)
+            measure = _in_parts(measure)
     if model.ratios is not None:
         is_known = said is not None and model.vocabulary is not None
         measure = known(measure, said or 0, model.ratios) if is_known else estimated(measure, model.ratios)
@@ -201,13 +201,17 @@ def as_sent(measure: Measure, rules: Rules | VendorRules) -> Measure:
     return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, legacy_call=False, name=name))
 
 
-def _without_detail(measure: Measure) -> Measure:
-    """Return the measure of a message in a form that has no place for an image's detail: such images are not ``low``."""
+def _in_parts(measure: Measure) -> Measure:
+    """Return the measure of a message in Anthropic's or Gemini's form: arguments are objects, and images have no detail,
+    so that none is ``low``."""
     extra = measure.extra
-    if extra is None or not extra.images:
+    if extra is None or not (extra.images or extra.call_objects):
         return measure
     images = tuple((width, height, AUTO) for width, height, _ in extra.images)
-    return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, images=images))
+    objects, was = extra.call_objects or extra.call_arguments, extra.call_arguments
+    together = (extra.together[0] + objects[0] - was[0], extra.together[1] + objects[1] - was[1])
+    extra = msgspec.structs.replace(extra, images=images, call_arguments=objects, together=together)
+    return msgspec.structs.replace(measure, extra=extra)
 
 
 def is_left_out(measure: Measure, form: str) -> bool:

@@ -344,3 +344,17 @@ async def test_reasoning_of_few_shots_costs_where_it_is_sent(client: httpx.Async
     window = await made(client, [HELLO], model="gpt-4o", format=form, few_shots=shots)
     assert window["tokens"]["total"] == await counted(client, window, form)
     assert window["exact"] == (form == "responses")
+
+
+@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+@pytest.mark.parametrize("many", [1, 2])
+async def test_arguments_cost_as_much_as_the_object_that_is_sent(
+    client: httpx.AsyncClient, form: str, many: int
+) -> None:
+    """A custom tool's text is sent as an object in Anthropic's and Gemini's form, and counted so for every model."""
+    said = 'He wrote "no"\n' * 9
+    calls = [{"id": f"c{n}", "type": "custom", "custom": {"name": "write", "input": said}} for n in range(many)]
+    group = [{"role": "assistant", "content": None, "tool_calls": calls}, *(result(f"c{n}") for n in range(many))]
+    window = await made(client, [HELLO, *group], model="gpt-4o", format=form)
+    count = await counted(client, window, form)
+    assert count <= window["tokens"]["total"] <= count + 2 * (many - 1) + 1
