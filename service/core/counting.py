@@ -198,7 +198,10 @@ def as_sent(measure: Measure, rules: Rules | VendorRules) -> Measure:
     # A name that repeats its role was measured one token lower than its text.
     more = _NAMED - rules.name
     name = (max(1, extra.name[0]) + more, max(1, extra.name[1]) + more) if extra.name and _is_named(measure) else None
-    return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, legacy_call=False, name=name))
+    # A legacy call's arguments are measured as they were written, an ordinary call's without spaces.
+    arguments = min(extra.call_arguments, extra.call_objects or extra.call_arguments)
+    extra = msgspec.structs.replace(extra, legacy_call=False, name=name, call_arguments=arguments)
+    return msgspec.structs.replace(measure, extra=extra)
 
 
 def _in_parts(measure: Measure) -> Measure:

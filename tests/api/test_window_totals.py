@@ -52,6 +52,15 @@ HELLO = {"role": "user", "content": "hello zebra"}
 REPLIES = [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]
 
 
+@pytest.mark.parametrize("written", ['{"city": "Berlin", "days": [1, 2]}', "Berlin, tomorrow", ""])
+async def test_a_legacy_calls_arguments_cost_what_an_item_costs(client: httpx.AsyncClient, written: str) -> None:
+    """Arguments in an item are billed without spaces, also if a legacy call became the item; the count is exact."""
+    call = {"role": "assistant", "content": None, "function_call": {"name": "get_weather", "arguments": written}}
+    window = await made(client, [HELLO, call, LEGACY[1], HELLO], model="gpt-4o", format="responses")
+    assert window["exact"]
+    assert window["tokens"]["total"] == await counted(client, window, "responses")
+
+
 @pytest.mark.parametrize("many", [2, 50])
 async def test_messages_of_the_assistant_in_a_row_cost_each_its_own(client: httpx.AsyncClient, many: int) -> None:
     """Responses sends them as items, each billed with its own wrapping: /count is the total, and exact."""
