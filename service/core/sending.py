@@ -190,6 +190,7 @@ class Trimming(msgspec.Struct, frozen=True):
         return recosted(view, shorter, edits)
 
     def _edit(self, view: View, seq: int, limit: int, cost: int) -> Edit:
+        limit = min(limit, self.options.tool_result_max_tokens or limit)
         return Edit(limit=limit, saved=record_cost(view.record(seq), self.model) - cost)
 
     def _limit(self, record: Record, line: int) -> int:

@@ -120,6 +120,19 @@ async def test_other_forms_name_what_they_cannot_carry(client: httpx.AsyncClient
     assert answer.json()["errors"][0]["pointer"] == "#/messages/1/note"
 
 
+async def test_a_result_of_another_kind_is_cut_to_its_limit(client: httpx.AsyncClient) -> None:
+    """A result that has no place for a cut text in its own form is cut to the limit too, in its chat form."""
+    output = [{"stdout": "word " * 2000, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
+    items: list[dict[str, Any]] = [
+        {"role": "user", "content": "Go."},
+        {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}},
+        {"type": "shell_call_output", "call_id": "c", "output": output},
+    ]
+    body = {"messages": items, "model": "gpt-4o", "tool_result_max_tokens": 100}
+    answer = await client.post("/window", params={"format": "responses"}, json=body)
+    assert answer.json()["tokens"]["total"] < 200
+
+
 async def test_a_result_is_cut_for_the_words_before_it(client: httpx.AsyncClient) -> None:
     """A required result is also cut for the turn that Anthropic's form puts before a call, and the window fits."""
     messages = [calling("c-1", pinned=True), result("c-1", "word " * 3000), user("word " * 300)]
