@@ -14,6 +14,7 @@ import msgspec
 
 from service.core.counting import RequestCount, count_request, plain_text_tokens
 from service.core.fillers import OPENING
+from service.core.mistakes import foreign
 from service.core.models import Model
 from service.core.native import ChatRequest, read_request
 from service.core.native.costs import parts_of
@@ -66,7 +67,7 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
     try:
         chat = read_request(form, request)
     except InvalidEntry:
-        if not _has_messages(form, request):
+        if not _has_messages(form, request) or any(foreign(each, "", form) for each in request[_MESSAGES[form]]):
             raise
         return _count_in_parts(form, request, model)
     return _count(form, request, chat, model)

@@ -256,6 +256,46 @@ async def test_another_apis_bare_message_is_recognised(client: httpx.AsyncClient
     assert detail.startswith(f"This is {what}, and not a chat message")
 
 
+SNAPSHOT = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "input_text", "text": "x"}]}
+MISPLACED = [
+    (
+        "responses",
+        "anthropic",
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+    ),
+    ("responses", "anthropic", {"type": "tool_use", "id": "t", "name": "f", "input": {}}),
+    ("responses", "gemini", {"role": "model", "parts": [{"text": "x"}]}),
+    ("anthropic", "responses", FOREIGN["an item of OpenAI's Responses"]),
+    ("anthropic", "responses", {"role": "user", "content": [SNAPSHOT]}),
+    ("anthropic", "gemini", FOREIGN["a content of Gemini"]),
+    ("gemini", "anthropic", {"role": "model", "parts": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}),
+    ("gemini", "responses", FOREIGN["an item of OpenAI's Responses"]),
+]
+
+
+@pytest.mark.parametrize(("form", "other", "message"), MISPLACED)
+async def test_a_message_in_another_providers_format(
+    client: httpx.AsyncClient, conversation: str, form: str, other: str, message: Any
+) -> None:
+    """A part of another provider is refused, and the error names the format that takes it; /count refuses it too."""
+    path = f"/conversations/{conversation}/messages?format={form}"
+    _, pointer, detail = await refused(client, "POST", path, json={"messages": [message]})
+    assert pointer == "#/messages/0"
+    assert f"use ?format={other} to send it" in detail
+    key = {"responses": "input", "anthropic": "messages", "gemini": "contents"}[form]
+    _, pointer, _ = await refused(client, "POST", f"/count?format={form}", json={"model": "gpt-5", key: [message]})
+    assert pointer == f"#/{key}/0"
+
+
+@pytest.mark.parametrize("item", [{"foo": 1}, {"type": "function_call_output", "output": "x"}])
+async def test_an_item_without_its_id(client: httpx.AsyncClient, conversation: str, item: Any) -> None:
+    """An object that is no item of Responses, and a result without its call's id, are refused."""
+    path = f"/conversations/{conversation}/messages?format=responses"
+    said, pointer, _ = await refused(client, "POST", path, json={"messages": [{"message": item}]})
+    assert pointer == "#/messages/0/message"
+    assert said.startswith("Object missing required field")
+
+
 async def test_a_wrong_owner_is_named(client: httpx.AsyncClient) -> None:
     """The error about an owner's id in a path says which ids are allowed."""
     said, pointer, _ = await refused(client, "DELETE", "/owners/a%20b")

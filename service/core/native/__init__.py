@@ -31,6 +31,7 @@ from typing import Any, Final
 import msgspec
 
 from service.core.messages import own_member
+from service.core.mistakes import foreign
 from service.core.native import anthropic, gemini, responses
 from service.core.native.pieces import ChatRequest, Object, Piece, chat_message
 from service.core.native.sharing import fill
@@ -106,6 +107,8 @@ def _read(form: str, message: Any, pointer: str) -> list[Piece]:
     if not isinstance(message, dict):
         detail = "Expected an object"
         raise InvalidEntry(f"{detail} at #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
+    if other := foreign(message, pointer, form):
+        raise other
     return _READ[form](message, pointer)
 
 

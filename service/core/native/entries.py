@@ -21,7 +21,7 @@ from service.problems import BadRequest, Pointer, Problem
 Object = dict[str, Any]
 
 _CHAT_PARTS: Final = {
-    "anthropic": frozenset({"image_url", "input_audio", "file"}),
+    "anthropic": frozenset({"image_url", "input_audio", "file", "refusal"}),
     "responses": frozenset({"image_url", "text", "file"}),
 }
 _PLACE: Final = re.compile(r"#/messages/(\d+)(/message\b[\w/]*)?")

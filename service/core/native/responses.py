@@ -71,6 +71,10 @@ class _Text(msgspec.Struct):
     text: str
 
 
+class _Reference(msgspec.Struct):
+    id: str
+
+
 def read(item: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the piece of one item, of the input or of a reply. Raises InvalidEntry."""
     own = dict(item)
@@ -87,7 +91,7 @@ def read(item: Mapping[str, Any], pointer: str) -> list[Piece]:
             piece = Piece(role="tool", own=own, answers=answer.approval_request_id)
             piece.add_text(to_json({"approve": answer.approve}))
             return [piece]
-        case _ if kind.endswith("_output") and own.get("call_id") is not None:
+        case _ if kind.endswith("_call_output") or (kind.endswith("_output") and own.get("call_id") is not None):
             return [_output(own, pointer)]
         case _ if kind in _INSTRUCTING:
             return [Piece(role="developer", own=own, only=[kind])]
@@ -153,6 +157,9 @@ def _read_call(item: Object, kind: str, piece: Piece, pointer: str) -> None:
             asked = convert(item, _ApprovalRequest, pointer)
             said = {"server_label": asked.server_label, "name": asked.name, "arguments": asked.arguments}
             piece.add_call(asked.id, kind, to_json(said))
+        case "item_reference":
+            convert(item, _Reference, pointer)
+            piece.only.append(kind)
         case _ if kind in _SILENT:
             pass
         case _ if item.get("call_id") is not None:
