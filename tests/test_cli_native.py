@@ -93,6 +93,25 @@ def test_what_cannot_be_read_is_named(value: Any, said: str) -> None:
         read(value, "anthropic")
 
 
+@pytest.mark.parametrize(
+    ("request_members", "form"),
+    [
+        ({"model": "gemini-3-pro", "contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}, "gemini"),
+        ({"model": "gpt-5", "input": "Hi"}, "responses"),
+        ({"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}, "anthropic"),
+    ],
+)
+def test_a_request_without_its_format_is_told_the_format(
+    tmp_path: Path, request_members: dict[str, Any], form: str
+) -> None:
+    """The error about a provider's request without ``--format`` names the format, which then takes it."""
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(request_members))
+    assert f"--format={form} takes" in sash("import", str(file), "--dry-run").output
+    told = json.loads(sash("import", str(file), "--dry-run", "--format", form).stdout)
+    assert told["messages"] == 1
+
+
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize(
     ("name", "form"), [("more_anthropic", "anthropic"), ("more_gemini", "gemini"), ("kani_responses", "responses")]

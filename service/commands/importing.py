@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from service.commands.server import Refused, RemoteServer
-from service.commands.sources.conversation import SourceConversation, SourceError
+from service.commands.sources.conversation import SourceConversation, SourceError, format_hint
 from service.core.messages import Entry, calls_of, parallel_flags
 from service.core.settings import ConversationSettings, check_settings
 from service.problems import OrphanToolResult, Problem
@@ -41,7 +41,7 @@ def check(source: SourceConversation) -> None:
         check_settings(msgspec.convert(_given(source), ConversationSettings))
         entries = [msgspec.convert(entry, Entry) for entry in source.entries]
     except msgspec.ValidationError as error:
-        raise SourceError(f"{source.id}: {error}") from None
+        raise SourceError(f"{source.id}: {error}{format_hint(source.settings)}") from None
     except Problem as problem:
         raise SourceError(f"{source.id}: {problem.detail}") from None
     for entry in entries:

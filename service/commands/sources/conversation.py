@@ -37,6 +37,15 @@ class SourceConversation(msgspec.Struct, kw_only=True):
     """The lines of an export as they are; a server takes them back with their times and seqs."""
 
 
+def format_hint(value: Any) -> str:
+    """Return the end of a sentence that names the ``?format=`` of a provider's whole request; empty for other values."""
+    members = value.keys() if isinstance(value, Mapping) else ()
+    for name, form in (("contents", "gemini"), ("input", "responses"), ("max_tokens", "anthropic")):
+        if name in members:
+            return f"; ?format={form} takes a provider's request with {name!r}"
+    return ""
+
+
 def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[Any], where: str) -> SourceConversation:
     """Return a conversation of entries and bare chat messages; one without an id gets an id from its place.
 
@@ -45,7 +54,8 @@ def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[A
     named = []
     for place, element in enumerate(entries, 1):
         if not isinstance(element, dict) or not ("message" in element or "role" in element):
-            raise SourceError(f"{where}: element {place} is no chat message: a message has a role")
+            detail = f"element {place} is no chat message: a message has a role"
+            raise SourceError(f"{where}: {detail}{format_hint(element)}")
         entry: dict[str, Any] = _entry(element) if "message" in element else {"message": element}
         given = entry.get("id")
         entry["id"] = safe_id(given) if isinstance(given, str) and given else f"import-{place}"

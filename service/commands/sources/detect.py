@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from service.commands.sources import agents, langchain, memory_server
-from service.commands.sources.conversation import SourceConversation, SourceError, from_entries, from_steps
+from service.commands.sources.conversation import (
+    SourceConversation,
+    SourceError,
+    format_hint,
+    from_entries,
+    from_steps,
+)
 from service.commands.sources.values import decoded, values_in
 
 Order = Literal["auto", "oldest", "newest"]
@@ -67,9 +73,8 @@ def _from_object(value: dict[str, Any], stem: str, name: str, order: Order) -> l
         return [
             each for key, held in value.items() for each in _from_list(held, _session(key), f"{name}: {key}", order)
         ]
-    raise SourceError(
-        f"{name}: an object without messages: expected a list of chat messages, or an object with 'messages' or 'entries'"
-    )
+    expected = "expected a list of chat messages, or an object with 'messages' or 'entries'"
+    raise SourceError(f"{name}: an object without messages: {expected}{format_hint(value)}")
 
 
 def _session(key: str) -> str:

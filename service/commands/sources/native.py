@@ -32,6 +32,8 @@ def _list_of(value: Any, form: str) -> list[Any] | None:
     if not isinstance(value, dict):
         return None
     found = value.get(_LISTS[form], value.get("entries", value.get("messages")))
+    if form == "responses" and isinstance(found, str):
+        return [{"role": "user", "content": found}]
     return found if isinstance(found, list) else None
 
 
