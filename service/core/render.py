@@ -18,6 +18,9 @@ from service.core.settings import FixedParts
 from service.core.window import Window
 
 _NOTHING: Mapping[int, Beside] = MappingProxyType({})
+_NULL = b'{"role":"assistant","content":null}'
+"""A reply of which another provider gets nothing, such as thoughts alone. OpenAI refuses null without calls."""
+_EMPTY = b'{"role":"assistant","content":""}'
 
 
 class Bodies(msgspec.Struct, frozen=True):
@@ -84,6 +87,8 @@ def _chat_forms(
         if found := beside.get(seq):
             if seq not in edited:
                 forms[index] = forms[index][: -found.size - 1] + b"}"
+            if forms[index] == _NULL:
+                forms[index] = _EMPTY
             for kind in found.only:
                 refusals.add(f"messages/{seq}", only_detail(kind, found.format))
     refusals.check()

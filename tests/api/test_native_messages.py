@@ -221,6 +221,19 @@ async def test_what_cannot_be_carried_is_named(client: httpx.AsyncClient, conver
         assert "server_tool_use" in body["errors"][0]["detail"]
 
 
+@pytest.mark.parametrize("reply", [[{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}], []])
+async def test_a_reply_without_content(client: httpx.AsyncClient, conversation: str, reply: list[Any]) -> None:
+    """A reply of thoughts alone, or of nothing, is left out where nothing is left of it; OpenAI gets an empty text."""
+    again = {"role": "user", "content": "And now?"}
+    await append(client, conversation, CLAUDE[0], {"role": "assistant", "content": reply}, again, format="anthropic")
+
+    claude = await window(client, conversation, model="claude-opus-4-7", format="anthropic")
+    chat = await window(client, conversation)
+
+    assert claude["request"]["messages"] == [CLAUDE[0], again]
+    assert chat["request"]["messages"][1] == {"role": "assistant", "content": ""}
+
+
 async def test_chat_and_native_in_one_conversation(client: httpx.AsyncClient, conversation: str) -> None:
     """A result in chat format answers a call in Anthropic's format, and chat windows hold no ``native`` member."""
     await append(client, conversation, *CLAUDE[:2], format="anthropic")

@@ -58,10 +58,17 @@ def comes_back(form: str, messages: list[dict[str, Any]]) -> None:
             validate_message(chat_form(message), "")
         assert measure(message).extra.beside.size == len(msgspec.json.encode(message["native"])) + 10
     made = sent(form, chat)
+    messages = [message for message in messages if not (form != "responses" and is_silent(message))]
     if form == "gemini":
         assert said_in(made) == said_in(messages)
     if form != "gemini" or not any(map(refused_by_gemini, messages, messages[1:])):
         assert made == messages
+
+
+def is_silent(message: dict[str, Any]) -> bool:
+    """Return whether a reply has no content; Anthropic and Gemini refuse it in a history."""
+    parts = message.get("parts", message.get("content")) or ()
+    return message.get("role") in ("assistant", "model") and all(part == {"type": "text", "text": ""} for part in parts)
 
 
 def said_in(contents: list[dict[str, Any]]) -> list[tuple[Any, Any]]:

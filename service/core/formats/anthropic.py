@@ -93,7 +93,7 @@ def _with_joined_results(turns: Iterable[_Turn]) -> Iterator[_Turn]:
 
 
 def _is_users(turn: _Turn) -> bool:
-    return (turn.messages[0]["role"] if isinstance(turn, Whole) else turn[0]) == "user"
+    return (turn.role if isinstance(turn, Whole) else turn[0]) == "user"
 
 
 def _is_result(block: Block) -> bool:

@@ -33,6 +33,11 @@ class Whole(msgspec.Struct, frozen=True):
     pieces: int = 1
     at: Sequence[int] = ()
 
+    @property
+    def role(self) -> str:
+        """The role of the messages; the assistant's if only thoughts were left out."""
+        return str(self.messages[0].get("role", "user")) if self.messages else "assistant"
+
     def follows(self, other: "Whole") -> bool:
         """Return whether both are pieces of one message, and ``other`` is the earlier one."""
         step = self.piece - other.piece
@@ -81,9 +86,9 @@ def _grounded(message: Block, form: str, before: str, after: str) -> Block:
 def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, key: str) -> list[Block]:
     """Return the messages of turns, their blocks under ``key``.
 
-    Neighbouring turns of one role that were made from chat messages become one, and empty turns are left out. Messages that
-    came in this form stay as they came. Where an assistant would be first, a user's turn with ``opening`` is put before it,
-    unless the assistant's message came in this form as the history's first.
+    Neighbouring turns of one role that were made from chat messages become one. Messages that came in this form stay as they
+    came. Turns and replies without content, which providers refuse, are left out. Where an assistant would be first, a
+    user's turn with ``opening`` is put before it, unless the assistant's message came in this form as the history's first.
     """
     messages: list[Block] = []
     came: list[Whole] = []
@@ -92,10 +97,13 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
     for turn in turns:
         if isinstance(turn, Whole):
             begins_as_it_came = begins_as_it_came or (not messages and not came and turn.seq <= 1)
+            left = [message for message in turn.messages if not _is_silent(message, key)]
+            if not left:
+                continue
             if came and not turn.follows(came[-1]):
                 messages += joined(came)
                 came = []
-            came.append(turn)
+            came.append(msgspec.structs.replace(turn, messages=left))
             growing = False
             continue
         messages += joined(came)
@@ -110,6 +118,11 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
     if messages and messages[0].get("role", "user") in ("assistant", "model") and not begins_as_it_came:
         messages.insert(0, {"role": "user", key: [opening]})
     return messages
+
+
+def _is_silent(message: Block, key: str) -> bool:
+    parts = message.get(key) or ()
+    return message.get("role") in ("assistant", "model") and all(part == {"type": "text", "text": ""} for part in parts)
 
 
 def joined(pieces: Sequence[Whole]) -> list[Block]:
