@@ -48,12 +48,14 @@ def left_out_line(
     return f"[… {' and '.join([*missing, *(f'the {kind}' for kind in lost)])} of {what} left out{where} …]"
 
 
-def line_cost(record: Record, seq: int, place: str, model: Model) -> int:
-    """Return the model's tokens of a result as one line, its smallest form, with its images and files."""
+def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool = False) -> int:
+    """Return the model's tokens of a result as one line, with its images and files unless it is sent ``alone``."""
     measured = record.measure
     line = left_out_line(max(measured.o200k, measured.cl100k), seq, place, lost=_kinds_beside(measured))
     counted = both(line)
     extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, *counted))
+    if alone and extra.beside is not None:
+        extra = msgspec.structs.replace(extra, beside=msgspec.structs.replace(extra.beside, images=(), estimated=0))
     if measured.role == TOOL:
         bare = {"listed": ZERO, "opens_list": ZERO, "closes_list": ZERO}
         extra = msgspec.structs.replace(extra, **{**bare, **listed_tokens(line, counted)})

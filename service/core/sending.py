@@ -184,7 +184,7 @@ class Trimming(msgspec.Struct, frozen=True):
 
     def _cut(self, view: View, limits: Mapping[int, int]) -> View:
         """The view with results cut to their limits, or to one line if that costs more. No result becomes longer."""
-        costs = {seq: max(limit, self._line(view.record(seq), seq)) for seq, limit in limits.items()}
+        costs = {seq: max(limit, self._line(view.record(seq), seq, alone=not limit)) for seq, limit in limits.items()}
         shorter = {seq: cost for seq, cost in costs.items() if cost < view.cost_of(seq)}
         edits = {seq: self._edit(view, seq, cost if limits[seq] else 0, cost) for seq, cost in shorter.items()}
         return recosted(view, shorter, edits)
@@ -199,8 +199,8 @@ class Trimming(msgspec.Struct, frozen=True):
         whole = record_cost(record, self.model)
         return whole if limit is None else min(whole, max(limit, line))
 
-    def _line(self, record: Record, seq: int) -> int:
-        return line_cost(record, seq, self.place, self.model)
+    def _line(self, record: Record, seq: int, *, alone: bool = False) -> int:
+        return line_cost(record, seq, self.place, self.model, alone=alone)
 
 
 def _results(view: View) -> Iterable[int]:

@@ -233,7 +233,7 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
                 message["native"] = without_thoughts(native, seals=each.without_seals)
         if each.limit is not None:
             message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
-            bound = max(each.limit, line_cost(record, seq, window.place, model))
+            bound = max(each.limit, line_cost(record, seq, window.place, model, alone=not each.limit))
             trimmed[seq] = record_cost(record, model) - cost
             spared += bound - cost
             count, saved = count + 1, saved + trimmed[seq]

@@ -234,6 +234,35 @@ async def test_a_reply_without_content(client: httpx.AsyncClient, conversation: 
     assert chat["request"]["messages"][1] == {"role": "assistant", "content": ""}
 
 
+SHELL = {"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}, "status": "completed"}
+FILES = {"stdout": "a.txt\n" * 200, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+SHELL_OUTPUT = {"type": "shell_call_output", "call_id": "c1", "output": [FILES]}
+CLICK = {"type": "computer_call", "id": "cu_1", "call_id": "c1", "status": "completed", "action": {"type": "wait"}}
+SCREEN = {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+CLICK_OUTPUT = {"type": "computer_call_output", "call_id": "c1", "output": SCREEN}
+
+
+@pytest.mark.parametrize("change", ["cut", "call redacted", "result redacted"])
+@pytest.mark.parametrize(("call", "output"), [(SHELL, SHELL_OUTPUT), (CLICK, CLICK_OUTPUT)], ids=["shell", "computer"])
+async def test_a_changed_call_and_its_result_are_of_one_kind(
+    client: httpx.AsyncClient, conversation: str, call: dict[str, Any], output: dict[str, Any], change: str
+) -> None:
+    """If a call or its result was changed, both are sent as a function's, because OpenAI takes only pairs of one kind."""
+    await append(client, conversation, CLAUDE[0], call, output, {"role": "user", "content": "And?"}, format="responses")
+    if change != "cut":
+        seq = 2 if change == "call redacted" else 3
+        assert (await client.delete(f"/conversations/{conversation}/messages/{seq}")).status_code == 204
+    query = {"tool_results_kept": 0} if change == "cut" else {}
+
+    made = await window(client, conversation, model="gpt-5", format="responses", **query)
+
+    sent = made["request"]["input"][1:3]
+    assert [item["type"] for item in sent] == ["function_call", "function_call_output"]
+    assert [item["call_id"] for item in sent] == ["c1", "c1"]
+    count = await client.post("/count?format=responses", json={"model": "gpt-5", **made["request"]})
+    assert count.json()["tokens"] <= made["tokens"]["total"]
+
+
 async def test_chat_and_native_in_one_conversation(client: httpx.AsyncClient, conversation: str) -> None:
     """A result in chat format answers a call in Anthropic's format, and chat windows hold no ``native`` member."""
     await append(client, conversation, *CLAUDE[:2], format="anthropic")

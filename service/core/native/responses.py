@@ -107,8 +107,10 @@ def as_function(item: Object) -> Object:
     (piece,) = read(item, "")
     if piece.calls:
         return {"type": "function_call", "call_id": piece.calls[0]["id"], **piece.calls[0]["function"]}
-    said = "".join(part.get("text", "") for part in piece.parts)
-    return {"type": "function_call_output", "call_id": piece.answers, "output": said}
+    output = item["output"] if piece.only else "".join(part.get("text", "") for part in piece.parts)
+    if isinstance(output, dict):  # a computer's screenshot
+        output = [{**output, "type": "input_image"}]
+    return {"type": "function_call_output", "call_id": piece.answers, "output": output}
 
 
 def _message(item: Object, pointer: str) -> Piece:
