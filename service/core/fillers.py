@@ -8,12 +8,13 @@ unchanged; if it begins with the assistant, Claude bills more tokens.
 from collections.abc import Sequence
 from typing import Final
 
-from service.core.counting import Measure, message_tokens
-from service.core.families import ASSISTANT, USER
+from service.core.counting import Measure, message_tokens, plain_text_tokens
+from service.core.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from service.core.measures import both
 from service.core.models import Model
 from service.core.records import Record
 from service.core.vendors import VendorRules
+from service.core.view import View
 
 NOTHING_SAID: Final = "…"
 """The text of a user's turn without words."""
@@ -32,17 +33,37 @@ def is_filled(measure: Measure, form: str) -> bool:
     extra = measure.extra
     if measure.role != USER or measure.o200k or (extra is not None and (extra.images or extra.estimated)):
         return False
-    return extra is None or extra.beside is None or extra.beside.format != form
+    return not _came_in(measure, form)
 
 
 def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool) -> int:
     """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest."""
-    extra = first.measure.extra
     if first.measure.role != ASSISTANT:
         return 0
-    if is_oldest and extra is not None and extra.beside is not None and extra.beside.format == form:
+    if is_oldest and _came_in(first.measure, form):
         return bare_opening(model, form)
     return filler_tokens(model)
+
+
+def blank_line_tokens(model: Model) -> int:
+    """Return the tokens of the blank line between two system texts, which are sent as one."""
+    return plain_text_tokens("\n\n", model)
+
+
+def joined_systems(view: View, form: str) -> list[int]:
+    """Return the seqs of the system and developer messages whose texts ``form`` joins, ascending."""
+    if form not in FILLED_FORMATS:
+        return []
+    first, roles = view.history.first_seq, view.history.records.roles
+    seqs = list(view.outside)
+    if SYSTEM in roles or DEVELOPER in roles:
+        seqs += [first + index for index, role in enumerate(roles) if role <= DEVELOPER]
+    measures = ((seq, view.record(seq).measure) for seq in seqs)
+    return sorted(seq for seq, each in measures if each.role <= DEVELOPER and not _came_in(each, form))
+
+
+def _came_in(measure: Measure, form: str) -> bool:
+    return measure.extra is not None and measure.extra.beside is not None and measure.extra.beside.format == form
 
 
 def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool = True) -> int:

@@ -8,7 +8,13 @@ import msgspec
 
 from service.core.counting import Measure, first_system, messages_tokens, tools_tokens
 from service.core.estimates import spoken_tokens
-from service.core.fillers import bare_opening, few_shots_fillers
+from service.core.fillers import (
+    FILLED_FORMATS,
+    bare_opening,
+    blank_line_tokens,
+    few_shots_fillers,
+    joined_systems,
+)
 from service.core.formats import render_request
 from service.core.models import Model
 from service.core.native import read_request
@@ -87,10 +93,13 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], f
         tools = max(tools, fixed.tools_tokens(model, measures)) if model.rules.joins_leading_system else tools
     system, few_shots = fixed.message_costs(model)
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
+    texts = len(lines) - is_compacted if form in FILLED_FORMATS else 0
+    joints = texts if fixed.system or not texts or joined_systems(view, form) else texts - 1
     return {
         "priming": model.priming + (bare_opening(model, form) if is_compacted else 0),
         "system": system,
         "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
         "tools": tools,
-        "summary": sum(messages_tokens(measures, model, [line.said for line in lines])),
+        "summary": sum(messages_tokens(measures, model, [line.said for line in lines]))
+        + (joints and joints * blank_line_tokens(model)),
     }

@@ -9,7 +9,7 @@ from service.core.binding import standing_from
 from service.core.costs import record_cost
 from service.core.counting import reasoning_tokens, seals_tokens, turn_place, without_free_seals
 from service.core.documents import Documents
-from service.core.fillers import filler_tokens, is_filled
+from service.core.fillers import blank_line_tokens, filler_tokens, is_filled, joined_systems
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.reasoning import binds_reasoning
@@ -65,13 +65,16 @@ def _with_durations(view: View, model: Model, options: WindowQuery) -> View:
     return msgspec.structs.replace(view, lasting=lasting, passing=passing) if lasting or passing else view
 
 
-def with_fillers(view: View, model: Model, form: str) -> View:
-    """The view with costs that include the words sent in ``form`` for the user's empty messages."""
+def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> View:
+    """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
+    between system texts. ``has_system``: a system prompt comes before the messages."""
     first, records = view.history.first_seq, view.history.records
     empty = [first + index for index, tokens in enumerate(records.tokens(0)) if not tokens]
     seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
     # A name before the text may cost more.
-    return recosted(view, {seq: max(filler_tokens(model), view.cost_of(seq)) for seq in seqs}) if seqs else view
+    costs = {seq: max(filler_tokens(model), view.cost_of(seq)) for seq in seqs}
+    joined = joined_systems(view, form)[0 if has_system else 1 :]
+    return recosted(view, costs | {seq: view.cost_of(seq) + blank_line_tokens(model) for seq in joined})
 
 
 def _turn_place(history: History) -> int:

@@ -116,7 +116,8 @@ def build_window(
         return older(history, budget)
     trimming = Trimming(model, options, place)
     view = trimming.limited(with_reasoning(view, model, options))
-    view = with_fillers(view, model, options.format) if options.format in FILLED_FORMATS else view
+    if options.format in FILLED_FORMATS:
+        view = with_fillers(view, model, options.format, has_system=bool(fixed.system))
     frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside).with_cuts()
     selected = frame.select(history.summary if options.summary == "always" else None)
     # A summary or a note takes room, so the choice is made again with each.
@@ -198,9 +199,10 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
 
 
 def _needs_fillers(records: Records, kept: int) -> bool:
-    """Whether the format adds words: a message is empty, or the first of the ``kept`` newest is the assistant's."""
+    """Whether the format adds text: a message is empty or a system text, or the first of the ``kept`` newest is the
+    assistant's."""
     leading = next((role for role in records.roles[len(records) - kept :] if role > DEVELOPER), None)
-    return leading == ASSISTANT or 0 in records.tokens(0)
+    return leading == ASSISTANT or 0 in records.tokens(0) or SYSTEM in records.roles or DEVELOPER in records.roles
 
 
 def _is_more_than_a_tail(options: WindowQuery) -> bool:

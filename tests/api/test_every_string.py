@@ -380,6 +380,22 @@ async def test_words_that_a_form_adds_are_counted(
             assert await counted(client, form, made) <= made["tokens"]["total"] <= max(1, budget)
 
 
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "gemini-2.5-flash"])
+@pytest.mark.parametrize("system", [None, "Be brief."])
+@pytest.mark.parametrize("options", [{}, {"limit": 3, "note": True}])
+async def test_blank_lines_between_system_texts_are_counted(
+    client: httpx.AsyncClient, model: str, system: str | None, options: dict[str, Any]
+) -> None:
+    """System messages that a form joins to one text cost at least what /count says of the text."""
+    form = "anthropic" if model.startswith("claude") else "gemini"
+    said = [{"role": role, "content": "x"} for _ in range(20) for role in ("system", "user", "assistant")]
+    for messages in (said, [message for message in said if message["role"] != "system"]):
+        body = {"model": model, "messages": messages, "system": system, "format": form, **options}
+        made = await asked(client, "openai", body)
+        assert made is not None
+        assert await counted(client, form, made) <= made["tokens"]["total"]
+
+
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5", "gemini-2.5-flash", "qwen3-max"])
 @pytest.mark.parametrize("text", ["yes", "はい", "1234"])
 async def test_a_long_member_beside_a_short_text(client: httpx.AsyncClient, model: str, text: str) -> None:
