@@ -183,10 +183,11 @@ def _around(name: str, names: Sequence[str]) -> str:
             return '; a chat message goes into {"messages": [{"role": "user", "content": "Hello"}]}'
         case "model":
             return "; it goes into the address, as ?model="
+        case "contents" | "input" | "max_tokens" if "expires_at" in names:  # the first line of an import
+            form = {"contents": "gemini", "input": "responses"}.get(name, "anthropic")
+            return f"; `sash import --format={form}` reads a provider's request"
         case "contents" | "input":
             form = "gemini" if name == "contents" else "responses"
-            if "expires_at" in names:  # the first line of an export
-                return f"; `sash import --format={form}` reads a provider's request"
             return f"; ?format={form} takes such messages" + ("" if "text" in names else ", in 'messages'")
     return ""
 

@@ -204,6 +204,17 @@ async def test_a_providers_request(client: httpx.AsyncClient, path: str, body: A
     assert detail.endswith(f"'{hint}")
 
 
+@pytest.mark.parametrize(
+    ("member", "form"), [("contents", "gemini"), ("input", "responses"), ("max_tokens", "anthropic")]
+)
+async def test_an_import_of_a_providers_request(client: httpx.AsyncClient, member: str, form: str) -> None:
+    """The error about a provider's request in place of an export names the command and the format that read it."""
+    headers = {"Content-Type": "application/x-ndjson"}
+    line = json.dumps({"model": "x", member: []}).encode()
+    _, _, detail = await refused(client, "POST", "/conversations/import", content=line, headers=headers)
+    assert f"`sash import --format={form}`" in detail
+
+
 async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
     """An unknown field that is like no known one gets no suggestion."""
     said, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
