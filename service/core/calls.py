@@ -11,6 +11,8 @@ _DEPTH_LIMIT: Final = 64  # Gemini reads JSON with protobuf, which refuses nesti
 
 def functions_called(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the functions that a message calls, each with its name and arguments; the legacy one is last."""
+    if message["role"] != "assistant":
+        return []
     calls: list[Mapping[str, Any]] = [
         call.get("function") or call.get("custom") or {} for call in message.get("tool_calls") or ()
     ]

@@ -9,7 +9,7 @@ from msgspec import Meta
 from service.core.bounds import TEN_YEARS_SECONDS
 from service.core.counting import measure
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
-from service.core.messages import Id, MessageAsSent, Metadata, encode_message, validate_message
+from service.core.messages import Id, MessageAsSent, Metadata, calls_of, encode_message, validate_message
 from service.core.mistakes import invalid
 from service.core.parameters import Name, Reserve
 from service.core.recall import DEFAULT_RECALL_TEMPLATE
@@ -196,7 +196,7 @@ def check_settings(settings: ConversationSettings) -> None:
             detail = "A tool result must follow its call directly"
             raise InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_call_id", detail)])
         if answered is None:
-            calls = {call["id"] for call in message.get("tool_calls") or ()}
+            calls = set(calls_of(message).opens)
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         detail = "The template must contain {messages} once"

@@ -10,10 +10,11 @@ from typing import Any, Final, NamedTuple
 from service.core.reasoning import MEMBERS
 from service.core.strings import Pair, text_tokens
 
-_MESSAGE: Final = frozenset(
-    {"role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id", "native"}
-)
-_ASSISTANT: Final = _MESSAGE | MEMBERS
+_MESSAGE: Final = frozenset({"role", "content", "name", "refusal", "native"})
+_OF_ROLE: Final = {
+    "assistant": _MESSAGE | MEMBERS | {"tool_calls", "function_call"},
+    "tool": _MESSAGE | {"tool_call_id"},
+}
 _CALL: Final = {
     "id": (),
     "type": (),
@@ -48,12 +49,14 @@ def unpriced_tokens(message: Mapping[str, Any]) -> Pair:
 
 def unknown_members(message: Mapping[str, Any]) -> Iterator[Unknown]:
     """Return the undeclared members of a message, its parts and its calls, except empty ones."""
-    yield from _others("", message, _ASSISTANT if message["role"] == "assistant" else _MESSAGE)
+    yield from _others("", message, _OF_ROLE.get(message["role"], _MESSAGE))
     content = message.get("content")
     for index, part in enumerate(content if isinstance(content, list) else ()):
         kind = str(part.get("type"))
         yield from _others(f"content/{index}/", part, {"type", kind})
         yield from _others(f"content/{index}/{kind}/", part.get(kind), _PARTS.get(kind, ()))
+    if message["role"] != "assistant":
+        return
     for index, call in enumerate(message.get("tool_calls") or ()):
         yield from _others(f"tool_calls/{index}/", call, _CALL)
         for name in ("function", "custom"):

@@ -406,6 +406,16 @@ async def test_a_long_member_beside_a_short_text(client: httpx.AsyncClient, mode
     assert tokens(made["request"], "o200k_base") <= made["tokens"]["total"]
 
 
+@pytest.mark.parametrize("calls", [{"type": "x"}, ["x"], [{"function": {"name": "f", "arguments": "word " * 1000}}]])
+@pytest.mark.parametrize("role", ["system", "user"])
+async def test_calls_that_are_not_the_assistants(client: httpx.AsyncClient, role: str, calls: Any) -> None:
+    """A member tool_calls of another role is like any unknown member: of any shape, sent, and counted."""
+    messages = [{"role": role, "content": "Hi.", "tool_calls": calls}]
+    made = await asked(client, "openai", {"model": "gpt-4o", "messages": messages, "few_shots": messages})
+    assert made is not None
+    assert tokens(made["request"], "o200k_base") <= made["tokens"]["total"] == await counted(client, "openai", made)
+
+
 async def test_a_text_that_is_sent_twice_is_counted_twice(client: httpx.AsyncClient) -> None:
     """A string in a provider's own part is counted, even if the message's text is the same."""
     said = "word " * 1000
