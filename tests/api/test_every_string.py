@@ -416,6 +416,16 @@ async def test_calls_that_are_not_the_assistants(client: httpx.AsyncClient, role
     assert tokens(made["request"], "o200k_base") <= made["tokens"]["total"] == await counted(client, "openai", made)
 
 
+async def test_a_signature_beside_no_thought_is_counted(client: httpx.AsyncClient) -> None:
+    """A member ``signature`` of an item that is no thought is sent with reasoning=none, and counted."""
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "c", "output": "x", "signature": "word " * 500}
+    body = {"model": "gpt-5", "messages": [call, output], "reasoning": "none"}
+    made = await asked(client, "responses", body)
+    assert made is not None
+    assert await counted(client, "responses", made) == made["tokens"]["total"] > 500
+
+
 async def test_a_text_that_is_sent_twice_is_counted_twice(client: httpx.AsyncClient) -> None:
     """A string in a provider's own part is counted, even if the message's text is the same."""
     said = "word " * 1000

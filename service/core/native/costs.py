@@ -190,7 +190,7 @@ class _Weighed:
     def _add_members(self, value: dict[str, Any], thoughts: "_Weighed", key: str) -> None:
         self._add_citing(value)
         for name, each in value.items():
-            if name in SIGNATURES or name == "signature" or (name == "encrypted_content" and is_thought(value)):
+            if name in SIGNATURES or (name in ("signature", "encrypted_content") and is_thought(value)):
                 thoughts.sealed += billed_characters(value, name)
             elif name not in _STRUCTURE and not (name == "name" and key in self.named):
                 self.add(each, thoughts, name)
