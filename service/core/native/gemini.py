@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from service.core.mistakes import foreign
 from service.core.native.pieces import (
     CallId,
     ChatRequest,
@@ -73,9 +72,7 @@ def read(content: Mapping[str, Any], pointer: str) -> list[Piece]:
     given = convert(content, _Content, pointer)
     if given.role is None and given.parts is None:
         detail = "Object missing required field 'parts'"
-        raise foreign(content, pointer) or InvalidEntry(
-            f"{detail} at #{pointer}.", errors=[Pointer(f"#{pointer}", detail)]
-        )
+        raise InvalidEntry(f"{detail} at #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
     own = dict(content)
     parts = given.parts if isinstance(given.parts, list) else [given.parts] if given.parts else []
     names = _Names()
