@@ -139,12 +139,18 @@ class UserMessage(msgspec.Struct, tag_field="role", tag="user"):
     name: str | None = None
 
 
+ThinkingBlock = Annotated[
+    dict[str, Any], msgspec.Meta(title="ThinkingBlock", description="A thought of Claude's, in Anthropic's form.")
+]
+
+
 class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant"):
     content: AssistantContent | None = None
     refusal: str | None = None
     name: str | None = None
     tool_calls: Annotated[list[ToolCall], msgspec.Meta(min_length=1, max_length=128)] | None = None
     function_call: FunctionCall | None = None
+    thinking_blocks: list[ThinkingBlock] | None = None
 
 
 class ToolMessage(msgspec.Struct, tag_field="role", tag="tool"):

@@ -333,6 +333,14 @@ async def test_the_pointer_into_a_bare_message(client: httpx.AsyncClient, conver
     assert answer.json()["errors"][0]["pointer"] == "#/messages/1/tool_call_id"
 
 
+@pytest.mark.parametrize("blocks", [-1, "hm", ["hm"], {"type": "thinking"}])
+async def test_thinking_blocks_of_another_shape(client: httpx.AsyncClient, conversation: str, blocks: Any) -> None:
+    """Thinking that Anthropic's form could not send is refused when it is appended, with a pointer to it."""
+    message = {"role": "assistant", "content": "yes", "thinking_blocks": blocks}
+    _, pointer, _ = await refused_message(client, conversation, message)
+    assert pointer.startswith("#/messages/0/message/thinking_blocks")
+
+
 @pytest.mark.parametrize("kind", [{}, [], None, 5, "x" * 500])
 async def test_a_part_of_no_kind_at_all(client: httpx.AsyncClient, conversation: str, kind: Any) -> None:
     """The error about a part's type has a pointer to it, whatever its value is."""
