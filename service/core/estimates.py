@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from service.core.calls import arguments_of, functions_called
+from service.core.files import text_in
 from service.core.measures import ZERO, Extra, Measure, both
 from service.core.models import Model
 from service.core.strings import Pair
@@ -98,13 +99,13 @@ def known(measure: Measure, tokens: int, ratios: str) -> Measure:
 
 
 def spoken(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield all that a chat message says: its text, its author's name, its calls' names and arguments."""
+    """Yield all that a chat message says: its text and its files', its author's name, its calls' names and arguments."""
     content = message.get("content")
     if isinstance(content, str):
         yield content
     else:
-        parts = (part.get(kind) for part in content or () for kind in ("text", "refusal"))
-        yield "".join(text for text in parts if isinstance(text, str))
+        said = (text for part in content or () for text in (part.get("text"), part.get("refusal"), text_in(part)))
+        yield "".join(text for text in said if isinstance(text, str))
     called = functions_called(message)
     for text in (message.get("refusal"), message.get("name"), *(call.get("name") for call in called)):
         if isinstance(text, str):

@@ -12,7 +12,7 @@ import msgspec
 
 from service.core.calls import arguments_of, compact, functions_called, written_object
 from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL, USER
-from service.core.files import Guess, guess
+from service.core.files import Guess, guess, text_in
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.costs import Beside, measure_beside
 from service.core.reasoning import Reasoning, reasoning_of
@@ -168,6 +168,7 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple
                 given = sizes[len(images)] if len(images) < len(sizes) else None
                 images.append(_image(part.get("image_url"), given))
             case _:
+                texts.append(text_in(part))
                 files = files.plus(guess(part))
     return "".join(texts), tuple(images), files
 

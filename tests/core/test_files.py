@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from service.core.counting import measure, message_tokens
-from service.core.files import Guess, guess
+from service.core.files import Guess, guess, text_in
 from service.core.models import find_model
 from service.core.text import count_text
 
@@ -19,10 +19,12 @@ def file_part(kind: str, data: bytes) -> dict[str, Any]:
     return {"type": "file", "file": {"file_data": f"data:{kind};base64,{base64.b64encode(data).decode()}"}}
 
 
-def test_a_text_file_costs_its_text() -> None:
-    """A text file costs the tokens of its text, and ten for what the provider adds around it."""
+def test_a_text_file_is_counted_as_text() -> None:
+    """A text file's text is the message's, and forty tokens are added for what the provider writes around it."""
     text = "Wind south-west, four to five. " * 9
-    assert guess(file_part("text/plain", text.encode())) == Guess(10 + count_text(text, "o200k_base"))
+    part = file_part("text/plain", text.encode())
+    assert (text_in(part), guess(part)) == (text, Guess(40))
+    assert measure({"role": "user", "content": [part]}).o200k == count_text(text, "o200k_base")
 
 
 def test_pages_are_counted() -> None:

@@ -147,10 +147,11 @@ def test_a_result_costs_its_text() -> None:
     assert costs == {estimate_text(TEXT, "claude")}
 
 
-@pytest.mark.parametrize("name", ["claude-sonnet-4-5", "claude-opus-4-8", "gemini-2.5-flash"])
-def test_a_text_file_costs_at_least_its_text(name: str) -> None:
-    """A text file costs its text in the model's own tokens, and at most a quarter more."""
-    model, text = find_model(name), "The wind was fair on the day of the race. " * 100
+@pytest.mark.parametrize("said", ["The wind was fair. ", "Der Wind stand günstig. ", "காற்று சாதகமாக இருந்தது. "])
+@pytest.mark.parametrize("name", ["claude-sonnet-4-5", "gemini-2.5-flash", "qwen3.5-plus", "llama-3.3-70b-instruct"])
+def test_a_text_file_costs_at_least_its_text(name: str, said: str) -> None:
+    """A text file costs its text in the model's own tokens, whatever its script, and at most a quarter more."""
+    model, text = find_model(name), said * 100
     url = f"data:text/plain;base64,{base64.b64encode(text.encode()).decode()}"
     parts = {"file": [{"type": "file", "file": {"file_data": url}}], "text": [{"type": "text", "text": text}]}
     costs = {kind: message_tokens(measure({"role": "user", "content": part}), model) for kind, part in parts.items()}
