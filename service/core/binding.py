@@ -53,7 +53,7 @@ def standing_from(
         whole = documents.choose(history.question, model, room) if history.question else None
         asked = whole.room if whole else 0
     stands = max(stands, _behind_pressed(view, model, options, room, asked))
-    return stands if cut is None else max(stands, _behind_cut(view, kept, cut))
+    return stands if cut is None else max(stands, _behind_cut(view, kept, cut, noted=options.note))
 
 
 def _behind_instructions(history: History) -> int:
@@ -65,15 +65,17 @@ def _behind_instructions(history: History) -> int:
     return max((seq + 1 for seq, record in history.outside.items() if record.measure.role <= DEVELOPER), default=0)
 
 
-def _behind_cut(view: View, kept: frozenset[int], cut: Cut) -> int:
-    """The first seq whose message was made from a window with the same cut and the same messages since the cut."""
+def _behind_cut(view: View, kept: frozenset[int], cut: Cut, *, noted: bool) -> int:
+    """The first seq whose message was made from a window with the same cut and the same messages since the cut.
+
+    ``noted``: the system text has the number of left-out messages, among them unanswered calls and replies in progress.
+    """
     history, units = view.history, view.units
     first = history.first_seq
     if not first <= cut.seq <= history.length:
         return history.length + 1
-    if any(
-        index not in kept and index not in units.broken for index in range(unit_at(units, cut.seq - first), len(units))
-    ):
+    since = range(unit_at(units, cut.seq - first), len(units))
+    if any(index not in kept and (noted or index not in units.broken) for index in since):
         return history.length + 1
     question = history.records.roles.find(USER, cut.seq - first)
     return max(cut.since_seq, cut.seq, first + question if question >= 0 else 0) + 1
@@ -87,6 +89,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     history, units = view.history, view.units
     first, roles = history.first_seq, history.records.roles
     free = room - sum(cost for why, cost in view.always_costs().items() if why not in _NEWEST)
+    free -= _cut_from_pinned(view, model, options, room)
     question = view.cost_of(history.question) + asked if 0 < history.question < first else 0
     stands = 0
     for index, start in enumerate(units.starts[:-1]):
@@ -95,8 +98,8 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
         if roles[start] == USER:
             question = view.unit_costs[index] + (asked if first + start == history.question else 0)
         elif roles[start] == ASSISTANT and roles[end - 1] in RESULTS:
-            places = range(start, end)
-            cost = sum(max(view.cost_of(first + place), _whole(view, place, model, options)) for place in places)
+            seqs = range(first + start, first + end)
+            cost = sum(max(view.cost_of(seq), _whole(view, seq, model, options)) for seq in seqs)
             if options.stable and cost > room:  # cut to the same length wherever it is
                 cost = max(room // 2, view.unit_costs[index])
         else:
@@ -106,8 +109,16 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     return stands
 
 
-def _whole(view: View, place: int, model: Model, options: WindowQuery) -> int:
+def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) -> int:
+    """Tokens of pinned results that are cut in this window because of its newest group, and may be whole in the next."""
+    first, units = view.history.first_seq, view.units
+    seqs = [seq for seq in view.edits if seq < first or view.always.get(unit_at(units, seq - first)) == "pinned"]
+    whole = sum(_whole(view, seq, model, options) for seq in seqs)
+    return max(0, (min(whole, room // 2) if options.stable else whole) - sum(map(view.cost_of, seqs)))
+
+
+def _whole(view: View, seq: int, model: Model, options: WindowQuery) -> int:
     """A message's tokens, at most the limit of a tool result."""
-    cost = record_cost(view.history.records[place], model)
+    cost = record_cost(view.record(seq), model)
     limit = options.tool_result_max_tokens
     return cost if limit is None else min(cost, limit)

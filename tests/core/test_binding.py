@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from histories import Ask, Talk, calling, grounded, quick, result, said, talk, words
+from histories import Ask, Talk, calling, grounded, pinned, quick, result, said, talk, words
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -99,6 +99,29 @@ def test_what_is_sent_of_bound_reasoning_stands(
                 assert unthought(before) == unthought(then)
                 assert last_thought(before) in (None, last_thought(then))
         made[str(length + 1)] = sent
+
+
+def thoughts_of(found: Talk, budget: int, **options: Any) -> list[str]:
+    """Return the signatures of the thoughts in a window."""
+    ask = Ask("claude-opus-5-5", budget, WindowQuery(format="anthropic", **options))
+    parts = parts_of(msgspec.json.decode(found.request(found.window(ask), ask)))
+    return [part["signature"] for part in parts if "signature" in part]
+
+
+def test_a_reply_in_progress_changes_the_note() -> None:
+    """The note before the thoughts is new while a reply is in progress, so no thoughts are sent."""
+    turn = [said("user", "Look."), {**calling("c"), **thought(2)}, result("c")]
+    draft = Entry(message=said("assistant", "I"), status="in_progress")
+    assert thoughts_of(talk(*turn, draft), 2000, stable=True) == ["2"]
+    assert thoughts_of(talk(*turn, draft), 2000, stable=True, note=True) == []
+
+
+def test_a_pinned_result_is_cut_for_the_newest_group() -> None:
+    """If the newest group cuts a pinned result, no thoughts are sent: they followed the longer result."""
+    newest = [said("user", "Again."), {**calling("b"), **thought(5)}, result("b", words(50))]
+    for length, sent in ((200, ["5"]), (700, [])):
+        first = [said("user", "Look."), calling("a"), pinned(result("a", words(length)))]
+        assert thoughts_of(talk(*first, *newest), 1200) == sent
 
 
 def lengths_of(found: Talk) -> Iterator[int]:
