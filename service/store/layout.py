@@ -117,6 +117,10 @@ class Keys(NamedTuple):
         return tag + "words", tag + "vectors"
 
 
+HISTORY = slice(8)
+"""The keys that a reading script needs, of a conversation's keys. Each key costs a script half a microsecond."""
+
+
 def conversation_name(tenant: str, conversation: str) -> str:
     """Return the text of the hash tag; ids have no slash and no brace, so two conversations never share a tag."""
     return f"{tenant}/{conversation}"

@@ -28,7 +28,7 @@ from service.problems import (
     PreconditionFailed,
     TooManyPinned,
 )
-from service.store.layout import Keys, life_of, new_name, version_of
+from service.store.layout import HISTORY, Keys, life_of, new_name, version_of
 from service.store.sealing import no_key_set
 
 T = TypeVar("T")
@@ -512,7 +512,9 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     """
     tags = f" {'  '.join(known)} " if known else ""
     budget, column, limit, needs_scripts = reach
-    return _call("read_window", keys, (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts)), _read_tail)
+    return _call(
+        "read_window", keys[HISTORY], (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts)), _read_tail
+    )
 
 
 def _read_tail(reply: list[Any]) -> TailReply | Known:
@@ -547,7 +549,9 @@ def read_page(
 
     The call raises NotFound, ConversationDamaged.
     """
-    return _call("read_page", keys, (first_seq, last_seq, limit_bytes, "1" if newest_first else ""), _read_page)
+    return _call(
+        "read_page", keys[HISTORY], (first_seq, last_seq, limit_bytes, "1" if newest_first else ""), _read_page
+    )
 
 
 def _read_page(reply: list[Any]) -> PageReply:
@@ -566,7 +570,7 @@ class StateReply(NamedTuple):
 
 def read_state(keys: Keys, fields: Sequence[str]) -> ScriptCall[StateReply]:
     """Read ``fields`` of a conversation, its length and its expiry. The call raises NotFound, ConversationDamaged."""
-    return _call("read_state", keys, fields, _read_state)
+    return _call("read_state", keys[HISTORY], fields, _read_state)
 
 
 def _read_state(reply: list[Any]) -> StateReply:

@@ -1,5 +1,6 @@
 -- Functions that scripts about one conversation share. They take its keys in this order: conversation, log, counts, details, ids,
 -- grounding, metadata, pinned, word_blocks, vector_blocks, columns, answers, done.
+-- A script that reads gets the first eight.
 local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, answers, done = unpack(KEYS)
 local KEPT, DAY, RECORD, CHUNK = 11, 86400000, 24, 1000
 local BLOCK, MOST_BLOCKS = 8, 10000
