@@ -99,7 +99,7 @@ def tell_made(request: Req, context: Context, name: tuple[str, str], made: Made,
         tell_window(context.metrics, made, seconds, line_of(request), key=(*name, made.head.model))
     with best_effort:
         if context.summarizer is not None:
-            context.summarizer.notice(*name, state, made.window, made.limits.model)
+            context.summarizer.notice(*name, state, made.window, made.asked.limits.model)
 
 
 async def require_life(request: Req, context: Context, state: State | Shut) -> None:

@@ -22,7 +22,7 @@ from service.core.parameters import LONGEST_NAME, CountFormat
 from service.core.provider_requests import count_provider_request
 from service.core.settings import FunctionDefinition, check_tools
 from service.problems import BadRequest, NotFound, Pointer, UnknownModel
-from service.windows.budgets import named_model
+from service.windows.asked import named_model
 
 _count = msgspec.json.Decoder(CountRequest)
 _provider_count = msgspec.json.Decoder(dict[str, Any])

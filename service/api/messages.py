@@ -38,7 +38,7 @@ from service.store.entries import check_entries, prepare
 from service.store.messages import NewEntry
 from service.store.replies import Message, Tail
 from service.store.scripts import AppendReply
-from service.windows.budgets import limits_of
+from service.windows.asked import limits_of
 
 Req = Request[Any, Any, Any]
 _AT_ONCE = 32

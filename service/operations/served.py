@@ -16,7 +16,7 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
 
     ``line`` is the request's log line, to which the window's figures are added. ``seconds`` is the time of making it.
     """
-    if made.query.explain:
+    if made.asked.query.explain:
         return  # an explained window is read by people, and not sent to a provider
     head, window = made.head, made.window
     saved, trimmed = _documents(made) if made.history.grounding_messages else (0, 0)
@@ -31,7 +31,7 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
         documents_trimmed_tokens=trimmed,
         truncated=head.grounding.truncated,
         stop_reason=head.stop_reason,
-        stable=bool(made.query.stable),
+        stable=bool(made.asked.query.stable),
     )
     label = metrics.windows.count(facts, seconds)
     if metrics.spans is not None:
@@ -68,7 +68,7 @@ def _left(made: Made, seq: int) -> int:
 def _beginning(made: Made) -> Beginning:
     window, head = made.window, made.head
     return Beginning(
-        fixed=hash((id(made.parts), head.format, head.summary_used, head.note, made.query.grounding)),
+        fixed=hash((id(made.asked.parts), head.format, head.summary_used, head.note, made.asked.query.grounding)),
         count=len(window.seqs),
         first_seq=window.seqs[0],
         last_seq=window.seqs[-1],

@@ -12,7 +12,7 @@
     replies.tail_of ── a Tail: state, records, the newest bodies  │
         ▼                                                         │
     Windows.of_tail                                               │
-        │ budgets.limits_of      model, reserve, budget           │
+        │ asked.limits_of        model, reserve, budget           │
         │ tail.GrowingTail       reads older messages if needed   │
         ▼                                                         ▼
     core.window.build_window ── the law, which chooses the messages: NeedOlder, or a Window of seqs and figures

@@ -17,16 +17,14 @@ from service.core.hints import Places, hinted
 from service.core.models import NO_WINDOW, Model
 from service.core.native.costs import Beside
 from service.core.native.thoughts import without_reasoning as without_thoughts
-from service.core.parameters import WindowQuery
 from service.core.reasoning import without_reasoning
 from service.core.recall import Recollection, Searched
 from service.core.records import StoredGrounding
 from service.core.render import Bodies, render_openai, render_other
 from service.core.results import cut_result, line_cost
-from service.core.settings import FixedParts
 from service.core.view import History
 from service.core.window import Explained, Window
-from service.windows.budgets import Limits
+from service.windows.asked import Asked
 
 _encode = msgspec.json.Encoder().encode
 
@@ -132,9 +130,7 @@ class Made(msgspec.Struct, frozen=True):
     """A finished window: its JSON, and the objects that it was made from."""
 
     body: bytes
-    query: WindowQuery
-    limits: Limits
-    parts: FixedParts
+    asked: Asked
     history: History
     window: Window
     head: WindowHead
@@ -144,32 +140,29 @@ _NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False)
 
 
 def make(
-    query: WindowQuery,
-    limits: Limits,
-    parts: FixedParts,
+    asked: Asked,
     history: History,
     window: Window,
     bodies: Bodies,
     documents: Documents,
-    identity: tuple[str | None, int | None] = (None, None),
     hints: Hints | None = None,
 ) -> Made:
-    """The window's JSON; ``identity`` is the conversation's id and version, if it has them. Raises FormatCannotCarry."""
-    model, trimmed = limits.model, None
+    """The window's JSON. Raises FormatCannotCarry."""
+    query, parts, model, trimmed = asked.query, asked.parts, asked.limits.model, None
     if window.edits:
         window, bodies, trimmed = edit(window, history, bodies, model)
     seqs = window.seqs
     known = model.context_window < NO_WINDOW
     head = WindowHead(
-        conversation_id=identity[0],
-        version=identity[1],
+        conversation_id=asked.conversation if asked.version is not None else None,
+        version=asked.version,
         model=model.id,
         encoding=model.counted_with,
-        exact=model.exact and _is_exact(query, parts, history, window, model),
+        exact=model.exact and _is_exact(asked, history, window),
         context_window=model.context_window if known else None,
         max_input_tokens=model.max_input_tokens if known else None,
-        reserve=limits.reserve,
-        budget=limits.budget,
+        reserve=asked.limits.reserve,
+        budget=asked.limits.budget,
         format=query.format,
         tokens=WindowTokens(**window.tokens),
         kept=Kept(len(seqs), seqs[0], seqs[-1]) if seqs else Kept(0, None, None),
@@ -190,31 +183,30 @@ def make(
     is_rich = query.format == "openai" and (history.records.details or history.outside)
     beside = _beside(window, history) if is_rich else {}
     if hints is not None:
-        body = before + _hinted(query.format, parts, window, bodies, grounding, beside, model, hints) + after
+        body = before + _hinted(asked, window, bodies, grounding, beside, hints) + after
     elif query.format == "openai":
         body = render_openai(parts, window, bodies, grounding, beside, before=before, after=after)
     else:
         body = before + render_other(query.format, parts, window, bodies, grounding) + after
-    return Made(body, query, limits, parts, history, window, head)
+    return Made(body, asked, history, window, head)
 
 
 def _hinted(
-    form: str,
-    parts: FixedParts,
+    asked: Asked,
     window: Window,
     bodies: Bodies,
     grounding: Mapping[int, StoredGrounding],
     beside: Mapping[int, Beside],
-    model: Model,
     hints: Hints,
 ) -> bytes:
     """The window's ``request`` as JSON with hints for the prompt cache. It is decoded first: hints are inside messages."""
+    form, parts = asked.query.format, asked.parts
     if form == "openai":
         plain = render_openai(parts, window, bodies, grounding, beside)
     else:
         plain = render_other(form, parts, window, bodies, grounding)
     request = msgspec.json.decode(plain)
-    return _encode(hinted(form, model.provider, request, hints.rules, hints.places, hints.key))
+    return _encode(hinted(form, asked.limits.model.provider, request, hints.rules, hints.places, hints.key))
 
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
@@ -274,11 +266,12 @@ def _beside(window: Window, history: History) -> dict[int, Beside]:
     return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
 
 
-def _is_exact(query: WindowQuery, parts: FixedParts, history: History, window: Window, model: Model) -> bool:
+def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     """Whether the total of an exact model's window is what the provider bills."""
+    query, model = asked.query, asked.limits.model
     if query.format in FILLED_FORMATS:  # they join messages, which then cost less than each by itself
         return False
-    fixed, summary = parts.fixed, window.summary
+    fixed, summary = asked.parts.fixed, window.summary
     return (
         not window.tokens["reasoning"]
         and not (fixed.tools and unpriced_members(fixed.tools, None))

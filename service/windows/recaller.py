@@ -68,7 +68,7 @@ class Recaller:
         self._default = default
         self._embeddings = embeddings
 
-    async def recollect(self, tenant: str, asked: Asked, read: GrowingTail, draft: Window) -> Recollection:
+    async def recollect(self, asked: Asked, read: GrowingTail, draft: Window) -> Recollection:
         """The messages that the draft leaves out and that are recalled into its free tokens. Raises HistoryEdited."""
         query, model, state = asked.query, asked.limits.model, read.state
         room = min(query.recall_max_tokens, asked.limits.budget - draft.tokens["total"])
@@ -76,11 +76,11 @@ class Recaller:
         if mode == "off" or room <= 0:
             return NOTHING
         text = query.recall_query if query.recall_query is not None else await self._question(read)
-        place = tenant, asked.conversation
+        place = read.tenant, read.conversation
         old, question = await self._read(*place, text, mode, last_left_out(draft.seqs, state.length), state)
         list_them = partial(shortlist, old, question, draft, room, model.column, user_first=query.start == "user")
         wanted = await self._in_thread_if_many(old, list_them)
-        records = await self._records(tenant, asked, read, old, sorted({seq for each in wanted for seq in each.seqs}))
+        records = await self._records(asked, read, old, sorted({seq for each in wanted for seq in each.seqs}))
         costs = costs_of(records, model, query)
         taken = chosen(wanted, old, draft, room, costs)
         recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
@@ -134,9 +134,7 @@ class Recaller:
         await read.read_bodies([seq])
         return said_in(msgspec.json.decode(read.bodies.body(seq)))
 
-    async def _records(
-        self, tenant: str, asked: Asked, read: GrowingTail, old: Old, seqs: Sequence[int]
-    ) -> dict[int, Record]:
+    async def _records(self, asked: Asked, read: GrowingTail, old: Old, seqs: Sequence[int]) -> dict[int, Record]:
         """Records of ``seqs``, which are ascending, with the details that the model needs. Raises HistoryEdited."""
         records, first_seq = old.records, old.first_seq
         needed = Flags.RICH | Flags.MIXED if needs_scripts(asked.limits.model) else Flags.RICH
@@ -150,7 +148,7 @@ class Recaller:
             else:
                 whole |= {seq: records[seq - first_seq] for seq in run}
         if wanted:
-            found = await self._reader.stretches(tenant, asked.conversation, wanted, state=read.state)
+            found = await self._reader.stretches(read.tenant, read.conversation, wanted, state=read.state)
             for (first, last), stretch in zip(wanted, found, strict=True):
                 whole |= zip(range(first, last + 1), stretch, strict=True)
         vocabulary = asked.limits.model.vocabulary

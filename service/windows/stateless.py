@@ -16,7 +16,7 @@ from service.core.packed import Packed
 from service.core.recall import Recollection, bound
 from service.core.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding
 from service.core.render import Bodies
-from service.core.settings import ConversationSettings, FixedParts, check_settings, fixed_parts
+from service.core.settings import ConversationSettings, check_settings, fixed_parts
 from service.core.units import USER
 from service.core.view import History
 from service.core.window import NeedOlder, Window
@@ -26,7 +26,7 @@ from service.store.entries import check_entries, opened_by, prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
 from service.windows.answer import Made, make
-from service.windows.budgets import Limits, limits_of
+from service.windows.asked import Asked, build, documents_of, limits_of
 from service.windows.hints import hints_of
 from service.windows.recall import (
     NOTHING,
@@ -42,7 +42,6 @@ from service.windows.recall import (
     shortlist,
 )
 from service.windows.request import WindowRequest
-from service.windows.stored import build, documents_of, messages_path
 
 
 def window_of_request(
@@ -82,51 +81,52 @@ def window_of_request(
         raise
     history = _history(kept, limits.model)
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
-    query = settled(wanted, limits.model, limits.budget)
-    documents = documents_of(query, parts, history, bodies, _grounding(wanted, kept, history))
-    window = _window(history, limits, parts, query, documents, bodies)
-    aside = query.recall_max_tokens if query.stable and window.dropped["messages"] else 0
-    hints = None
-    if query.cache != "none":
-        hints = hints_of(query, limits, parts, history, window, documents, aside=aside)
+    asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
+    documents = documents_of(asked, history, bodies, _grounding(wanted, kept, history))
+    window = _window(asked, history, documents, bodies)
+    if asked.query.stable and window.dropped["messages"]:
+        asked = _with_aside(asked)
+    hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
     if isinstance(hints, NeedOlder):
         raise Internal("A whole history was too short.")
-    return make(query, limits, parts, history, window, bodies, documents, hints=hints), counting_seconds
+    return make(asked, history, window, bodies, documents, hints), counting_seconds
 
 
-def _window(
-    history: History, limits: Limits, parts: FixedParts, wanted: WindowRequest, documents: Documents, bodies: Bodies
-) -> Window:
+def _with_aside(asked: Asked) -> Asked:
+    """The request with the tokens reserved for recall."""
+    return msgspec.structs.replace(asked, aside=asked.query.recall_max_tokens)
+
+
+def _window(asked: Asked, history: History, documents: Documents, bodies: Bodies) -> Window:
     """The window, with recalled messages if requested. Raises WindowDoesNotFit."""
-
-    def built(history: History, aside: int = 0) -> Window:
-        place = messages_path(wanted.conversation_id)
-        window = build(history, limits, parts, wanted, documents, place, aside)
-        if isinstance(window, NeedOlder):
-            raise Internal("A whole history was too short.")
-        return window
-
-    window, aside = built(history), wanted.recall_max_tokens
-    if not aside:
+    window, query = _whole(build(asked, history, documents)), asked.query
+    if not query.recall_max_tokens:
         return window
     if window.dropped["messages"] == 0:
         return recollected(window, NOTHING)
-    recollection = _recollection(history, limits, parts, wanted, built(history, aside), bodies)
-    if wanted.stable:
-        return recollected(built(history, aside), recollection)
+    draft = _whole(build(_with_aside(asked), history, documents))
+    recollection = _recollection(asked, history, draft, bodies)
+    if query.stable:
+        return recollected(draft, recollection)
+    recalled = msgspec.structs.replace(history, recalled=recollection.lines.keys())
     try:
-        return recollected(built(msgspec.structs.replace(history, recalled=recollection.lines.keys())), recollection)
+        return recollected(_whole(build(asked, recalled, documents)), recollection)
     except WindowDoesNotFit:
         # A recalled message may bring words with it, such as a turn of the user before the assistant.
         return recollected(window, NOTHING)
 
 
-def _recollection(
-    history: History, limits: Limits, parts: FixedParts, wanted: WindowRequest, draft: Window, bodies: Bodies
-) -> Recollection:
+def _whole(window: Window | NeedOlder) -> Window:
+    """The window of a whole history, which never needs older messages."""
+    if isinstance(window, NeedOlder):
+        raise Internal("A whole history was too short.")
+    return window
+
+
+def _recollection(asked: Asked, history: History, draft: Window, bodies: Bodies) -> Recollection:
     """The messages that the draft leaves out and that are recalled. Their words are computed here, without an index."""
-    model, first = limits.model, bound(history.length)
-    room = min(wanted.recall_max_tokens, limits.budget - draft.tokens["total"])
+    wanted, model, first = asked.query, asked.limits.model, bound(history.length)
+    room = min(wanted.recall_max_tokens, asked.limits.budget - draft.tokens["total"])
     if room <= 0:
         return NOTHING
     last = last_left_out(draft.seqs, history.length)
@@ -145,7 +145,7 @@ def _recollection(
         return in_places(taken, old, costs)
     by_seq = {seq: bodies.body(seq) for each in taken for seq in each.seqs}
     before = block_place(history.question, history.records.roles, history.length)
-    return in_block(taken, old, costs, by_seq, parts.recall_template, model, room, before)
+    return in_block(taken, old, costs, by_seq, asked.parts.recall_template, model, room, before)
 
 
 def _grounding(

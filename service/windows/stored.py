@@ -9,16 +9,15 @@ import msgspec
 
 from service.core.caching import settled
 from service.core.costs import needs_scripts
-from service.core.documents import Documents, Source
 from service.core.hints import cache_key
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.records import StoredGrounding
 from service.core.render import Bodies
-from service.core.settings import ConversationSettings, FixedParts, decode_settings
+from service.core.settings import ConversationSettings, decode_settings
 from service.core.units import TOOL
 from service.core.view import History
-from service.core.window import NeedOlder, Window, build_window
+from service.core.window import NeedOlder, Window
 from service.problems import Internal, Problem, StoreUnavailable, WindowDoesNotFit
 from service.store.conversations import Conversations
 from service.store.messages import NewEntry
@@ -27,8 +26,7 @@ from service.store.replies import HistoryEdited, State, Tail
 from service.store.scripts import AppendReply, Known, Reach
 from service.store.usage import Calibrations
 from service.windows.answer import Made, make
-from service.windows.asked import Asked
-from service.windows.budgets import Limits, limits_of
+from service.windows.asked import Asked, Limits, build, documents_of, limits_of
 from service.windows.hints import hints_of
 from service.windows.recall import NOTHING, recollected
 from service.windows.recaller import Recaller
@@ -115,24 +113,24 @@ class Windows:
                 limits = limits_of(query, settings, models)
             wanted = settled(query, limits.model, limits.budget) if query.stable == "auto" else query
             key = cache_key(tenant, conversation, tail.state.life) if query.cache == "auto" else ""
-            asked = Asked(conversation, wanted, limits, parts, tail.state.version, settings.recall, cache_key=key)
+            asked = Asked(wanted, limits, parts, conversation, tail.state.version, settings.recall, cache_key=key)
             try:
-                return await self._make(tenant, asked, tail), tail.state
+                return await self._make((tenant, conversation), asked, tail), tail.state
             except HistoryEdited:
-                tail = await self._read_again(tenant, asked)
+                tail = await self._read_again((tenant, conversation), asked)
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
-    async def _read_again(self, tenant: str, asked: Asked) -> Tail:
-        tail = await self._reader.window(tenant, asked.conversation, reach_of(asked.query, asked.limits))
+    async def _read_again(self, name: tuple[str, str], asked: Asked) -> Tail:
+        tail = await self._reader.window(*name, reach_of(asked.query, asked.limits))
         if isinstance(tail, Known):
             raise Internal("The store answered 'unchanged', which was not asked.")
         return tail
 
-    async def _make(self, tenant: str, asked: Asked, tail: Tail) -> Made:
+    async def _make(self, name: tuple[str, str], asked: Asked, tail: Tail) -> Made:
         """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
-        read = GrowingTail(self._reader, tenant, asked.conversation, tail)
+        read = GrowingTail(self._reader, *name, tail)
         if asked.query.recall_max_tokens:
-            asked = await self._recall(tenant, asked, read)
+            asked = await self._recall(asked, read)
         try:
             made = await self._decided(asked, read)
         except WindowDoesNotFit:
@@ -140,18 +138,18 @@ class Windows:
                 raise
             # A recalled message may bring words with it, such as a turn of the user before the assistant.
             asked = msgspec.structs.replace(asked, recollection=NOTHING)
-            made = await self._decided(asked, GrowingTail(self._reader, tenant, asked.conversation, tail))
+            made = await self._decided(asked, GrowingTail(self._reader, *name, tail))
         assert isinstance(made, Made)  # noqa: S101 - drafts alone give a Window
         return made
 
-    async def _recall(self, tenant: str, asked: Asked, read: GrowingTail) -> Asked:
+    async def _recall(self, asked: Asked, read: GrowingTail) -> Asked:
         """The request with the messages to recall. Raises HistoryEdited, WindowDoesNotFit."""
         replace, aside = msgspec.structs.replace, asked.query.recall_max_tokens
         draft = await self._drafted(asked, read)
         if draft.dropped["messages"] == 0:
             return replace(asked, recollection=NOTHING)
         draft = await self._drafted(replace(asked, aside=aside), read)
-        recollection = await self._recaller.recollect(tenant, asked, read, draft)
+        recollection = await self._recaller.recollect(asked, read, draft)
         return replace(asked, recollection=recollection, aside=aside if asked.query.stable else 0)
 
     async def _drafted(self, asked: Asked, read: GrowingTail) -> Window:
@@ -222,74 +220,15 @@ def make_if_read(
     recollection = asked.recollection
     if recollection is not None and not recollection.block:
         history = msgspec.structs.replace(history, recalled=recollection.lines.keys())
-    documents = documents_of(asked.query, asked.parts, history, bodies, grounding)
-    place = messages_path(asked.conversation)
-    window = chosen or build(history, asked.limits, asked.parts, asked.query, documents, place, asked.aside)
+    documents = documents_of(asked, history, bodies, grounding)
+    window = chosen or build(asked, history, documents)
     if isinstance(window, NeedOlder) or asked.draft:
         return window
     if recollection is not None and chosen is None:
         window = recollected(window, recollection)
     if not bodies.have(window.seqs):
         return window
-    identity = (asked.conversation, asked.version)
-    hints = None
-    if asked.query.cache != "none":
-        hints = hints_of(
-            asked.query, asked.limits, asked.parts, history, window, documents, key=asked.cache_key, aside=asked.aside
-        )
+    hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
     if isinstance(hints, NeedOlder):
         return hints
-    return make(asked.query, asked.limits, asked.parts, history, window, bodies, documents, identity, hints)
-
-
-def messages_path(conversation: str | None) -> str:
-    """The path of a conversation's messages, to which a seq is added; empty if they are not stored."""
-    return f"/conversations/{conversation}/messages/" if conversation else ""
-
-
-def build(
-    history: History,
-    limits: Limits,
-    parts: FixedParts,
-    query: WindowQuery,
-    documents: Documents,
-    place: str = "",
-    aside: int = 0,
-) -> Window | NeedOlder:
-    """The window that a query requests, or NeedOlder. Raises WindowDoesNotFit with the model's id."""
-    try:
-        return build_window(
-            history,
-            model=limits.model,
-            budget=limits.budget,
-            fixed=parts.fixed,
-            options=query,
-            documents=documents,
-            place=place,
-            aside=aside,
-        )
-    except WindowDoesNotFit as problem:
-        problem.model = limits.model.id
-        raise
-
-
-def documents_of(
-    query: WindowQuery,
-    parts: FixedParts,
-    history: History,
-    bodies: Bodies,
-    grounding: Mapping[int, StoredGrounding],
-) -> Documents:
-    """The documents that a window may send, with the query's limits."""
-    return Documents(
-        sources={
-            seq: Source(stored, bodies.body(seq)[stored.start : stored.end], history.record(seq))
-            for seq, stored in grounding.items()
-        }
-        if grounding
-        else {},
-        template=parts.template,
-        max_tokens=query.grounding_max_tokens,
-        overflow=query.grounding_overflow,
-        dedupe=query.dedupe != "none",
-    )
+    return make(asked, history, window, bodies, documents, hints)
