@@ -41,7 +41,7 @@ a class declares its own as ``Figures``. A class's docstring is the page at its 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -100,6 +100,11 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         self.errors = tuple(errors)
         self.members = dict(members or {})
         self.headers = dict(headers or {})
+
+    @classmethod
+    def at(cls, pointer: str, detail: str, members: Mapping[str, Any] | None = None) -> Self:
+        """The problem of one wrong place in the request. ``detail`` is a sentence without its full stop."""
+        return cls(f"{detail}.", errors=[Pointer(pointer, detail)], members=members)
 
     def document(self, instance: str) -> dict[str, Any]:
         """The body of ``application/problem+json``; ``instance`` is the request's path."""

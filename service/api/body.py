@@ -99,12 +99,11 @@ def _query_of(raw: bytes, kind: type[Any]) -> Any:
         )
     except (UnicodeDecodeError, ValueError):
         detail = "The query string cannot be read: name=value pairs in UTF-8, with & between"
-        raise BadRequest(f"{detail}.", errors=[Pointer("#/query", detail)]) from None
+        raise BadRequest.at("#/query", detail) from None
     values: dict[str, str] = {}
     for name, value in pairs:
         if name in values:
-            detail = "A query parameter is given twice"
-            raise BadRequest(f"{detail}.", errors=[Pointer(f"#/query/{name}", detail)])
+            raise BadRequest.at(f"#/query/{name}", "A query parameter is given twice")
         values[name] = value
     try:
         query = msgspec.convert(values, kind, strict=False)
@@ -112,8 +111,7 @@ def _query_of(raw: bytes, kind: type[Any]) -> Any:
         raise invalid(error, "/query", BadRequest, of=kind, value=lambda: values) from None
     for name in values:
         if getattr(query, name) is None:  # the lax conversion reads the word null as None, which no parameter allows
-            detail = "Leave the parameter out"
-            raise BadRequest(f"{detail}.", errors=[Pointer(f"#/query/{name}", detail)])
+            raise BadRequest.at(f"#/query/{name}", "Leave the parameter out")
     return query
 
 
@@ -134,8 +132,7 @@ def checked_id(value: str, what: str = "conversation") -> str:
 def refuse_taken(identity: str | None, pointer: str) -> None:
     """Raise BadRequest if a new conversation's id is a path of the service."""
     if identity in _TAKEN:
-        detail = f"A conversation cannot be called {identity}: that is a path of its own"
-        raise BadRequest(f"{detail}.", errors=[Pointer(pointer, detail)])
+        raise BadRequest.at(pointer, f"A conversation cannot be called {identity}: that is a path of its own")
 
 
 def if_match(request: Req) -> str:
@@ -151,8 +148,7 @@ def if_match(request: Req) -> str:
         return value
     tags = _tags(value)
     if len(tags) != 1 or not _ETAG.fullmatch(tags[0]):
-        detail = "Send back one ETag as it was given, quotes included"
-        raise BadRequest(f"{detail}.", errors=[Pointer("#/header/if-match", detail)])
+        raise BadRequest.at("#/header/if-match", "Send back one ETag as it was given, quotes included")
     if not tags[0]:
         raise PreconditionFailed("If-Match names a state that Sash never gave.")
     return tags[0]

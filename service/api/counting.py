@@ -21,7 +21,7 @@ from service.core.models import NO_WINDOW, Model, find_model, list_models
 from service.core.parameters import LONGEST_NAME, CountFormat
 from service.core.provider_requests import count_provider_request
 from service.core.settings import FunctionDefinition, check_tools
-from service.problems import BadRequest, NotFound, Pointer, UnknownModel
+from service.problems import BadRequest, NotFound, UnknownModel
 from service.windows.asked import named_model
 
 _count = msgspec.json.Decoder(CountRequest)
@@ -64,8 +64,7 @@ def _model_of(request: dict[str, Any]) -> str:
     name = request.get("model")
     if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME:
         return name
-    detail = f"The model's name, of 1 to {LONGEST_NAME} characters"
-    raise BadRequest(f"{detail}.", errors=[Pointer("#/model", detail)])
+    raise BadRequest.at("#/model", f"The model's name, of 1 to {LONGEST_NAME} characters")
 
 
 def count_in_format(wanted: CountRequest | dict[str, Any], model: Model, form: str) -> Count:

@@ -14,7 +14,7 @@ from service.api.openapi.operation import documented
 from service.api.schemas import Conversation
 from service.core.messages import Id
 from service.core.settings import decode_settings, owner_of
-from service.problems import ConversationExists, NotFound, Pointer, Problem, Unprocessable
+from service.problems import ConversationExists, NotFound, Problem, Unprocessable
 from service.store.chunks import changed
 from service.store.entries import stored_entries
 from service.store.history import require_version
@@ -57,8 +57,7 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
 def _last(at_seq: int | None, length: int) -> int:
     """The seq of the copy's last message. Raises Unprocessable if the conversation is shorter."""
     if at_seq is not None and at_seq > length:
-        detail = f"The last message is {length}"
-        raise Unprocessable(f"{detail}.", errors=[Pointer("#/at_seq", detail)])
+        raise Unprocessable.at("#/at_seq", f"The last message is {length}")
     return length if at_seq is None else at_seq
 
 

@@ -17,7 +17,7 @@ from service.api.body import read_whole
 from service.api.context import now_ms
 from service.api.errors import too_large_body
 from service.api.paths import Paths
-from service.problems import BadRequest, Conflict, KeyInProgress, KeyReused, Pointer, StoreFull, StoreUnavailable
+from service.problems import BadRequest, Conflict, KeyInProgress, KeyReused, StoreFull, StoreUnavailable
 from service.store.claims import HOLD_MS, Claim, Claims, Forgotten, KeptAnswer
 from service.tasks import end_tasks
 
@@ -130,8 +130,7 @@ def _key(scope: Scope) -> str | None:
         return None
     keys = [value for name, value in scope["headers"] if name == b"idempotency-key"]
     if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
-        detail = "An idempotency key is 1 to 255 visible ASCII characters"
-        raise BadRequest(f"{detail}.", errors=[Pointer("#/header/idempotency-key", detail)])
+        raise BadRequest.at("#/header/idempotency-key", "An idempotency key is 1 to 255 visible ASCII characters")
     return str(keys[0], "ascii")
 
 
@@ -177,8 +176,7 @@ class _Streamed:
 
 
 def _reused() -> KeyReused:
-    detail = "This key was used with another request: use a new one"
-    return KeyReused(f"{detail}.", errors=[Pointer("#/header/idempotency-key", detail)])
+    return KeyReused.at("#/header/idempotency-key", "This key was used with another request: use a new one")
 
 
 def _fingerprint(scope: Scope, body: bytes | None) -> bytes:

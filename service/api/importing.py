@@ -119,8 +119,7 @@ def read_head(line: ImportLine) -> Imported:
 def _summary(given: ImportedSummary) -> Summary:
     """The summary in the form of the store. Raises BadRequest."""
     if not given.text and given.item is None:
-        detail = "A summary has a text, or a provider's compaction item"
-        raise BadRequest(f"{detail}.", errors=[Pointer("#/summary/text", detail)])
+        raise BadRequest.at("#/summary/text", "A summary has a text, or a provider's compaction item")
     compaction = read_compaction(given.item, "/summary/item")[0] if given.item is not None else None
     return make_summary(given.text, given.through_seq, compaction)
 
@@ -138,8 +137,7 @@ def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_
 
 def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -> NewEntry:
     if given.seq is not None and given.seq != place:
-        detail = f"Expected {place}: entries come in order, none left out"
-        raise InvalidEntry(f"{detail}.", errors=[Pointer("#/seq", detail)])
+        raise InvalidEntry.at("#/seq", f"Expected {place}: entries come in order, none left out")
     created_ms = _milliseconds(given, "created_at")
     entry = Entry(
         message=given.message,
@@ -172,8 +170,7 @@ def _milliseconds(given: ImportHead | ImportEntry, name: str) -> int | None:
     if time is None:
         return None
     if not _FROM <= time < _BEFORE:
-        detail = f"Expected a time from {_FROM.year} to {_BEFORE.year - 1}"
-        raise BadRequest(f"{detail}.", errors=[Pointer(f"#/{name}", detail)])
+        raise BadRequest.at(f"#/{name}", f"Expected a time from {_FROM.year} to {_BEFORE.year - 1}")
     return (time - _EPOCH) // timedelta(milliseconds=1)
 
 

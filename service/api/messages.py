@@ -33,7 +33,7 @@ from service.core.parameters import WindowQuery
 from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
 from service.operations.logging import best_effort, describe, get_logger
-from service.problems import Internal, InvalidCursor, NotFound, Pointer, Problem, TooLarge, WindowDoesNotFit
+from service.problems import Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
 from service.store.entries import check_entries, prepare
 from service.store.messages import NewEntry
 from service.store.replies import Message, Tail
@@ -195,8 +195,7 @@ def _read_native(body: bytes, form: str) -> ReadEntries:
 
 
 def _too_many(limit: int) -> TooLarge:
-    detail = f"A request may append {limit} entries"
-    return TooLarge(f"{detail}.", errors=[Pointer("#/messages", detail)], members={"limit": limit, "unit": "entries"})
+    return TooLarge.at("#/messages", f"A request may append {limit} entries", {"limit": limit, "unit": "entries"})
 
 
 async def _stored_settings(context: Context, tenant: str, identity: str) -> bytes:

@@ -16,7 +16,7 @@ from service.core import calibration as core
 from service.core.models import Model, published_name
 from service.core.parameters import Name
 from service.operations.logging import best_effort, get_logger
-from service.problems import BadRequest, Pointer, Unprocessable
+from service.problems import BadRequest, Unprocessable
 from service.store.history import require_version
 from service.store.usage import margin_of, model_or_unknown
 
@@ -49,8 +49,7 @@ class Usage(msgspec.Struct, forbid_unknown_fields=True):
     def billed(self) -> int:
         """The billed tokens. Raises BadRequest unless exactly one of the two names is given."""
         if (self.prompt_tokens is None) == (self.input_tokens is None):
-            detail = "Give prompt_tokens or input_tokens, and not both"
-            raise BadRequest(f"{detail}.", errors=[Pointer("#/prompt_tokens", detail)])
+            raise BadRequest.at("#/prompt_tokens", "Give prompt_tokens or input_tokens, and not both")
         return self.prompt_tokens if self.prompt_tokens is not None else self.input_tokens or 0
 
     def from_cache(self) -> int | None:
@@ -113,7 +112,7 @@ def _refuse_absurd(wanted: Usage, billed: int, model: Model) -> None:
     if not core.is_plausible(billed, wanted.window_tokens, wanted.correction or 1.0, model.context_window):
         detail = f"Over {core.MOST_RATIO:g} times the window's predicted tokens or the model's context window"
         place = "prompt_tokens" if wanted.input_tokens is None else "input_tokens"
-        raise Unprocessable(f"{detail}.", errors=[Pointer(f"#/{place}", detail)])
+        raise Unprocessable.at(f"#/{place}", detail)
 
 
 def _refuse_more_cached_than_billed(wanted: Usage, billed: int) -> None:
@@ -121,7 +120,7 @@ def _refuse_more_cached_than_billed(wanted: Usage, billed: int) -> None:
     if (wanted.from_cache() or 0) > billed:
         place = "cached_tokens" if wanted.cached_tokens else "cache_write_tokens"
         detail = "Cached and written tokens are part of the bill: add them to Anthropic's input_tokens"
-        raise Unprocessable(f"{detail}.", errors=[Pointer(f"#/{place}", detail)])
+        raise Unprocessable.at(f"#/{place}", detail)
 
 
 def shown(model: Model, known: core.ModelReports) -> Calibration:

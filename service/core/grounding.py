@@ -13,7 +13,7 @@ from hashlib import blake2b
 import msgspec
 
 from service.core.text import Encoding, count_text, cut_text
-from service.problems import BadRequest, Pointer
+from service.problems import BadRequest
 
 DEFAULT_TEMPLATE = "{content}\n\nSources:\n{documents}"
 DEFAULT_SEPARATOR = "\n---\n"
@@ -44,8 +44,7 @@ def parse_template(template: str, separator: str) -> Template:
     """The parsed template. Raises BadRequest unless it has ``{content}`` and ``{documents}`` once each."""
     places = [match.group(1) for match in _PLACEHOLDER.finditer(template)]
     if sorted(places) != ["content", "documents"]:
-        detail = "The template must contain {content} and {documents}, once each"
-        raise BadRequest(f"{detail}.", errors=[Pointer("#/grounding_template", detail)])
+        raise BadRequest.at("#/grounding_template", "The template must contain {content} and {documents}, once each")
     before, _, between, _, after = _PLACEHOLDER.split(template)
     digest = blake2b(msgspec.json.encode((template, separator)), digest_size=4).digest()
     return Template(before, between, after, places[0] == "content", separator, digest)

@@ -358,15 +358,14 @@ def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
     if isinstance(checked, AssistantMessage) and checked.tool_calls:
         ids = [call.id for call in checked.tool_calls]
         if len(set(ids)) < len(ids):
-            detail = "Two tool calls of one message have the same id"
-            raise InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_calls", detail)])
+            raise InvalidEntry.at(f"#{pointer}/tool_calls", "Two tool calls of one message have the same id")
     return checked
 
 
 def own_member(pointer: str) -> InvalidEntry:
     """The problem of a client's member ``native``, which is reserved for Sash; ``pointer`` is the message's."""
     detail = "This member is Sash's own: leave it out, or send the provider's message with ?format="
-    return InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}/native", detail)])
+    return InvalidEntry.at(f"#{pointer}/native", detail)
 
 
 def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: str) -> None:
@@ -457,7 +456,5 @@ def parallel_flags(
 
 def orphan(pointer: str) -> OrphanToolResult:
     """The problem of a tool result without an open call; ``pointer`` is the message's."""
-    detail = (
-        "No open tool call has this id: the call is missing, has a result, or is followed by other messages or calls"
-    )
-    return OrphanToolResult(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_call_id", detail)])
+    why = "the call is missing, has a result, or is followed by other messages or calls"
+    return OrphanToolResult.at(f"#{pointer}/tool_call_id", f"No open tool call has this id: {why}")

@@ -21,7 +21,7 @@ from service.core.native.costs import parts_of
 from service.core.native.seals import SIGNATURES, is_of_vertex
 from service.core.strings import strings
 from service.core.vendors import HOSTED, VENDORS, VendorRules
-from service.problems import InvalidEntry, Pointer
+from service.problems import InvalidEntry
 
 _FREE: Final = frozenset(
     {
@@ -62,8 +62,7 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
         InvalidEntry: the request has no messages in the provider's format; the problem has the place.
     """
     if "messages" in request and (place := _MESSAGES[form]) not in request:
-        detail = f"An unknown field 'messages'; with format={form} they are in '{place}'"
-        raise InvalidEntry(f"{detail}.", errors=[Pointer("#/messages", detail)])
+        raise InvalidEntry.at("#/messages", f"An unknown field 'messages'; with format={form} they are in '{place}'")
     try:
         chat = read_request(form, request)
     except InvalidEntry:

@@ -14,7 +14,7 @@ from service.core.mistakes import invalid
 from service.core.parameters import Name, Reserve
 from service.core.recall import DEFAULT_RECALL_TEMPLATE
 from service.core.window import Fixed
-from service.problems import BadRequest, InvalidEntry, Pointer
+from service.problems import BadRequest, InvalidEntry
 
 
 class FunctionDefinition(msgspec.Struct):
@@ -193,14 +193,12 @@ def check_settings(settings: ConversationSettings) -> None:
         encode_message(message)
         answered = message.get("tool_call_id") if message["role"] == "tool" else None
         if answered is not None and answered not in calls:
-            detail = "A tool result must follow its call directly"
-            raise InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}/tool_call_id", detail)])
+            raise InvalidEntry.at(f"#{pointer}/tool_call_id", "A tool result must follow its call directly")
         if answered is None:
             calls = set(calls_of(message).opens)
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
-        detail = "The template must contain {messages} once"
-        raise BadRequest(f"{detail}.", errors=[Pointer("#/recall_template", detail)])
+        raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
     if settings.grounding_template is not None:
         parse_template(settings.grounding_template, settings.document_separator or DEFAULT_SEPARATOR)
 

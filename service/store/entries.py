@@ -15,7 +15,7 @@ from service.core.messages import BareEntry, Calls, Entry, calls_of, digest, enc
 from service.core.native import check_native
 from service.core.records import Flags, Identity, Record, StoredGrounding, stamp_of
 from service.core.units import DEVELOPER, TOOL
-from service.problems import Pointer, Unprocessable
+from service.problems import Unprocessable
 from service.store.layout import encode_grounding, encode_json
 from service.store.messages import NewEntry
 from service.store.replies import Message
@@ -57,8 +57,7 @@ def check_entry(entry: Entry, pointer: str) -> None:
         message = {name: value for name, value in message.items() if name != "native"}
     validate_message(message, place)
     if grounding is not None and grounding.documents and message["role"] != "user":
-        detail = "Documents belong to a user message"
-        raise Unprocessable(f"{detail}.", errors=[Pointer(f"#{pointer}/grounding", detail)])
+        raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
 
 
 def opened_by(entry: Entry) -> Calls:
@@ -69,8 +68,7 @@ def opened_by(entry: Entry) -> Calls:
 def check_status(entry: Entry, pointer: str) -> None:
     """Raise Unprocessable where an entry that is not an assistant's message is in progress or interrupted."""
     if entry.status in ("in_progress", "interrupted") and entry.message["role"] != "assistant":
-        detail = "Only an assistant's message is in progress or interrupted"
-        raise Unprocessable(f"{detail}.", errors=[Pointer(f"#{pointer}/status", detail)])
+        raise Unprocessable.at(f"#{pointer}/status", "Only an assistant's message is in progress or interrupted")
 
 
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int) -> list[NewEntry]:

@@ -17,7 +17,7 @@ from service.core.records import Flags, Record, Records, Summary
 from service.core.redaction import NO_DIGEST, redact_record
 from service.core.units import LONGEST_GROUP, TOOL, USER
 from service.core.words import pack_words, said_in
-from service.problems import Conflict, NotFound, Pointer, PreconditionFailed, Unprocessable
+from service.problems import Conflict, NotFound, PreconditionFailed, Unprocessable
 from service.store import scripts
 from service.store.client import Client
 from service.store.conversations import Conversations
@@ -113,8 +113,7 @@ class Histories:
                 raise scripts.no_conversation()
             require_version(state, if_match)
             if to_seq > state.length:
-                detail = f"The last message is {state.length}"
-                raise Unprocessable(f"{detail}.", errors=[Pointer("#/to_seq", detail)])
+                raise Unprocessable.at("#/to_seq", f"The last message is {state.length}")
             try:
                 return await self._rewind(tenant, conversation, to_seq, state, now_ms, token, progress)
             except (HistoryEdited, PreconditionFailed):
@@ -257,7 +256,7 @@ class Histories:
             return await self._client.run(call)
         except SummaryTooLong as error:
             detail = f"A summary can cover messages up to {error.last_seq}, the last that is not in progress"
-            raise Unprocessable(f"{detail}.", errors=[Pointer("#/through_seq", detail)]) from None
+            raise Unprocessable.at("#/through_seq", detail) from None
 
     async def lease_summary(self, tenant: str, conversation: str, holder: str, *, now_ms: int, until_ms: int) -> bool:
         """Take the right to summarise until ``until_ms``, or return it with 0.

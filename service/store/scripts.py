@@ -184,9 +184,7 @@ def _read_append(reply: list[Any]) -> AppendReply:
             raise orphan(f"/messages/{index}/message")
         case [b"pinned", index]:
             detail = f"A conversation may have {MOST_PINNED} pinned messages, system and developer messages among them"
-            raise TooManyPinned(
-                f"{detail}.", errors=[Pointer(f"#/messages/{index}", detail)], members={"limit": MOST_PINNED}
-            )
+            raise TooManyPinned.at(f"#/messages/{index}", detail, {"limit": MOST_PINNED})
         case [b"foreign"]:
             raise Internal("The store holds another conversation under this name.")
         case [b"sealed"]:

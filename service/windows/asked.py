@@ -93,8 +93,7 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
     place = "#" if isinstance(query, WindowRequest) else "#/query"
     name = query.model or settings.model
     if name is None:
-        detail = "Give a model here, or in the conversation's settings"
-        raise Unprocessable(f"{detail}.", errors=[Pointer(f"{place}/model", detail)])
+        raise Unprocessable.at(f"{place}/model", "Give a model here, or in the conversation's settings")
     try:
         model = find_model(name, models)
     except UnknownModel as unknown:
@@ -108,11 +107,8 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
     budget = min(model.max_input_tokens, model.context_window - reserve, query.max_tokens or model.context_window)
     if budget <= 0:
         detail = f"The reserve of {reserve} tokens leaves no room in {name}'s context window of {model.context_window}"
-        raise Unprocessable(
-            f"{detail}.",
-            errors=[Pointer(f"{place}/reserve", detail)],
-            members={"reserve": reserve, "context_window": model.context_window},
-        )
+        members = {"reserve": reserve, "context_window": model.context_window}
+        raise Unprocessable.at(f"{place}/reserve", detail, members)
     return Limits(model, reserve, budget)
 
 

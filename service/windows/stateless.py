@@ -21,7 +21,7 @@ from service.core.units import USER
 from service.core.view import History
 from service.core.window import NeedOlder, Window
 from service.core.words import pack_words, plain_number, said_in, words_of
-from service.problems import EntryConflict, Internal, Pointer, Problem, WindowDoesNotFit
+from service.problems import EntryConflict, Internal, Problem, WindowDoesNotFit
 from service.store.entries import check_entries, opened_by, prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
@@ -168,8 +168,7 @@ def _once(entries: list[NewEntry], flags: list[bool]) -> list[tuple[NewEntry, Re
         record, identity = entry.record, entry.identity
         if identity.id in kept:
             if kept[identity.id][0].identity.digest != identity.digest:
-                detail = "This id names another entry above"
-                raise EntryConflict(f"{detail}.", errors=[Pointer(f"#/messages/{index}/id", detail)])
+                raise EntryConflict.at(f"#/messages/{index}/id", "This id names another entry above")
             continue
         if parallel:
             record = msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL)

@@ -135,8 +135,7 @@ def read_compaction(item: Object, pointer: str) -> tuple[Object, str]:
     empty. Raises InvalidEntry.
     """
     if item.get("type") != "compaction":
-        detail = "This is no compaction item: its type is 'compaction'"
-        raise InvalidEntry(f"{detail}.", errors=[Pointer(f"#{pointer}", detail)])
+        raise InvalidEntry.at(f"#{pointer}", "This is no compaction item: its type is 'compaction'")
     content = item.get("content")
     if "content" in item:
         (turn,) = read_messages("anthropic", [{"role": "assistant", "content": [item]}], [pointer])
