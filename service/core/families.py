@@ -4,7 +4,6 @@ A provider adds tokens around every message; their number depends on the family 
 ``counting`` does the arithmetic.
 """
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -135,6 +134,10 @@ _O_MINI = msgspec.structs.replace(
     joins_leading_system=True,
     single_call=13,
 )
+# Other providers' wrapping is not published: these figures are larger than all measured ones.
+_OTHER = Rules(
+    family="other", message=5, priming=10, tools_overhead=114, joining=6, single_call=25, parallel_unknown=True
+)
 
 FAMILIES: Mapping[str, Rules] = MappingProxyType(
     {
@@ -164,26 +167,9 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             msgspec.structs.replace(
                 _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
             ),
-            # other providers' wrapping is not published: these figures are larger than all measured ones
-            Rules(
-                family="other",
-                message=5,
-                priming=10,
-                tools_overhead=114,
-                joining=6,
-                single_call=25,
-                parallel_unknown=True,
-            ),
+            _OTHER,
             # Qwen 2.5's template adds a system message of 22 tokens if there is none
-            Rules(
-                family="qwen2.5",
-                message=5,
-                priming=28,
-                tools_overhead=114,
-                joining=6,
-                single_call=25,
-                parallel_unknown=True,
-            ),
+            msgspec.structs.replace(_OTHER, family="qwen2.5", priming=28),
         )
     }
 )
@@ -215,59 +201,56 @@ class Estimate(NamedTuple):
     without one, text is counted with o200k_base.
     """
 
-    pattern: re.Pattern[str]
+    pattern: str
     maker: str | None
     family: str
-    margin: float
     context_window: int
     ratios: str | None = None
+    margin: float = 1.0
 
 
 # The first match wins, and the last matches all names. Margins are for makers without ratios. A new Claude or Gemini is
 # counted like the newest recorded family.
 ESTIMATES: tuple[Estimate, ...] = (
-    Estimate(re.compile(r"claude-3-opus"), "anthropic", "claude-3-opus", 1.0, 200_000, "claude"),
-    Estimate(re.compile(r"claude-(instant|v?2|3(?![.-]?7))"), "anthropic", "claude-3", 1.0, 200_000, "claude"),
+    Estimate(r"claude-3-opus", "anthropic", "claude-3-opus", 200_000, "claude"),
+    Estimate(r"claude-(instant|v?2|3(?![.-]?7))", "anthropic", "claude-3", 200_000, "claude"),
     Estimate(
-        re.compile(r"claude-(3[.-]?7|4-|(opus|sonnet)-4(?![.-][2-9](?!\d)))"),
+        r"claude-(3[.-]?7|4-|(opus|sonnet)-4(?![.-][2-9](?!\d)))",
         "anthropic",
         "claude-4",
-        1.0,
         200_000,
         "claude",
     ),
-    Estimate(re.compile(r"claude-(haiku|sonnet)-4[.-]5(?!\d)"), "anthropic", "claude-4.5", 1.0, 200_000, "claude"),
+    Estimate(r"claude-(haiku|sonnet)-4[.-]5(?!\d)", "anthropic", "claude-4.5", 200_000, "claude"),
     Estimate(
-        re.compile(r"claude-(opus-4[.-]5|(haiku|sonnet|opus)-4[.-]6)(?!\d)"),
+        r"claude-(opus-4[.-]5|(haiku|sonnet|opus)-4[.-]6)(?!\d)",
         "anthropic",
         "claude-4.6",
-        1.0,
         200_000,
         "claude",
     ),
-    Estimate(re.compile(r"claude|anthropic"), "anthropic", "claude-5", 1.0, 200_000, "claude-5"),
-    Estimate(re.compile(r"gemini-(1|2\.0|pro(-vision)?$)"), "google", "gemini-2.0", 1.0, 32_768, "gemini"),
-    Estimate(re.compile(r"gemini-2\.5"), "google", "gemini-2.5", 1.0, 32_768, "gemini"),
-    Estimate(re.compile(r"gemini-3(?!\.)"), "google", "gemini-3", 1.0, 32_768, "gemini"),
-    Estimate(re.compile(r"gemini"), "google", "gemini-3.1", 1.0, 32_768, "gemini"),
-    Estimate(re.compile(r"gemma"), "google", "other", 1.0, 32_768, "gemini"),
-    Estimate(re.compile(r"gpt-oss"), "openai", "gpt-5", 1.1, 131_072),
-    Estimate(re.compile(r"deepseek(?!.*distill)"), "deepseek", "other", 1.0, 64_000, "deepseek"),
-    Estimate(re.compile(r"qwen-?(3\.[5-9]|[4-9])"), "qwen", "other", 1.0, 131_072, "qwen3.5"),
-    Estimate(re.compile(r"qwen-?3"), "qwen", "other", 1.0, 32_768, "qwen"),
-    Estimate(re.compile(r"qwen|qwq"), "qwen", "qwen2.5", 1.0, 32_768, "qwen"),
+    Estimate(r"claude|anthropic", "anthropic", "claude-5", 200_000, "claude-5"),
+    Estimate(r"gemini-(1|2\.0|pro(-vision)?$)", "google", "gemini-2.0", 32_768, "gemini"),
+    Estimate(r"gemini-2\.5", "google", "gemini-2.5", 32_768, "gemini"),
+    Estimate(r"gemini-3(?!\.)", "google", "gemini-3", 32_768, "gemini"),
+    Estimate(r"gemini", "google", "gemini-3.1", 32_768, "gemini"),
+    Estimate(r"gemma", "google", "other", 32_768, "gemini"),
+    Estimate(r"gpt-oss", "openai", "gpt-5", 131_072, margin=1.1),
+    Estimate(r"deepseek(?!.*distill)", "deepseek", "other", 64_000, "deepseek"),
+    Estimate(r"qwen-?(3\.[5-9]|[4-9])", "qwen", "other", 131_072, "qwen3.5"),
+    Estimate(r"qwen-?3", "qwen", "other", 32_768, "qwen"),
+    Estimate(r"qwen|qwq", "qwen", "qwen2.5", 32_768, "qwen"),
     # Mistral's vocabulary until 2024: 32,768 tokens, except Nemo, Ministral and Pixtral; Llama 2's is nearly the same
     Estimate(
-        re.compile(r"mistral-(large|medium|small)-?2[34]\d\d|mistral-(7b|tiny)|mixtral|codestral|mathstral"),
+        r"mistral-(large|medium|small)-?2[34]\d\d|mistral-(7b|tiny)|mixtral|codestral|mathstral",
         "mistral",
         "other",
-        1.0,
         32_768,
         "mistral",
     ),
-    Estimate(re.compile(r"mistral|devstral|magistral|ministral|pixtral"), "mistral", "other", 1.0, 32_768, "tekken"),
-    Estimate(re.compile(r"llama-?4"), "meta", "other", 1.0, 131_072, "llama4"),
-    Estimate(re.compile(r"llama-?2|codellama"), "meta", "other", 1.0, 4_096, "mistral"),
-    Estimate(re.compile(r"llama"), "meta", "other", 1.0, 8_192, "llama3"),
-    Estimate(re.compile(r""), None, "other", 1.15, 8_192, "other"),
+    Estimate(r"mistral|devstral|magistral|ministral|pixtral", "mistral", "other", 32_768, "tekken"),
+    Estimate(r"llama-?4", "meta", "other", 131_072, "llama4"),
+    Estimate(r"llama-?2|codellama", "meta", "other", 4_096, "mistral"),
+    Estimate(r"llama", "meta", "other", 8_192, "llama3"),
+    Estimate(r"", None, "other", 8_192, "other", margin=1.15),
 )

@@ -202,7 +202,7 @@ def _from_table(name: str, line: openai_models.TableRow, listed: listings.Listed
 
 
 def _estimate(name: str, listed: listings.ListedModel) -> Model:
-    estimate = next(e for e in ESTIMATES if e.pattern.search(f"{listed.id}/{name}".lower()))
+    estimate = next(e for e in ESTIMATES if re.search(e.pattern, f"{listed.id}/{name}".lower()))
     window = listed.context_window or estimate.context_window
     return Model(
         id=name,
