@@ -85,6 +85,17 @@ def _call(name: str, keys: Sequence[str], arguments: Sequence[Any], read: Callab
     return ScriptCall(SCRIPTS[name], keys, arguments, read)
 
 
+def _ok(make: Callable[..., T]) -> Callable[[Any], T]:
+    """Return a reader of replies: ``make`` gets the values after ``ok``, and every other reply is a problem."""
+
+    def read(reply: Any) -> T:
+        if reply[:1] != [b"ok"]:
+            raise _refusal(reply)
+        return make(*reply[1:])
+
+    return read
+
+
 # ---- a conversation begins, changes, ends
 
 
@@ -95,11 +106,12 @@ class Written(msgspec.Struct, frozen=True):
     etag: str
 
 
-class Rewound(msgspec.Struct, frozen=True):
+_read_written = _ok(lambda version, etag: Written(int(version), etag.decode()))
+
+
+class Rewound(Written, frozen=True):
     """The state after a rewind. ``stale`` is the last seq with documents or metadata still to be dropped, 0 for none."""
 
-    version: int
-    etag: str
     stale: int
 
 
@@ -288,11 +300,9 @@ def redact(
     """
     totals = (*tokens, 0 if documents is None else 1, *(documents or (0, 0)))
     arguments = (life, if_match, token, now_ms, new_name(), seq, standing, record, details, body, *totals, words)
-    return _call("redact", (*keys, *keys.older), arguments, _read_redacted)
-
-
-def _read_redacted(reply: list[Any]) -> Written | None:
-    return None if reply == [b"changed"] else _read_written(reply)
+    return _call(
+        "redact", (*keys, *keys.older), arguments, lambda it: None if it == [b"changed"] else _read_written(it)
+    )
 
 
 class Remeasured(msgspec.Struct, frozen=True):
@@ -310,15 +320,7 @@ def remeasure(keys: Keys, *, life: str, messages: Sequence[Sequence[Any]]) -> Sc
     The call raises NotFound, ConversationDamaged.
     """
     arguments = (life, new_name(), *(part for message in messages for part in message))
-    return _call("remeasure", keys, arguments, _read_remeasured)
-
-
-def _read_remeasured(reply: list[Any]) -> Remeasured:
-    match reply:
-        case [b"ok", messages, o200k, cl100k]:
-            return Remeasured(messages, (o200k, cl100k))
-        case _:
-            raise _refusal(reply)
+    return _call("remeasure", keys, arguments, _ok(lambda written, *tokens: Remeasured(written, tokens)))
 
 
 def rewind(
@@ -340,15 +342,8 @@ def rewind(
     call raises NotFound, PreconditionFailed.
     """
     arguments = (life, etag, token, now_ms, new_name(), to_seq, *totals, open_group, question, *unpinned)
-    return _call("rewind", (*keys, *keys.older), arguments, _read_rewound)
-
-
-def _read_rewound(reply: list[Any]) -> Rewound:
-    match reply:
-        case [b"ok", version, etag, stale]:
-            return Rewound(int(version), etag.decode(), int(stale))
-        case _:
-            raise _refusal(reply)
+    read = _ok(lambda version, etag, stale: Rewound(int(version), etag.decode(), int(stale)))
+    return _call("rewind", (*keys, *keys.older), arguments, read)
 
 
 def sweep(keys: Keys, *, life: str) -> ScriptCall[int]:
@@ -400,14 +395,6 @@ def _read_summarized(reply: list[Any]) -> Written:
 def lease(keys: Keys, *, holder: str, now_ms: int, until_ms: int) -> ScriptCall[int]:
     """Take the right to summarise until ``until_ms``, or return it with 0; gives 0 where another holder has it."""
     return _call("lease", keys[:1], (holder, now_ms, until_ms), int)
-
-
-def _read_written(reply: list[Any]) -> Written:
-    match reply:
-        case [b"ok", version, etag]:
-            return Written(int(version), etag.decode())
-        case _:
-            raise _refusal(reply)
 
 
 def _refusal(reply: list[Any]) -> Exception:
@@ -548,14 +535,8 @@ def read_page(
     The call raises NotFound, ConversationDamaged.
     """
     return _call(
-        "read_page", keys[HISTORY], (first_seq, last_seq, limit_bytes, "1" if newest_first else ""), _read_page
+        "read_page", keys[HISTORY], (first_seq, last_seq, limit_bytes, "1" if newest_first else ""), _ok(PageReply)
     )
-
-
-def _read_page(reply: list[Any]) -> PageReply:
-    if reply and reply[0] == b"ok":
-        return PageReply(*reply[1:])
-    raise _refusal(reply)
 
 
 class StateReply(NamedTuple):
@@ -568,13 +549,7 @@ class StateReply(NamedTuple):
 
 def read_state(keys: Keys, fields: Sequence[str]) -> ScriptCall[StateReply]:
     """Read ``fields`` of a conversation, its length and its expiry. The call raises NotFound, ConversationDamaged."""
-    return _call("read_state", keys[HISTORY], fields, _read_state)
-
-
-def _read_state(reply: list[Any]) -> StateReply:
-    if reply and reply[0] == b"ok":
-        return StateReply(*reply[1:])
-    raise _refusal(reply)
+    return _call("read_state", keys[HISTORY], fields, _ok(StateReply))
 
 
 # ---- requests under a key
