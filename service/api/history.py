@@ -1,6 +1,6 @@
 """Changing a stored history: redact a message, rewind, put a summary in place of the oldest messages."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from litestar import Response, delete, post, put
@@ -22,7 +22,7 @@ from service.api.messages import checked_seq
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation, ProviderObject
 from service.core.native import read_compaction
-from service.store.history import make_summary
+from service.store.history import Change, make_summary
 from service.store.replies import State
 
 Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
@@ -110,8 +110,8 @@ async def _standing(request: Req, context: Context, tenant: str, identity: str) 
     return state
 
 
-def _change(request: Req, state: State) -> dict[str, Any]:
-    """The arguments of every change: the state that it is made to, its time, and the request's name."""
+def _change(request: Req, state: State) -> Change:
+    """The arguments of every change."""
     return {"life": state.life, "if_match": if_match(request), "now_ms": now_ms(), "token": request_token(request)}
 
 

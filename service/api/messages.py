@@ -34,6 +34,7 @@ from service.core.records import Flags, StoredGrounding
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
 from service.operations.logging import best_effort, describe, get_logger
 from service.problems import Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
+from service.store.conversations import Writing
 from service.store.entries import check_entries, prepare
 from service.store.messages import NewEntry
 from service.store.replies import Message, Tail
@@ -110,7 +111,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         now, counting = now_ms(), time.perf_counter()
         entries = await run_in_thread_if_large(len(body), _prepared, given, template, now)
         counting_seconds = time.perf_counter() - counting
-        writing: dict[str, Any] = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now}
+        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now}
         if not wants_window:
             reply = await context.conversations.append(tenant, identity, entries, **writing)
             _follow_up(request, context, (tenant, identity), entries, reply, (started, counting_seconds))

@@ -1,8 +1,8 @@
 """Create, append to, change and erase conversations. Each method is one script, in one round trip."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
@@ -17,6 +17,14 @@ from service.store.reading import Reader
 from service.store.replies import Tail, visible_owner
 from service.store.scripts import AppendReply, EntryArguments, Known, Reach, ScriptCall, Written
 from service.store.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
+
+
+class Writing(TypedDict):
+    """What an append says beside its entries: the settings of a conversation that it begins, If-Match, and the time."""
+
+    settings: bytes
+    if_match: str
+    now_ms: int
 
 
 class Conversations:
@@ -69,10 +77,7 @@ class Conversations:
         tenant: str,
         conversation: str,
         entries: Sequence[NewEntry],
-        *,
-        settings: bytes,
-        if_match: str,
-        now_ms: int,
+        **writing: Unpack[Writing],
     ) -> AppendReply:
         """Store entries, all or none, each id once; create the conversation if it is not there.
 
@@ -80,7 +85,6 @@ class Conversations:
             PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.
         """
         name = conversation_name(tenant, conversation)
-        writing = {"settings": settings, "if_match": if_match, "now_ms": now_ms}
         return (await self._append(tenant, name, keys_of(name), entries, writing))[0]
 
     async def append_and_read(
@@ -88,11 +92,8 @@ class Conversations:
         tenant: str,
         conversation: str,
         entries: Sequence[NewEntry],
-        *,
-        settings: bytes,
-        if_match: str,
-        now_ms: int,
         reach: Reach,
+        **writing: Unpack[Writing],
     ) -> tuple[AppendReply, Tail | Problem]:
         """Append, and read the tail that a window needs, in one round trip; gives a Problem where the tail cannot be read.
 
@@ -101,7 +102,6 @@ class Conversations:
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         read = scripts.read_window(keys, reach)
-        writing = {"settings": settings, "if_match": if_match, "now_ms": now_ms}
         appended, replies = await self._append(tenant, name, keys, entries, writing, read)
         try:
             reply = read.read(replies[0])
@@ -117,10 +117,10 @@ class Conversations:
         name: str,
         keys: Keys,
         entries: Sequence[NewEntry],
-        writing: Mapping[str, Any],
+        writing: Writing,
         *reads: ScriptCall[Any],
     ) -> tuple[AppendReply, list[Any]]:
-        """Append, then run ``reads``; gives the append's reply and theirs. ``writing`` has settings, if_match and now_ms."""
+        """Append, then run ``reads``; gives the append's reply and theirs."""
         sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(tenant, name)
         entries = list(entries)
         if sealer.active:

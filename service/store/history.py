@@ -6,7 +6,7 @@ and the history is read again.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
@@ -32,34 +32,42 @@ _CHUNK = 1000
 _MOST_NAMED = 20_000  # ids held in memory; where there are more, the store is asked
 
 
-class Histories:
-    """Changes of histories; ``token`` names the request, so that a repeated request changes nothing more.
+class Change(TypedDict):
+    """What every change names: the life and the state that it is made to, its time, and its request.
 
-    Each acts on the given ``life``, and not on a conversation that has begun again under the same id.
+    A repeated request, with the same ``token``, changes nothing more. A conversation that has begun again under the same id
+    has another ``life``, and is not changed.
     """
+
+    life: str
+    if_match: str
+    now_ms: int
+    token: str
+
+
+class Histories:
+    """Changes of histories."""
 
     def __init__(self, client: Client, conversations: Conversations) -> None:
         self._client = client
         self._reader = conversations.reader
         self._data_keys = conversations.data_keys
 
-    async def redact(
-        self, tenant: str, conversation: str, seq: int, *, life: str, if_match: str, now_ms: int, token: str
-    ) -> Written:
+    async def redact(self, tenant: str, conversation: str, seq: int, **change: Unpack[Change]) -> Written:
         """Remove a message's content. Raises NotFound, PreconditionFailed."""
         name = conversation_name(tenant, conversation)
         keys = keys_of(name)
         for _ in range(_ATTEMPTS):
             page, done = await asyncio.gather(
-                self._reader.page(tenant, conversation, seq, seq), self._was_done(keys, token)
+                self._reader.page(tenant, conversation, seq, seq), self._was_done(keys, change["token"])
             )
             if done:
                 return Written(page.version, page.etag)
-            if not page.messages or page.life != life:
+            if not page.messages or page.life != change["life"]:
                 raise NotFound("There is no such message.")
             message = page.messages[0]
             if message.record.flags & Flags.REDACTED:
-                require_version(page, if_match)
+                require_version(page, change["if_match"])
                 return Written(page.version, page.etag)
             record, body = redact_record(message.record, message.body)
             identity = msgspec.structs.replace(message.identity, digest=NO_DIGEST)
@@ -68,10 +76,7 @@ class Histories:
             before, after = _tokens(message.record), _tokens(record)
             call = scripts.redact(
                 keys,
-                life=life,
-                if_match=if_match,
-                token=token,
-                now_ms=now_ms,
+                **change,
                 seq=seq,
                 standing=message.standing,
                 record=redacted.record,
@@ -91,12 +96,8 @@ class Histories:
         tenant: str,
         conversation: str,
         to_seq: int,
-        *,
-        life: str,
-        if_match: str,
-        now_ms: int,
-        token: str,
         progress: Callable[[], None] = lambda: None,
+        **change: Unpack[Change],
     ) -> Rewound:
         """Forget the messages after ``to_seq``. Raises NotFound, PreconditionFailed, Unprocessable.
 
@@ -105,17 +106,19 @@ class Histories:
         """
         keys = keys_of(conversation_name(tenant, conversation))
         for _ in range(_ATTEMPTS):
-            state, done = await asyncio.gather(self._reader.get(tenant, conversation), self._was_done(keys, token))
+            state, done = await asyncio.gather(
+                self._reader.get(tenant, conversation), self._was_done(keys, change["token"])
+            )
             if done:
                 await self._sweep(keys, state.life, progress)  # the earlier run may have ended before it was done
                 return Rewound(state.version, state.etag, 0)
-            if state.life != life:
+            if state.life != change["life"]:
                 raise scripts.no_conversation()
-            require_version(state, if_match)
+            require_version(state, change["if_match"])
             if to_seq > state.length:
                 raise Unprocessable.at("#/to_seq", f"The last message is {state.length}")
             try:
-                return await self._rewind(tenant, conversation, to_seq, state, now_ms, token, progress)
+                return await self._rewind(tenant, conversation, to_seq, state, progress, change)
             except (HistoryEdited, PreconditionFailed):
                 continue  # another write came first: compute the figures again
         raise _busy()
@@ -126,9 +129,8 @@ class Histories:
         conversation: str,
         to_seq: int,
         state: State,
-        now_ms: int,
-        token: str,
         progress: Callable[[], None],
+        change: Change,
     ) -> Rewound:
         """Rewind one state. Raises HistoryEdited, PreconditionFailed, NotFound."""
         keys = keys_of(conversation_name(tenant, conversation))
@@ -144,8 +146,8 @@ class Histories:
                 keys,
                 life=state.life,
                 etag=state.etag,
-                token=token,
-                now_ms=now_ms,
+                token=change["token"],
+                now_ms=change["now_ms"],
                 to_seq=to_seq,
                 totals=gone.totals,
                 open_group=open_group,
@@ -221,12 +223,8 @@ class Histories:
         tenant: str,
         conversation: str,
         summary: Summary | None,
-        *,
-        life: str,
-        if_match: str,
-        now_ms: int,
-        token: str,
         standing: State | None = None,
+        **change: Unpack[Change],
     ) -> Written:
         """Put, replace or remove the summary.
 
@@ -243,10 +241,7 @@ class Histories:
         sealer = await self._data_keys.sealer(tenant, name)
         call = scripts.summarize(
             keys_of(name),
-            life=life,
-            if_match=if_match,
-            token=token,
-            now_ms=now_ms,
+            **change,
             summary=sealer.seal(Kind.SUMMARY, encode_json(summary)) if summary else b"",
             through_seq=summary.through_seq if summary else 0,
             edited=edited,

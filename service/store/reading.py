@@ -193,14 +193,7 @@ class Reader:
 
     async def stretch(self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State) -> Records:
         """Return the records of ``first_seq`` to ``last_seq``, with details. Raises HistoryEdited."""
-        keys = keys_of(conversation_name(tenant, conversation))
-        packed, details = await self._commands_on(
-            keys,
-            state.made,
-            ("GETRANGE", keys.counts, *places(first_seq, last_seq)),
-            ("LRANGE", keys.details, first_seq - 1, last_seq - 1),
-        )
-        return unpack_many(packed, details)
+        return (await self.stretches(tenant, conversation, [(first_seq, last_seq)], state=state))[0]
 
     async def stretches(
         self, tenant: str, conversation: str, wanted: Sequence[tuple[int, int]], *, state: State

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import msgspec
 
@@ -19,7 +19,7 @@ from service.core.units import TOOL
 from service.core.view import History
 from service.core.window import NeedOlder, Window
 from service.problems import Internal, Problem, StoreUnavailable, WindowDoesNotFit
-from service.store.conversations import Conversations
+from service.store.conversations import Conversations, Writing
 from service.store.messages import NewEntry
 from service.store.reading import Reader
 from service.store.replies import HistoryEdited, State, Tail
@@ -87,21 +87,11 @@ class Windows:
         conversation: str,
         query: WindowQuery,
         entries: Sequence[NewEntry],
-        *,
-        settings: bytes,
-        if_match: str,
-        now_ms: int,
+        **writing: Unpack[Writing],
     ) -> tuple[AppendReply, Tail | Problem]:
         """Append, and read the tail for a window, in one round trip. If the tail cannot be read, its Problem is returned."""
-        return await self._conversations.append_and_read(
-            tenant,
-            conversation,
-            entries,
-            settings=settings,
-            if_match=if_match,
-            now_ms=now_ms,
-            reach=self.plan(query).reach,
-        )
+        reach = self.plan(query).reach
+        return await self._conversations.append_and_read(tenant, conversation, entries, reach, **writing)
 
     async def of_tail(self, tenant: str, conversation: str, query: WindowQuery, tail: Tail) -> tuple[Made, State]:
         """The window of a tail. If the history was edited meanwhile, the tail is read again."""
