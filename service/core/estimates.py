@@ -78,8 +78,15 @@ def estimate_factor(text: str, ratios: str) -> float:
 
 
 _SPOKEN = (
-    *("name", "call_names", "bare_names", "call_arguments", "call_objects", "together"),
-    *("listed", "opens_list", "closes_list"),
+    "name",
+    "call_names",
+    "bare_names",
+    "call_arguments",
+    "call_objects",
+    "together",
+    "listed",
+    "opens_list",
+    "closes_list",
 )
 
 

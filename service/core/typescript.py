@@ -15,8 +15,18 @@ _MOST_REFERENCED_CHARACTERS = 200_000
 _NODE_CHARACTERS = 16
 # Constraints in the order in which they are rendered. Only ``format`` is in recorded bills.
 _CONSTRAINTS = (
-    *("format", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
+    "format",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
 )
 Schema = Mapping[str, Any]
 
