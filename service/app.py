@@ -60,7 +60,6 @@ from service.operations.watch import Watch
 from service.problems import UnknownModel
 from service.settings import Settings, SettingsError
 from service.store import datafiles
-from service.store.chunks import Chunks
 from service.store.claims import Claims
 from service.store.client import Client
 from service.store.columns import Columns
@@ -142,7 +141,6 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         windows=Windows(stored, calibrations, counts, models, recaller),
         histories=histories,
         claims=claims,
-        chunks=Chunks(stored.reader),
         calibrations=calibrations,
         owners=Owners(client, stored),
         tenants=Tenants(client, stored.reader),

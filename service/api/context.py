@@ -19,7 +19,6 @@ from service.operations.statistics import Statistics
 from service.operations.summarizer import Summarizer
 from service.operations.watch import Watch
 from service.settings import Settings
-from service.store.chunks import Chunks
 from service.store.claims import Claim, Claims
 from service.store.client import Client
 from service.store.conversations import Conversations
@@ -49,7 +48,6 @@ class Context(msgspec.Struct, frozen=True):
     windows: Windows
     histories: Histories
     claims: Claims
-    chunks: Chunks
     calibrations: Calibrations
     owners: Owners
     tenants: Tenants

@@ -15,9 +15,9 @@ from service.api.schemas import Conversation
 from service.core.messages import Id
 from service.core.settings import decode_settings, owner_of
 from service.problems import ConversationExists, NotFound, Problem, Unprocessable
-from service.store.chunks import changed
 from service.store.entries import stored_entries
 from service.store.history import require_version
+from service.store.reading import changed
 from service.store.replies import State
 from service.store.staging import Staging
 
@@ -67,7 +67,7 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
     data_keys = context.conversations.data_keys
     staging = Staging(context.client, tenant, target, token=request_token(request), data_keys=data_keys)
     try:
-        async for page in context.chunks.read(tenant, source, at_seq, state):
+        async for page in context.reader.chunks(tenant, source, at_seq, state):
             await staging.add(stored_entries(page.messages, page.grounding, page.metadata))
             extend_deadline(request)
         await context.owners.put(tenant, settings.owner, target)

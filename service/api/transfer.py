@@ -75,7 +75,7 @@ async def export_conversation(request: Req, conversation_id: FromPath[str]) -> R
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
-    pages = context.chunks.read(tenant, identity, state.length, state)
+    pages = context.reader.chunks(tenant, identity, state.length, state)
     first = await anext(pages, None)  # raises before the answer has begun if the history cannot be read
     return Stream(_lines(request, identity, state, first, pages), headers=headers, media_type=NDJSON)
 

@@ -4,13 +4,13 @@ Each reply names the history that was read. Where several reads belong together,
 HistoryEdited.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from service.core.records import Record, Records, StoredGrounding
 from service.core.settings import owner_of
-from service.problems import StoreUnavailable
+from service.problems import Conflict, StoreUnavailable
 from service.store import scripts
 from service.store.client import Client
 from service.store.datakeys import DataKeys
@@ -36,6 +36,8 @@ from service.store.sealing import PLAIN, AnySealer, is_sealed
 
 _ATTEMPTS = 8
 _STEP_DOCUMENTS = 500
+_CHUNK_MESSAGES = 200
+"""A fork stages this many in one script, while all clients of the store wait."""
 _STEP_MESSAGES = 2000
 """Records that one command reads: they take the store and the event loop some milliseconds."""
 
@@ -184,6 +186,20 @@ class Reader:
             return await self._data_keys.reading(tenant, name, partial(page_of, name=name, reply=reply, bodies=bodies))
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
+    async def chunks(self, tenant: str, conversation: str, last_seq: int, state: State) -> AsyncIterator[Page]:
+        """Yield messages 1 to ``last_seq`` in order, in pages that fit in memory. ``state`` names the history.
+
+        Raises Conflict when the conversation is rewound, redacted or replaced meanwhile, and NotFound when it is erased.
+        """
+        next_seq = 1
+        while next_seq <= last_seq:
+            last = min(next_seq + _CHUNK_MESSAGES - 1, last_seq)
+            page = await self.page(tenant, conversation, next_seq, last, limit_bytes=SMALL_STEP_BYTES)
+            if page.made != state.made:
+                raise changed()
+            yield page
+            next_seq = page.messages[-1].seq + 1
+
     async def _page_bodies(self, keys: Keys, reply: PageReply) -> list[bytes]:
         """Return the bodies that the reply of ``read_page`` does not have. Raises HistoryEdited."""
         first, count = reply.first_seq, len(reply.details)
@@ -213,3 +229,9 @@ class Reader:
         *found, history = await self._client.commands([*wanted, ("HMGET", keys.conversation, "life", "edited")])
         check_history(history, made)
         return found
+
+
+def changed() -> Conflict:
+    """Return the problem that the history was edited while it was read."""
+    detail = "The conversation was rewound, redacted or summarised meanwhile; try again."
+    return Conflict(detail, headers={"Retry-After": "1"})

@@ -9,7 +9,6 @@ from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_te
 from service.core.messages import Entry
 from service.problems import Conflict, ConversationExists, NotFound, StoreUnavailable
 from service.store import history
-from service.store.chunks import Chunks
 from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
@@ -29,11 +28,10 @@ class Shelf:
         self.client = client
         self.conversations = Conversations(client)
         self.histories = Histories(client, self.conversations)
-        self.chunks = Chunks(self.conversations.reader)
 
     async def read(self, conversation: str, last_seq: int) -> AsyncIterator[Page]:
         state = await self.conversations.reader.get("t", conversation)
-        async for page in self.chunks.read("t", conversation, last_seq, state):
+        async for page in self.conversations.reader.chunks("t", conversation, last_seq, state):
             yield page
 
     async def life(self, conversation: str) -> str:
