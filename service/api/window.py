@@ -26,10 +26,9 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     """A window of the conversation: the messages to send, which fit the model exactly."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     query = query_of(request, WindowQuery)
-    known = if_none_match(request) if context.windows.plan(query).follows else []
     started = time.perf_counter()
     try:
-        found = await context.windows.read(tenant, identity, query, known)
+        found = await context.windows.read(tenant, identity, query, if_none_match(request))
     except WindowDoesNotFit as problem:
         if not query.explain:
             context.metrics.windows.does_not_fit(problem.model)
@@ -37,8 +36,6 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
     if isinstance(found, Known):
         return Answer(b"", etag=found.etag, status=304)
     made, state = found
-    if "*" in known:
-        return Answer(b"", etag=state.etag, status=304)
     if query.recall_max_tokens:
         context.indexer.notice(tenant, identity, state.settings)
     tell_made(request, context, (tenant, identity), made, state, time.perf_counter() - started)

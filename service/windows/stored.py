@@ -74,12 +74,23 @@ class Windows:
     async def read(
         self, tenant: str, conversation: str, query: WindowQuery, known: Sequence[str] = ()
     ) -> tuple[Made, State] | Known:
-        """The window and the conversation's state; or Known if the state has one of the ETags ``known``.
+        """The window and the conversation's state; or Known if the state has one of the ETags ``known``; ``*`` is any.
 
         Raises NotFound, ConversationDamaged, UnknownModel, WindowDoesNotFit, FormatCannotCarry, Unprocessable.
         """
-        tail = await self._reader.window(tenant, conversation, self.plan(query).reach, known)
-        return tail if isinstance(tail, Known) else await self.of_tail(tenant, conversation, query, tail)
+        plan = self.plan(query)
+        tail = await self._reader.window(tenant, conversation, plan.reach, known if plan.follows else ())
+        if isinstance(tail, Known):
+            return tail
+        state = tail.state
+        if not known or (state.etag not in known and "*" not in known) or not self._follows(query, state):
+            return await self.of_tail(tenant, conversation, query, tail)
+        return Known(state.etag)
+
+    def _follows(self, query: WindowQuery, state: State) -> bool:
+        """Whether the window depends on the conversation alone. Its settings name the model if the query does not."""
+        model = query.model or decode_settings(state.settings)[0].model
+        return model is not None and self.plan(msgspec.structs.replace(query, model=model)).follows
 
     async def append(
         self,

@@ -118,6 +118,23 @@ async def test_nothing_new_is_304(client: httpx.AsyncClient, conversation: str, 
     assert (moved.status_code, moved.headers["etag"]) == (200, await etag_of(client, conversation))
 
 
+@pytest.mark.parametrize(("model", "status"), [("gpt-4o", 304), ("claude-sonnet-4-5", 200)])
+async def test_a_window_of_the_conversations_own_model(
+    client: httpx.AsyncClient, conversation: str, model: str, status: int
+) -> None:
+    """A window whose model is a setting of the conversation is 304 as one whose model the query names; estimates are not."""
+    await client.post("/conversations", json={"id": conversation, "model": model})
+    await append(client, conversation, user("one"))
+    path = f"/conversations/{conversation}/window"
+    tag = (await client.get(path)).headers["etag"]
+
+    answers = [await client.get(path, headers={"if-none-match": header}) for header in (tag, "*")]
+
+    assert [(each.status_code, each.headers["etag"]) for each in answers] == [(status, tag)] * 2
+    await client.patch(f"/conversations/{conversation}", json={"model": "gpt-4.1"})
+    assert (await client.get(path, headers={"if-none-match": tag})).status_code == 200
+
+
 async def test_patches_and_appends_at_once(client: httpx.AsyncClient, conversation: str) -> None:
     """Concurrent patches and appends are all applied, and none asks the client to retry."""
     await client.post("/conversations", json={"id": conversation})
