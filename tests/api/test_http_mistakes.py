@@ -237,6 +237,13 @@ async def test_a_misspelt_model(client: httpx.AsyncClient, conversation: str) ->
     assert "No model is called 'gtp-4o'; did you mean 'gpt-4o'" in answer.json()["detail"]
 
 
+async def test_a_model_unlike_any_other(client: httpx.AsyncClient) -> None:
+    """The detail of an unknown model's error says how to use a model that is in no list."""
+    answer = await client.post("/window", json={"model": "our-own-7b", "messages": []})
+    detail = "No model is called 'our-own-7b'. To use another model give max_tokens; its tokens are then estimated."
+    assert (answer.status_code, answer.json()["detail"]) == (422, detail)
+
+
 FOREIGN = {
     "a message of Anthropic": {
         "role": "user",
