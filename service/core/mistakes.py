@@ -107,6 +107,7 @@ def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadReques
     what = "parameter" if pointer.startswith("#/query/") else "field"
     names = list(known)
     near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(name, names, n=1)
+    near = near or [each for each in names if each.startswith(f"{name}_")]
     hint = _around(name, names) if "messages" in names else ""
     return _problem(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
 

@@ -222,6 +222,12 @@ async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
     assert said == "An unknown field 'zzzz' at #/zzzz."
 
 
+async def test_the_first_word_of_a_field(client: httpx.AsyncClient) -> None:
+    """The error about an unknown field that is the beginning of a known one suggests it, however long its rest is."""
+    _, _, detail = await refused(client, "POST", "/conversations", json={"ttl": 3600})
+    assert detail == "An unknown field 'ttl'; did you mean 'ttl_seconds'?"
+
+
 async def test_a_misspelt_parameter(client: httpx.AsyncClient, conversation: str) -> None:
     """The error about a query parameter in camel case suggests its right name."""
     path = f"/conversations/{conversation}/window?model=gpt-4o&maxTokens=500"
