@@ -118,25 +118,27 @@ class _Told(NamedTuple):
 @lru_cache(maxsize=CACHED_COUNTS)
 def _told(content: Content, ratios: str | None) -> _Told:
     words: list[str] = []
-    parameters = members = required = objects = 0
-    functions = content.read()
-    left = [{name: each for name, each in function.items() if name in _READ} for function in functions]
-    while left:
-        match left.pop():
-            case str() as word:
-                words.append(word)
-            case dict() as schema:
-                members += len(_SAID & schema.keys()) + _length(schema.get("enum"))
-                if isinstance(named := schema.get("properties"), dict):
-                    words += named
-                    objects += 1
-                    parameters += len(named)
-                    required += _length(schema.get("required"))
-                left += [each for name, each in schema.items() if name != "type" or isinstance(each, dict)]
-            case list() as items:
-                left += items
+    parameters = members = required = nested = 0
+    for function in reversed(content.read()):
+        left: list[Any] = [{name: each for name, each in function.items() if name in _READ}]
+        objects = 0
+        while left:
+            match left.pop():
+                case str() as word:
+                    words.append(word)
+                case dict() as schema:
+                    members += len(_SAID & schema.keys()) + _length(schema.get("enum"))
+                    if isinstance(named := schema.get("properties"), dict):
+                        words += named
+                        objects += 1
+                        parameters += len(named)
+                        required += _length(schema.get("required"))
+                    left += [each for name, each in schema.items() if name != "type" or isinstance(each, dict)]
+                case list() as items:
+                    left += items
+        nested += max(0, objects - 1)
     tokens, optional = _tokens(" ".join(words), ratios), max(0, parameters - required)
-    return _Told(tokens, parameters, members, optional, max(0, objects - len(functions)))
+    return _Told(tokens, parameters, members, optional, nested)
 
 
 def _length(value: Any) -> int:

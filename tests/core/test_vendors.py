@@ -119,6 +119,15 @@ def test_an_object_in_an_object_costs_gemini_more() -> None:
     assert deep > flat + 20
 
 
+def test_a_function_without_parameters_makes_no_other_cheaper() -> None:
+    """Each of Gemini's definitions costs the same beside others, also one with an object in an object."""
+    place = {"type": "object", "properties": {"place": {"type": "object", "properties": {"city": {"type": "string"}}}}}
+    nested = {"type": "function", "function": {"name": "get_weather", "parameters": place}}
+    bare = {"type": "function", "function": {"name": "stop"}}
+    each = [tools_tokens(GEMINI, tools=[tool]) for tool in (nested, bare)]
+    assert sum(each) - 2 <= tools_tokens(GEMINI, tools=[nested, bare]) <= sum(each)
+
+
 def test_a_property_called_description_is_structure() -> None:
     """A parameter named ``description`` costs as much as one with another name."""
     schema = {"type": "object", "properties": {"description": {"type": "string"}}}
