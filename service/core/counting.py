@@ -86,6 +86,8 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
             said += _NAMED
         measure = as_sent(measure, model.rules)
         if model.format != "responses":
+            if said is not None:
+                said += _around_arguments(measure)
             measure = _in_parts(measure)
     if model.ratios is not None:
         is_known = said is not None and model.vocabulary is not None
@@ -215,6 +217,18 @@ def _in_parts(measure: Measure) -> Measure:
     together = (extra.together[0] + objects[0] - was[0], extra.together[1] + objects[1] - was[1])
     extra = msgspec.structs.replace(extra, images=images, call_arguments=objects, together=together)
     return msgspec.structs.replace(measure, extra=extra)
+
+
+def _around_arguments(measure: Measure) -> int:
+    """Return the tokens that Anthropic's and Gemini's forms put around arguments that are no object.
+
+    They are counted in our encodings. A vendor's own vocabulary may need two more for a call.
+    """
+    extra = measure.extra
+    if extra is None or extra.call_objects is None:
+        return 0
+    more = max(as_object - was for as_object, was in zip(extra.call_objects, extra.call_arguments, strict=True))
+    return more + 2 * extra.calls if more > 0 else 0
 
 
 def is_left_out(measure: Measure, form: str) -> bool:

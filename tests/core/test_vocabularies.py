@@ -6,13 +6,17 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from service.core.counting import count_request, plain_text_tokens
 from service.core.estimates import estimate_text
 from service.core.models import OwnModels, find_model, load_models_toml
+from service.core.provider_requests import count_provider_request
 from service.core.text.vocabularies import INSTALLED, find_files
+from service.windows.request import decode_request
+from service.windows.stateless import window_of_request
 
 TRUTH = Path(__file__).parents[1] / "truth"
 PARAGRAPHS: dict[str, str] = tomllib.loads((TRUTH / "languages.toml").read_text("utf-8"))
@@ -74,6 +78,29 @@ def test_calls_and_names_count_in_the_vocabulary_too() -> None:
     assert plain == count("ಹವಾಮಾನ?") + count("ana") + model.rules.message + model.rules.name + 1
     assert calls == count("weather") + count(arguments) + model.rules.single_call
     assert result == count("ಬಿಸಿಲು")
+
+
+@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+@pytest.mark.parametrize("name", ["qwen3.5-plus", "deepseek-v4-pro", "mistral-medium-latest"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        *({"type": "function", "function": {"name": "look", "arguments": text}} for text in ("", "[1", '{"day": 1}')),
+        {"type": "custom", "custom": {"name": "look", "input": "north"}},
+    ],
+)
+def test_a_window_counts_arguments_as_they_are_sent(form: str, name: str, call: dict[str, Any]) -> None:
+    """Arguments that are no object cost a window at least what their request counts, and at most three tokens more."""
+    history: list[Any] = [
+        {"role": "user", "content": "When?"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", **call}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "At nine."},
+    ]
+    body = msgspec.json.encode({"model": name, "format": form, "messages": history})
+    made, _ = window_of_request(decode_request(body)[0], {})
+    request = msgspec.json.decode(made.body)["request"]
+    counted = count_provider_request(form, request, find_model(name)).tokens
+    assert counted <= made.head.tokens.total <= counted + 3
 
 
 def test_a_model_without_a_vocabulary_is_an_estimate() -> None:
