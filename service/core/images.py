@@ -3,19 +3,18 @@
 import base64
 import binascii
 import math
+import re
 from io import BytesIO
-from typing import Any
 
-from PIL.GifImagePlugin import GifImageFile
-from PIL.JpegImagePlugin import JpegImageFile
-from PIL.PngImagePlugin import PngImageFile
+import imagesize  # type: ignore[import-untyped]
 
 from service.core.families import CropRules, ImageRules, PatchRules, TileRules
 
 AUTO, LOW, ORIGINAL = 0, 1, 2
 DETAILS = {"auto": AUTO, "high": AUTO, "low": LOW, "original": ORIGINAL}
 Image = tuple[int, int, int]  # width and height in pixels (0, 0: unknown), and detail
-_READERS: dict[bytes, Any] = {b"\x89PNG": PngImageFile, b"\xff\xd8\xff": JpegImageFile, b"GIF8": GifImageFile}
+_TAKEN = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8|RIFF....WEBP", re.DOTALL)
+"""The beginning of an image in a format that providers take."""
 _LONG_SIDE, _SHORT_SIDE, _TILE = 2048, 768, 512
 
 
@@ -34,34 +33,13 @@ def image_size(url: str) -> tuple[int, int] | None:
 
 
 def _header_size(data: bytes) -> tuple[int, int] | None:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return _webp_size(data)
-    for magic, reader in _READERS.items():
-        if data.startswith(magic):
-            try:
-                # the format's own class: Image.open would also check the size, and warn about large images
-                with reader(BytesIO(data)) as image:
-                    width, height = image.size
-            except Exception:  # noqa: BLE001 - a broken header may raise any exception; the size is then unknown
-                return None
-            return (width, height) if width > 0 and height > 0 else None
-    return None
-
-
-def _webp_size(data: bytes) -> tuple[int, int] | None:
-    """Read the headers of RFC 9649 directly: the library would create a decoder for the whole image."""
-    kind, body = data[12:16], data[20:30]
-    if len(body) < 10:
+    if not _TAKEN.match(data):
         return None
-    if kind == b"VP8X":
-        return 1 + int.from_bytes(body[4:7], "little"), 1 + int.from_bytes(body[7:10], "little")
-    if kind == b"VP8L":
-        bits = int.from_bytes(body[1:5], "little")
-        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-    if kind == b"VP8 ":
-        width, height = int.from_bytes(body[6:8], "little"), int.from_bytes(body[8:10], "little")
-        return width & 0x3FFF, height & 0x3FFF
-    return None
+    try:
+        width, height = imagesize.get(BytesIO(data), exif_rotation=False)
+    except Exception:  # noqa: BLE001 - a broken header may raise any exception; the size is then unknown
+        return None
+    return (width, height) if width > 0 and height > 0 else None
 
 
 def is_guess(image: Image, rules: ImageRules) -> bool:

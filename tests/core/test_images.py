@@ -48,6 +48,28 @@ def test_a_huge_size_is_only_read() -> None:
     assert image_size(data_url(header)) == (60_000, 60_000)
 
 
+def jpeg(*segments: tuple[int, bytes]) -> bytes:
+    """The beginning of a JPEG: segments, each of a marker and its bytes."""
+    return b"\xff\xd8" + b"".join(struct.pack(">BBH", 0xFF, marker, 2 + len(said)) + said for marker, said in segments)
+
+
+FRAME = (0xC2, struct.pack(">BHHB", 8, 47, 301, 3))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBBI", 13, b"IHDR", 301, 47, 8, 2, 0, 0, 0, 0),
+        b"GIF87a" + struct.pack("<HHBBB", 301, 47, 0, 0, 0),
+        jpeg((0xE0, b"JFIF\0"), (0xC4, bytes(20)), FRAME),
+        jpeg((0xE1, bytes(9))) + b"\xff\xff" + jpeg(FRAME)[2:],
+    ],
+)
+def test_a_header_without_its_picture(header: bytes) -> None:
+    """The header is enough: the picture and checksums behind it are not looked at."""
+    assert image_size(data_url(header)) == (301, 47)
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -57,6 +79,9 @@ def test_a_huge_size_is_only_read() -> None:
         data_url(b""),
         data_url(b"\x89PNG"),
         data_url(b"\xff\xd8\xff\xe0"),
+        data_url(b"\xff\xd8\xff\xda\0\x02" + bytes(9)),
+        data_url(jpeg((0xE0, b"JFIF\0"))),
+        data_url(jpeg((0xC0, bytes(6)))),
         data_url(b"GIF89a"),
         data_url(b"RIFF\0\0\0\0WEBPVP8X"),
         data_url(b"RIFF\0\0\0\0WEBPwhat" + bytes(20)),
