@@ -7,7 +7,7 @@ import msgspec
 
 from service.api.schemas import EncodingTokens
 from service.core.grounding import Template
-from service.core.messages import STORED_DEPTH, Entry, Grounding, Id, Side, Status, decode_json
+from service.core.messages import STORED_DEPTH, BareEntry, Entry, Grounding, Id, Side, Status, decode_json, is_bare
 from service.core.native import read_compaction
 from service.core.records import Flags, Summary
 from service.core.redaction import NO_DIGEST
@@ -58,7 +58,8 @@ class ImportHead(ConversationSettings, frozen=True, kw_only=True, omit_defaults=
 
 
 class ImportEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Every other line: an entry as it is appended, and an export's other members. Tokens are counted again."""
+    """Every other line: an entry as it is appended, and an export's other members. Tokens are counted again. A line may
+    also be a bare chat message."""
 
     message: dict[str, Any]
     id: Id | None = None
@@ -73,6 +74,10 @@ class ImportEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")] | None = None
     tokens: EncodingTokens | None = None
     grounding_tokens: EncodingTokens | None = None
+
+
+class ImportMessage(ImportEntry):
+    """A line that is a bare chat message."""
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -90,6 +95,7 @@ class Imported(msgspec.Struct, frozen=True):
 
 _head = msgspec.json.Decoder(ImportHead)
 _entry = msgspec.json.Decoder(ImportEntry)
+_anything = msgspec.json.Decoder()
 
 
 def read_head(line: ImportLine) -> Imported:
@@ -129,17 +135,32 @@ def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_
     entries = []
     for place, line in enumerate(lines, before + 1):
         try:
-            entries.append(_entry_of(decode_json(line.text, _entry, STORED_DEPTH), place, template, now_ms))
+            entries.append(_entry_of(_read_entry(line), place, template, now_ms))
         except Problem as problem:
             raise at_line(problem, line.number) from None
     return entries
+
+
+def _read_entry(line: ImportLine) -> ImportEntry:
+    try:
+        return decode_json(line.text, _entry, STORED_DEPTH)
+    except BadRequest:
+        message = decode_json(line.text, _anything, STORED_DEPTH)  # a fault of the JSON comes before one of its shape
+        if not is_bare(message):
+            raise
+        return ImportMessage(message=message)
+
+
+def message_member(line: ImportLine, name: str) -> str:
+    """The pointer of a member of the line's message, within the line."""
+    return name if is_bare(msgspec.json.decode(line.text)) else f"message/{name}"
 
 
 def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -> NewEntry:
     if given.seq is not None and given.seq != place:
         raise InvalidEntry.at("#/seq", f"Expected {place}: entries come in order, none left out")
     created_ms = _milliseconds(given, "created_at")
-    entry = Entry(
+    entry = (BareEntry if isinstance(given, ImportMessage) else Entry)(
         message=given.message,
         id=given.id,
         grounding=given.grounding,

@@ -19,7 +19,7 @@ from litestar.response import Stream
 from service.api.body import checked_id, etag, is_known, query_of, refuse_coded, refuse_taken, run_in_thread_if_large
 from service.api.context import Context, Req, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
-from service.api.importing import Imported, ImportLine, prepare_lines, read_head
+from service.api.importing import Imported, ImportLine, message_member, prepare_lines, read_head
 from service.api.messages import stored_message
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation, Lines, StoredMessage
@@ -172,10 +172,9 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
             number = lines[twice.index].number
             raise _wrong_line(InvalidEntry, number, "id", "This id names another entry above") from None
         except OrphanEntry as orphan:
-            number = lines[orphan.index].number
-            raise _wrong_line(
-                OrphanToolResult, number, "message/tool_call_id", "No open tool call has this id"
-            ) from None
+            line = lines[orphan.index]
+            member = message_member(line, "tool_call_id")
+            raise _wrong_line(OrphanToolResult, line.number, member, "No open tool call has this id") from None
     extend_deadline(request)
 
 

@@ -226,7 +226,7 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         value = decode_json(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
         given = value.get("messages") if isinstance(value, dict) else None
         entries = given if isinstance(given, list) else []
-        bare = [place for place, entry in enumerate(entries) if _is_bare(entry)]
+        bare = [place for place, entry in enumerate(entries) if is_bare(entry)]
         if not bare:
             raise
     for place in bare:
@@ -237,7 +237,8 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     return decoded
 
 
-def _is_bare(entry: Any) -> bool:
+def is_bare(entry: Any) -> bool:
+    """Whether a decoded entry is a bare chat message."""
     return isinstance(entry, dict) and "message" not in entry and not MEMBERS.isdisjoint(entry)
 
 

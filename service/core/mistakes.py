@@ -180,11 +180,13 @@ def _bare(name: str) -> str:
 def _around(name: str, names: Sequence[str]) -> str:
     """A hint for a member of a chat message or of a provider's request, in an object of messages; else empty."""
     match name:
+        case "role" | "content" if "expires_at" in names:  # the first line of an import
+            return "; the first line has the conversation's settings, {} for none, and each line after it a message"
         case "role" | "content":
             return '; a chat message goes into {"messages": [{"role": "user", "content": "Hello"}]}'
         case "model":
             return "; it goes into the address, as ?model="
-        case "contents" | "input" | "max_tokens" if "expires_at" in names:  # the first line of an import
+        case "contents" | "input" | "max_tokens" if "expires_at" in names:
             form = {"contents": "gemini", "input": "responses"}.get(name, "anthropic")
             return f"; `sash import --format={form}` reads a provider's request"
         case "contents" | "input":

@@ -85,13 +85,23 @@ async def test_first_lines(client: httpx.AsyncClient, conversation: str) -> None
 
 
 async def test_written_by_hand(client: httpx.AsyncClient, conversation: str) -> None:
-    """An import needs only settings and messages; blank lines at its end are ignored."""
-    body = lines({"id": conversation, "system": "Hi."}, {"message": {"role": "user", "content": "x"}}) + b"\n \n"
+    """An import needs only settings and messages, wrapped or bare; blank lines at its end are ignored."""
+    wrapped, bare = {"message": {"role": "user", "content": "x"}}, {"role": "assistant", "content": "y"}
+    body = lines({"id": conversation, "system": "Hi."}, wrapped, bare) + b"\n \n"
 
     answer = await post(client, body)
 
     assert answer.status_code == 201, answer.text
-    assert (answer.json()["messages"]["count"], answer.json()["version"]) == (1, 1)
+    assert (answer.json()["messages"]["count"], answer.json()["version"]) == (2, 1)
+    stored = (await client.get(f"/conversations/{conversation}/messages")).json()["messages"]
+    assert [each["message"] for each in stored] == [wrapped["message"], bare]
+
+
+async def test_messages_without_settings(client: httpx.AsyncClient) -> None:
+    """The error about messages alone says that the first line has the settings."""
+    answer = await post(client, lines({"role": "user", "content": "x"}))
+    assert answer.status_code == 400
+    assert "the first line has the conversation's settings, {} for none" in answer.json()["detail"]
 
 
 async def test_without_an_id(client: httpx.AsyncClient) -> None:
@@ -117,6 +127,8 @@ GOOD = {"message": {"role": "user", "content": "x"}}
         (lines({}, {**GOOD, "seq": 2}), 400, 2, "#/lines/2/seq"),
         (lines({}, {**GOOD, "id": "a"}, GOOD, {**GOOD, "id": "a"}), 400, 4, "#/lines/4/id"),
         (lines({}, GOOD, result("call-1")), 422, 3, "#/lines/3/message/tool_call_id"),
+        (lines({}, GOOD, result("call-1")["message"]), 422, 3, "#/lines/3/tool_call_id"),
+        (lines({}, {"role": "usr", "content": "x"}), 400, 2, "#/lines/2/role"),
         (lines({}, {**GOOD, "created_at": "yesterday"}), 400, 2, "#/lines/2/created_at"),
         (lines({}, {**GOOD, "created_at": "0001-01-01T00:00:00+02:00"}), 400, 2, "#/lines/2/created_at"),
         (lines({}, {**GOOD, "created_at": "1970-01-01T00:00:00Z"}), 400, 2, "#/lines/2/created_at"),
