@@ -43,6 +43,7 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
 def _beside_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
     return (
         pair_tokens(beside.rest, None, model)
+        + pair_tokens(beside.apart, None, model)
         + beside.rest_sealed * _FOUND
         + beside.estimated
         + beside.wrappings * rules.message

@@ -122,6 +122,14 @@ HOSTED_KINDS = (
 )
 
 
+@pytest.mark.parametrize("texts", [("hello", "there"), ("hello ", "there"), ("1", "2", "3")])
+def test_several_replies_in_a_row_are_exact_as_one_is(texts: tuple[str, ...]) -> None:
+    """Message items of one turn cost what each costs in a turn of its own; that their texts cost less joined is no guess."""
+    counted = responses(*({"role": "assistant", "content": text} for text in texts))
+    apart = [responses({"role": "assistant", "content": text}).messages[1] for text in texts]
+    assert (counted.exact, counted.messages[1]) == (True, sum(apart))
+
+
 @pytest.mark.parametrize(
     "members",
     [

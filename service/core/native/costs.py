@@ -63,6 +63,8 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     """The properties of the thoughts' text that decide its tokens in other vocabularies."""
     wrappings: int = 0
     """Message items of a Responses reply beyond those that the chat form has: each is billed as a message."""
+    apart: Pair = (0, 0)
+    """What the texts of these items cost in parts beyond their cost as a whole."""
 
     @property
     def is_estimate(self) -> bool:
@@ -75,7 +77,7 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
 
     def rest_tokens(self, column: int) -> int:
         """Return the tokens of all other parts, without images."""
-        return self.rest[column] + -(-self.rest_sealed // SEALED_CHARACTERS) + self.estimated
+        return self.rest[column] + self.apart[column] + -(-self.rest_sealed // SEALED_CHARACTERS) + self.estimated
 
 
 def measure_beside(message: Mapping[str, Any]) -> Beside:
@@ -92,7 +94,7 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         size=len(msgspec.json.encode(native)) + len(',"native":'),
         thoughts=(words[0] + thoughts.estimated, words[1] + thoughts.estimated),
         thoughts_sealed=thoughts.sealed,
-        rest=(others[0] + apart[0], others[1] + apart[1]),
+        rest=others,
         rest_sealed=rest.sealed,
         images=tuple(rest.images),
         estimated=rest.estimated,
@@ -100,6 +102,7 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         thoughts_images=tuple(thoughts.images),
         mix=mix_of("".join(thoughts.texts), *words) if thoughts.texts else None,
         wrappings=wrappings,
+        apart=apart,
     )
 
 
