@@ -116,7 +116,8 @@ class _Costs:
         grounded = self._window.grounding.get(seq)
         reasoning = 0 if edit and edit.without_reasoning else reasoning_tokens(record.measure, self._model)
         documents = math.ceil(grounded.tokens * self._model.margin) if grounded else 0
-        return record_cost(record, self._model) + reasoning + documents
+        saved = edit.saved if edit else 0
+        return record_cost(record, self._model) - saved + reasoning + documents
 
 
 def _common(before: Window, now: Window, differs_at: int) -> int:

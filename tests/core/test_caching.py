@@ -291,6 +291,51 @@ def test_hints_change_nothing_but_hints(model: str, form: str) -> None:
         assert "cache" not in plain
 
 
+def two_windows(model: str, form: str, messages: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
+    """Return the window before the newest reply, and the window of all messages."""
+    reply = max(place for place, each in enumerate(messages) if each["role"] == "assistant")
+    body = {"model": model, "format": form, "cache": "auto", "tools": [TOOL], "system": "Be brief. " * 600, **more}
+    histories = ([{"message": each} for each in part] for part in (messages[:reply], messages))
+    made = (window_of_request(msgspec.convert({**body, "messages": each}, WindowRequest), {})[0] for each in histories)
+    return [json.loads(each.body) for each in made]
+
+
+def step(number: int, found: str) -> list[dict[str, Any]]:
+    call = {"id": f"c{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": found},
+    ]
+
+
+def said(*texts: str) -> list[dict[str, Any]]:
+    roles = ("user", "assistant")
+    return [{"role": roles[place % 2], "content": text} for place, text in enumerate(texts)]
+
+
+LONG = "and so on " * 300
+LOOP = [*said(LONG), *step(1, LONG), *step(2, LONG)]
+CASES: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
+    "results are cut behind the common messages": ("gpt-5.2", "openai", LOOP, {"tool_result_max_tokens": 50}),
+}
+
+
+@pytest.mark.parametrize(("model", "form", "messages", "more"), CASES.values(), ids=CASES)
+def test_no_more_is_expected_than_is_read(
+    model: str, form: str, messages: list[dict[str, Any]], more: dict[str, Any]
+) -> None:
+    """Expected reads are the simulated ones, also where the system text or a result changes, or no mark can be sent."""
+    found = find_model(model)
+    rules = caching_of(found)
+    assert rules is not None
+    before, now = two_windows(model, form, messages, **more)
+    cache = PromptCache(rules)
+    for second, window in enumerate((before, now)):
+        counted = blocks_of(window["request"], form, lambda text: count_text(text, found.encoding))
+        bill = cache.send(in_our_tokens(counted, window["tokens"], 2), second)
+    assert now["cache"]["expected_read_tokens"] == pytest.approx(bill.read, abs=max(128, bill.read // 25))
+
+
 # ---- the simulator itself
 
 
