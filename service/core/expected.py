@@ -76,48 +76,62 @@ def expect(
     """
     window, places = now
     costs = _Costs(window, history, model)
-    common = _common(before[0], window, differs_at) if before else -1
-    stored = _ends(rules, history, *before) if before else []
-    found = max((end for end in stored if end <= common), default=0)
-    ends = _ends(rules, history, window, places)
-    if rules.kind == "cache_control" and not any(costs.blocks(found, end) < LOOKBACK_BLOCKS for end in ends):
-        found = 0
-    read = 0
-    if before:
-        read = costs.up_to(common) if rules.kind == "implicit" and common > 0 else costs.up_to(found)
+    ends = _ends(rules, model, history, window, places)
+    read = _read(rules, costs, history, before, ends, differs_at=differs_at) if before else 0
     read = read // rules.step_tokens * rules.step_tokens if read >= rules.minimum_tokens else 0
     last = costs.up_to(max(ends, default=0))
     written = 0 if rules.kind == "implicit" or last < rules.minimum_tokens else max(0, last - read)
     return Expected(read, written)
 
 
+def _read(
+    rules: Caching,
+    costs: "_Costs",
+    history: History,
+    before: tuple[Window, Places],
+    ends: list[int],
+    *,
+    differs_at: int,
+) -> int:
+    """The tokens up to the last entry of the window ``before`` that the new one, with ``ends`` of its own, begins with."""
+    model, now = costs.model, costs.window
+    common = _common(before[0], now, differs_at)
+    if rules.kind == "implicit":
+        return costs.up_to(common)
+    found = max((end for end in _ends(rules, model, history, *before) if end <= max(common, 0)), default=None)
+    if found is None:
+        return 0
+    is_near = any(costs.blocks(found, end) < LOOKBACK_BLOCKS for end in ends)
+    return costs.up_to(found if rules.kind == "breakpoints" or is_near else 0)
+
+
 class _Costs:
     """Tokens and blocks of a window's first messages."""
 
     def __init__(self, window: Window, history: History, model: Model) -> None:
-        self._window = window
+        self.window = window
+        self.model = model
         self._history = history
-        self._model = model
 
     def up_to(self, count: int) -> int:
         """Tokens of the window's beginning, up to and including its first ``count`` messages."""
-        tokens, seqs = self._window.tokens, self._window.seqs
+        tokens, seqs = self.window.tokens, self.window.seqs
         fixed = tokens["priming"] + tokens["system"] + tokens["tools"]
-        block = self._window.recalled
+        block = self.window.recalled
         after = block.tokens if block and block.block and count <= block.place(seqs) else 0
         return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self._cost, seqs[count:])))
 
     def blocks(self, start: int, end: int) -> int:
         """The number of blocks in messages ``start`` to ``end``: one for each message and one for each call."""
-        return sum(1 + self._history.record(seq).calls for seq in self._window.seqs[start:end])
+        return sum(1 + self._history.record(seq).calls for seq in self.window.seqs[start:end])
 
     def _cost(self, seq: int) -> int:
-        record, edit = self._history.record(seq), self._window.edits.get(seq)
-        grounded = self._window.grounding.get(seq)
-        reasoning = 0 if edit and edit.without_reasoning else reasoning_tokens(record.measure, self._model)
-        documents = math.ceil(grounded.tokens * self._model.margin) if grounded else 0
+        record, edit = self._history.record(seq), self.window.edits.get(seq)
+        grounded = self.window.grounding.get(seq)
+        reasoning = 0 if edit and edit.without_reasoning else reasoning_tokens(record.measure, self.model)
+        documents = math.ceil(grounded.tokens * self.model.margin) if grounded else 0
         saved = edit.saved if edit else 0
-        return record_cost(record, self._model) - saved + reasoning + documents
+        return record_cost(record, self.model) - saved + reasoning + documents
 
 
 def _common(before: Window, now: Window, differs_at: int) -> int:
@@ -137,12 +151,19 @@ def _sent(window: Window, seq: int) -> tuple[object, object]:
     return (grounded and (grounded.before, grounded.after)), window.edits.get(seq)
 
 
-def _ends(rules: Caching, history: History, window: Window, places: Places) -> list[int]:
+def _says_system_first(model: Model) -> bool:
+    """Whether the system text is a message, which takes a mark; Responses has it in ``instructions``."""
+    return model.format == "openai"
+
+
+def _ends(rules: Caching, model: Model, history: History, window: Window, places: Places) -> list[int]:
     """The ends of a window's cache entries, as numbers of messages; 0 is the end of the system text."""
     roles = [history.record(seq).measure.role for seq in window.seqs]
     question = max((index for index, role in enumerate(roles) if role == USER), default=0)
     ends = [0]
     if rules.kind == "breakpoints":
+        is_marked = (window.tokens["system"] and _says_system_first(model)) or window.summary or window.note
+        ends = [0] if is_marked else []
         said = [index + 1 for index, role in enumerate(roles) if role in (USER, TOOL)]
         ends += said[-1:]
         ends += [end for end in said if end <= question][-1:] if places.before_question else []

@@ -17,7 +17,7 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
     query, model = asked.query, asked.limits.model
     stable, rules = bool(query.stable), caching_of(model)
     places = places_of(window, history.question, stable=stable)
-    if rules is None:
+    if rules is None or (rules.kind == "cache_control" and query.format != "anthropic"):  # no mark can be sent
         return Hints(None, places, "", Expected(0, 0))
     earlier, before = before_reply(history), None
     if isinstance(earlier, NeedOlder):

@@ -315,8 +315,13 @@ def said(*texts: str) -> list[dict[str, Any]]:
 
 LONG = "and so on " * 300
 LOOP = [*said(LONG), *step(1, LONG), *step(2, LONG)]
+TURNS = said(LONG, "One.", LONG, "Two.", "And then?")
 CASES: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
     "results are cut behind the common messages": ("gpt-5.2", "openai", LOOP, {"tool_result_max_tokens": 50}),
+    "instructions take no mark": ("gpt-6.1-sol", "responses", TURNS, {"limit": 1}),
+    "a system message takes a mark": ("gpt-6.1-sol", "openai", TURNS, {"limit": 1}),
+    "Claude takes no marks in the chat form": ("claude-sonnet-5", "openai", TURNS, {}),
+    "Claude takes no marks in the form of Responses": ("claude-sonnet-5", "responses", TURNS, {}),
 }
 
 
