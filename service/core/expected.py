@@ -11,9 +11,10 @@ import msgspec
 from service.core.caching import LOOKBACK_BLOCKS, Caching
 from service.core.costs import record_cost, reference_costs
 from service.core.counting import reasoning_tokens
+from service.core.fillers import FILLED_FORMATS
 from service.core.hints import Places
 from service.core.models import Model
-from service.core.units import ASSISTANT, TOOL, USER
+from service.core.units import ASSISTANT, DEVELOPER, TOOL, USER
 from service.core.view import History
 from service.core.window import NeedOlder, Window, older
 
@@ -96,9 +97,13 @@ def _read(
     """The tokens up to the last entry of the window ``before`` that the new one, with ``ends`` of its own, begins with."""
     model, now = costs.model, costs.window
     common = _common(before[0], now, differs_at)
+    if model.format in FILLED_FORMATS and _systems(before[0], history) != _systems(now, history):
+        common = -1  # they are in one text, with a note and a summary
     if rules.kind == "implicit":
         return costs.up_to(common)
-    found = max((end for end in _ends(rules, model, history, *before) if end <= max(common, 0)), default=None)
+    if common < 0:
+        return costs.up_to_lines(rules)
+    found = max((end for end in _ends(rules, model, history, *before) if end <= common), default=None)
     if found is None:
         return 0
     is_near = any(costs.blocks(found, end) < LOOKBACK_BLOCKS for end in ends)
@@ -120,6 +125,14 @@ class _Costs:
         block = self.window.recalled
         after = block.tokens if block and block.block and count <= block.place(seqs) else 0
         return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self._cost, seqs[count:])))
+
+    def up_to_lines(self, rules: Caching) -> int:
+        """Tokens up to the last entry before the system texts that differ. Claude gets them as one, after definitions."""
+        tokens = self.window.tokens
+        if rules.kind == "cache_control":
+            return tokens["priming"] + tokens["tools"]
+        is_marked = tokens["system"] and tokens["few_shots"]  # else the mark is on the line
+        return self.up_to(0) if is_marked and _says_system_first(self.model) else 0
 
     def blocks(self, start: int, end: int) -> int:
         """The number of blocks in messages ``start`` to ``end``: one for each message and one for each call."""
@@ -144,6 +157,11 @@ def _common(before: Window, now: Window, differs_at: int) -> int:
             break
         count += 1
     return count
+
+
+def _systems(window: Window, history: History) -> list[int]:
+    """The seqs of a window's system and developer messages."""
+    return [seq for seq in window.seqs if history.record(seq).measure.role <= DEVELOPER]
 
 
 def _sent(window: Window, seq: int) -> tuple[object, object]:
