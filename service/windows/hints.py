@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+import msgspec
+
 from service.core.caching import caching_of
 from service.core.documents import Documents
 from service.core.expected import Expected, before_reply, expect, places_of
@@ -27,6 +29,10 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
             before = build(asked, earlier, documents)
     if isinstance(before, NeedOlder):
         return before
+    # The window before is made without what it recalled.
+    stayed = places_of(before, earlier.question, stable=stable) if before and earlier else None
+    if stayed is not None and places.recalled:
+        stayed = msgspec.structs.replace(stayed, newest=False)
     question = earlier.question if earlier and earlier.question != history.question else 0
     had_documents = query.grounding == "latest" and question and history.record(question).grounding is not None
     had_more = question and (had_documents or places.recalled)
@@ -34,7 +40,7 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         rules,
         model,
         history,
-        (before, places_of(before, earlier.question, stable=stable)) if before and earlier else None,
+        (before, stayed) if before and stayed else None,
         (window, places),
         differs_at=question if had_more else 0,
     )

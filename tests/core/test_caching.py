@@ -316,6 +316,7 @@ def said(*texts: str) -> list[dict[str, Any]]:
 LONG = "and so on " * 300
 LOOP = [*said(LONG), *step(1, LONG), *step(2, LONG)]
 TURNS = said(LONG, "One.", LONG, "Two.", "And then?")
+RECALLED = said(*["Tell me of it. " * 20, "It is so. " * 20] * 8, "zebra? " + LONG)
 CASES: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
     "results are cut behind the common messages": ("gpt-5.2", "openai", LOOP, {"tool_result_max_tokens": 50}),
     "instructions take no mark": ("gpt-6.1-sol", "responses", TURNS, {"limit": 1}),
@@ -329,6 +330,12 @@ CASES: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
         "anthropic",
         [*TURNS, {"role": "system", "content": "Be polite."}],
         {},
+    ),
+    "recalled messages stand before a mark": (
+        "claude-sonnet-5",
+        "anthropic",
+        [*RECALLED, *step(1, "Found.")],
+        {"stable": True, "max_tokens": 6800, "reserve": 0, "recall_max_tokens": 400, "recall_query": "zebra tell"},
     ),
 }
 
