@@ -103,11 +103,10 @@ def _read(
         return costs.up_to(common)
     if common < 0:
         return costs.up_to_lines(rules)
-    found = max((end for end in _ends(rules, model, history, *before) if end <= common), default=None)
-    if found is None:
-        return 0
-    is_near = any(costs.blocks(found, end) < LOOKBACK_BLOCKS for end in ends)
-    return costs.up_to(found if rules.kind == "breakpoints" or is_near else 0)
+    stored = [end for end in _ends(rules, model, history, *before) if end <= common]
+    if rules.kind == "cache_control":  # a mark finds the entries of the blocks before it
+        stored = [each for each in stored if any(costs.is_near(each, end) for end in ends)]
+    return costs.up_to(max(stored)) if stored else 0
 
 
 class _Costs:
@@ -134,9 +133,10 @@ class _Costs:
         is_marked = tokens["system"] and tokens["few_shots"]  # else the mark is on the line
         return self.up_to(0) if is_marked and _says_system_first(self.model) else 0
 
-    def blocks(self, start: int, end: int) -> int:
-        """The number of blocks in messages ``start`` to ``end``: one for each message and one for each call."""
-        return sum(1 + self._history.record(seq).calls for seq in self.window.seqs[start:end])
+    def is_near(self, start: int, end: int) -> bool:
+        """Whether messages ``start`` to ``end`` are fewer than 20 blocks: one for each message and one for each call."""
+        blocks = sum(1 + self._history.record(seq).calls for seq in self.window.seqs[start:end])
+        return start <= end and blocks < LOOKBACK_BLOCKS
 
     def _cost(self, seq: int) -> int:
         record, edit = self._history.record(seq), self.window.edits.get(seq)

@@ -337,6 +337,12 @@ CASES: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
         [*RECALLED, *step(1, "Found.")],
         {"stable": True, "max_tokens": 6800, "reserve": 0, "recall_max_tokens": 400, "recall_query": "zebra tell"},
     ),
+    "a window without marks finds no entry of a message": (
+        "claude-sonnet-5",
+        "anthropic",
+        [*said(LONG, "One.", "Look."), *step(1, LONG), *said("And then?")],
+        {"tool_results_kept": 0},
+    ),
 }
 
 
