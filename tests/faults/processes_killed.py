@@ -67,7 +67,6 @@ async def rolling(folder: Path, scale: Scale) -> Row:
 async def cancelled(folder: Path, scale: Scale) -> Row:
     """Cancel a fifth of the requests at random points; a proxy to the store delays, and cuts at random bytes."""
     store = Server(scale.binary, folder / "store")
-    store.start()
     proxy = await Proxy(store.port, seed=scale.seed).start()
     proxy.delay_seconds, proxy.cut = 0.004, 0.003
     limits = {"SASH_REQUEST_TIMEOUT_SECONDS": "0.3", "SASH_STORE_TIMEOUT_SECONDS": "0.3"}
@@ -93,7 +92,6 @@ async def cancelled(folder: Path, scale: Scale) -> Row:
 async def replies_dropped(folder: Path, scale: Scale) -> Row:
     """The store runs commands whose replies never arrive at the service."""
     store = Server(scale.binary, folder / "store")
-    store.start()
     proxy = await Proxy(store.port, seed=scale.seed).start()
     try:
         async with running(store, folder, f"redis://127.0.0.1:{proxy.port}") as service:
