@@ -192,11 +192,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     return Ring(
         Direct(framework, app, (messages.append_messages, window.get_window)),
         once=Idempotent(
-            app,
-            claims,
-            paths,
-            max_body_bytes=settings.max_body_bytes,
-            max_import_bytes=settings.max_import_bytes,
+            app, claims, paths, max_body_bytes=settings.max_body_bytes, max_import_bytes=settings.max_import_bytes
         ),
         keys=Callers(
             settings.api_keys, ApiKeys(client), required=settings.require_keys, metrics_key=settings.metrics_key

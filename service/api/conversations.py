@@ -60,12 +60,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     ttl_ms = settings.ttl_seconds * 1000 if settings.ttl_seconds else None
     await context.owners.put(tenant_of(request), settings.owner, identity)
     await context.conversations.create(
-        tenant_of(request),
-        identity,
-        stored,
-        ttl_ms=ttl_ms,
-        now_ms=now_ms(),
-        token=request_token(request),
+        tenant_of(request), identity, stored, ttl_ms=ttl_ms, now_ms=now_ms(), token=request_token(request)
     )
     state = await context.reader.get(tenant_of(request), identity)
     headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}

@@ -308,8 +308,7 @@ class ProblemMeaning(msgspec.Struct, frozen=True):
 StopReason = Annotated[
     Literal["complete", "budget", "limit", "summary"],
     Meta(
-        title="StopReason",
-        description="Why older history is left out; `complete` if nothing is left out for its size.",
+        title="StopReason", description="Why older history is left out; `complete` if nothing is left out for its size."
     ),
 ]
 

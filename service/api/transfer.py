@@ -61,8 +61,7 @@ class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The parameters of an import."""
 
     id: Annotated[
-        Id | None,
-        msgspec.Meta(description="The new conversation's id, in place of the one in the first line."),
+        Id | None, msgspec.Meta(description="The new conversation's id, in place of the one in the first line.")
     ] = None
 
 

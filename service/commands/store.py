@@ -35,11 +35,7 @@ def with_store(act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
     If that fails, print a line for each fault, and exit with status 2. A data directory is made only if SASH_DATA_DIR
     names it.
     """
-    from service.store.embedded import (  # noqa: PLC0415 - help needs no store
-        DataDirectoryBusy,
-        EmbeddedStore,
-        EmbeddedStoreFailed,
-    )
+    from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed  # noqa: PLC0415 - help needs no store
 
     try:
         # A service on a public host waits for its first key, so a missing key is no fault here.

@@ -214,21 +214,9 @@ class Estimate(NamedTuple):
 ESTIMATES: tuple[Estimate, ...] = (
     Estimate(r"claude-3-opus", "anthropic", "claude-3-opus", 200_000, "claude"),
     Estimate(r"claude-(instant|v?2|3(?![.-]?7))", "anthropic", "claude-3", 200_000, "claude"),
-    Estimate(
-        r"claude-(3[.-]?7|4-|(opus|sonnet)-4(?![.-][2-9](?!\d)))",
-        "anthropic",
-        "claude-4",
-        200_000,
-        "claude",
-    ),
+    Estimate(r"claude-(3[.-]?7|4-|(opus|sonnet)-4(?![.-][2-9](?!\d)))", "anthropic", "claude-4", 200_000, "claude"),
     Estimate(r"claude-(haiku|sonnet)-4[.-]5(?!\d)", "anthropic", "claude-4.5", 200_000, "claude"),
-    Estimate(
-        r"claude-(opus-4[.-]5|(haiku|sonnet|opus)-4[.-]6)(?!\d)",
-        "anthropic",
-        "claude-4.6",
-        200_000,
-        "claude",
-    ),
+    Estimate(r"claude-(opus-4[.-]5|(haiku|sonnet|opus)-4[.-]6)(?!\d)", "anthropic", "claude-4.6", 200_000, "claude"),
     Estimate(r"claude|anthropic", "anthropic", "claude-5", 200_000, "claude-5"),
     Estimate(r"gemini-(1|2\.0|pro(-vision)?$)", "google", "gemini-2.0", 32_768, "gemini"),
     Estimate(r"gemini-2\.5", "google", "gemini-2.5", 32_768, "gemini"),

@@ -8,13 +8,7 @@ import msgspec
 
 from service.core.counting import Measure, first_system, messages_tokens, tools_tokens
 from service.core.estimates import spoken_tokens
-from service.core.fillers import (
-    FILLED_FORMATS,
-    bare_opening,
-    blank_line_tokens,
-    few_shots_fillers,
-    joined_systems,
-)
+from service.core.fillers import FILLED_FORMATS, bare_opening, blank_line_tokens, few_shots_fillers, joined_systems
 from service.core.formats import render_request
 from service.core.models import Model
 from service.core.native import read_request

@@ -80,8 +80,7 @@ TextContent = Annotated[
     msgspec.Meta(title="TextContent", description="Text, or a list of parts."),
 ]
 UserPart = Annotated[
-    TextPart | ImagePart | AudioPart | FilePart,
-    msgspec.Meta(title="UserPart", description="A part of a user message."),
+    TextPart | ImagePart | AudioPart | FilePart, msgspec.Meta(title="UserPart", description="A part of a user message.")
 ]
 UserContent = Annotated[
     str | Annotated[list[UserPart], msgspec.Meta(min_length=1)],

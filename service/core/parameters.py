@@ -105,12 +105,10 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Name | None, Meta(description="The model that will read the window; by default the conversation's.")
     ] = None
     reserve: Annotated[
-        Reserve | None,
-        Meta(description="Tokens kept free for the reply; by default the conversation's, else 1024."),
+        Reserve | None, Meta(description="Tokens kept free for the reply; by default the conversation's, else 1024.")
     ] = None
     max_tokens: Annotated[
-        Tokens | None,
-        Meta(description="A smaller limit than the model's, in tokens. Required for an unknown model."),
+        Tokens | None, Meta(description="A smaller limit than the model's, in tokens. Required for an unknown model.")
     ] = None
     limit: Annotated[Limit | None, Meta(description="The largest number of newest messages.")] = None
     overflow: Overflow = "stop"
@@ -135,8 +133,7 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     note: Annotated[bool, Meta(description="Add a system message with the number of left-out messages.")] = False
     reasoning: ReasoningChoice = "turn"
     tool_result_max_tokens: Annotated[
-        Tokens | None,
-        Meta(description="Cut longer tool results to this, in tokens. Their beginning and end are kept."),
+        Tokens | None, Meta(description="Cut longer tool results to this, in tokens. Their beginning and end are kept.")
     ] = None
     tool_results_kept: Annotated[
         Groups | None,

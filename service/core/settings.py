@@ -55,17 +55,11 @@ GroundingTemplate = Annotated[
 ]
 Recall = Annotated[
     Literal["off", "lexical", "semantic"],
-    Meta(
-        title="Recall",
-        description="How older messages are found: not at all, by words, or by words and vectors.",
-    ),
+    Meta(title="Recall", description="How older messages are found: not at all, by words, or by words and vectors."),
 ]
 RecallTemplate = Annotated[
     str,
-    Meta(
-        max_length=10_000,
-        description="The text of recalled messages in a `stable` window; contains `{messages}`.",
-    ),
+    Meta(max_length=10_000, description="The text of recalled messages in a `stable` window; contains `{messages}`."),
 ]
 DocumentSeparator = Annotated[str, Meta(description="The text between two documents.")]
 

@@ -66,15 +66,7 @@ class Cut(NamedTuple):
 
 
 def cut_seq(
-    view: View,
-    room: int,
-    step: float,
-    block: int,
-    *,
-    model: Model,
-    documents: Documents,
-    mode: str,
-    limit: int | None,
+    view: View, room: int, step: float, block: int, *, model: Model, documents: Documents, mode: str, limit: int | None
 ) -> Cut | Before:
     """The stable cut; Before if the tail is too short to find it.
 

@@ -32,13 +32,7 @@ from service.core.parameters import WindowQuery
 from service.core.recall import Recollection
 from service.core.records import Records, Summary
 from service.core.results import Edit
-from service.core.sending import (
-    Trimming,
-    is_turn_unknown,
-    keeps_reasoning_from,
-    with_fillers,
-    with_reasoning,
-)
+from service.core.sending import Trimming, is_turn_unknown, keeps_reasoning_from, with_fillers, with_reasoning
 from service.core.stable import Before, Cut, cut_seq
 from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from service.core.view import History, View, view_history

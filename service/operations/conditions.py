@@ -7,16 +7,7 @@ import msgspec
 
 from service.store.durability import Inspection
 
-Name = Literal[
-    "well",
-    "nearly-full",
-    "slow",
-    "not-ready",
-    "failing-over",
-    "read-only",
-    "full",
-    "down",
-]
+Name = Literal["well", "nearly-full", "slow", "not-ready", "failing-over", "read-only", "full", "down"]
 """From best to worst. If several apply, the worst is reported."""
 NAMES: tuple[Name, ...] = Name.__args__  # type: ignore[attr-defined]
 

@@ -73,11 +73,7 @@ class Conversations:
         return found[0] is not None
 
     async def append(
-        self,
-        tenant: str,
-        conversation: str,
-        entries: Sequence[NewEntry],
-        **writing: Unpack[Writing],
+        self, tenant: str, conversation: str, entries: Sequence[NewEntry], **writing: Unpack[Writing]
     ) -> AppendReply:
         """Store entries, all or none, each id once; create the conversation if it is not there.
 
@@ -88,12 +84,7 @@ class Conversations:
         return (await self._append(tenant, name, keys_of(name), entries, writing))[0]
 
     async def append_and_read(
-        self,
-        tenant: str,
-        conversation: str,
-        entries: Sequence[NewEntry],
-        reach: Reach,
-        **writing: Unpack[Writing],
+        self, tenant: str, conversation: str, entries: Sequence[NewEntry], reach: Reach, **writing: Unpack[Writing]
     ) -> tuple[AppendReply, Tail | Problem]:
         """Append, and read the tail that a window needs, in one round trip; gives a Problem where the tail cannot be read.
 
@@ -112,13 +103,7 @@ class Conversations:
             return appended, problem
 
     async def _append(
-        self,
-        tenant: str,
-        name: str,
-        keys: Keys,
-        entries: Sequence[NewEntry],
-        writing: Writing,
-        *reads: ScriptCall[Any],
+        self, tenant: str, name: str, keys: Keys, entries: Sequence[NewEntry], writing: Writing, *reads: ScriptCall[Any]
     ) -> tuple[AppendReply, list[Any]]:
         """Append, then run ``reads``; gives the append's reply and theirs."""
         sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(tenant, name)
@@ -221,11 +206,5 @@ def blobs_of(sealer: AnySealer, entry: NewEntry) -> Sequence[bytes]:
     if not sealer.active:
         return (*pack(entry.record, entry.identity), entry.body, entry.grounding, entry.metadata)
     return seal_message(
-        sealer,
-        entry.record,
-        entry.identity,
-        entry.body,
-        entry.grounding,
-        entry.metadata,
-        as_before=entry.as_before,
+        sealer, entry.record, entry.identity, entry.body, entry.grounding, entry.metadata, as_before=entry.as_before
     )

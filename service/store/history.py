@@ -124,13 +124,7 @@ class Histories:
         raise _busy()
 
     async def _rewind(
-        self,
-        tenant: str,
-        conversation: str,
-        to_seq: int,
-        state: State,
-        progress: Callable[[], None],
-        change: Change,
+        self, tenant: str, conversation: str, to_seq: int, state: State, progress: Callable[[], None], change: Change
     ) -> Rewound:
         """Rewind one state. Raises HistoryEdited, PreconditionFailed, NotFound."""
         keys = keys_of(conversation_name(tenant, conversation))

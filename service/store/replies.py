@@ -215,11 +215,7 @@ def page_of(sealer: AnySealer, name: str, reply: PageReply, bodies: Sequence[byt
         made=made_of(reply.life, reply.edited),
         length=reply.length,
         messages=[
-            Message(
-                first + index,
-                *message,
-                packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] + details[index],
-            )
+            Message(first + index, *message, packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] + details[index])
             for index, message in enumerate(open_messages(sealer, records, bodies))
         ],
         grounding={

@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from service.commands.sources import agents, langchain, memory_server
-from service.commands.sources.conversation import (
-    SourceConversation,
-    SourceError,
-    format_hint,
-    from_entries,
-    from_steps,
-)
+from service.commands.sources.conversation import SourceConversation, SourceError, format_hint, from_entries, from_steps
 from service.commands.sources.values import decoded, values_in
 
 Order = Literal["auto", "oldest", "newest"]

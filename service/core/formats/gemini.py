@@ -13,18 +13,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from service.core.fillers import NOTHING_SAID
-from service.core.formats.history import (
-    Block,
-    Call,
-    Outgoing,
-    Part,
-    Refusals,
-    Result,
-    Said,
-    only_text,
-    read,
-    words,
-)
+from service.core.formats.history import Block, Call, Outgoing, Part, Refusals, Result, Said, only_text, read, words
 from service.core.formats.media import Media, guess_type, is_web, read_data_url, read_file
 from service.core.formats.tools import Choice, Function, read_choice, read_functions
 from service.core.formats.whole import Whole, in_turns

@@ -61,10 +61,7 @@ def read_choice(tool_choice: Any, refusals: Refusals) -> Choice | None:
             return Choice(tool_choice)
         case {"type": "function" | "custom" as kind, **rest} if isinstance(named := rest.get(kind), dict):
             return Choice("required", [str(named.get("name"))])
-        case {
-            "type": "allowed_tools",
-            "allowed_tools": {"mode": "auto" | "required" as mode, "tools": list(allowed)},
-        }:
+        case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required" as mode, "tools": list(allowed)}}:
             return Choice(mode, [_name(tool) for tool in allowed if isinstance(tool, dict)])
         case _:
             refusals.add("tool_choice", "is none, auto, required, a named tool or allowed tools")

@@ -13,11 +13,7 @@ from service.core.native.responses import as_function
 
 Block = dict[str, Any]
 _PARTS: Final = {"anthropic": "content", "gemini": "parts", "responses": "content"}
-_TEXT: Final[dict[str, Block]] = {
-    "anthropic": {"type": "text"},
-    "gemini": {},
-    "responses": {"type": "input_text"},
-}
+_TEXT: Final[dict[str, Block]] = {"anthropic": {"type": "text"}, "gemini": {}, "responses": {"type": "input_text"}}
 
 
 class Whole(msgspec.Struct, frozen=True):
