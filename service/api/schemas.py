@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from service.core.explain import Explained
 from service.core.messages import Entry, Grounding, Id, MessageAsSent, Status
 from service.core.models import Counting, WindowSource
 from service.core.parameters import Name
 from service.core.settings import ConversationSettings, ToolAsSent, ToolChoice
-from service.core.window import Explained
 from service.windows.answer import WindowHead
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]

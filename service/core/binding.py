@@ -10,12 +10,12 @@ from typing import Final
 
 from service.core.costs import record_cost
 from service.core.documents import Documents
+from service.core.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.records import Flags
 from service.core.results import RESULTS
 from service.core.stable import Cut
-from service.core.units import ASSISTANT, DEVELOPER, SYSTEM, USER
 from service.core.view import History, View, unit_at
 
 _NEWEST: Final = ("newest", "question")

@@ -4,7 +4,8 @@ import math
 from functools import lru_cache
 from operator import add
 
-from service.core.counting import REFERENCE_MODELS, TOOL, message_tokens, reasoning_tokens
+from service.core.counting import REFERENCE_MODELS, message_tokens, reasoning_tokens
+from service.core.families import TOOL
 from service.core.models import Model
 from service.core.ratios import RATIOS
 from service.core.records import Record, Records

@@ -23,7 +23,7 @@ from service.core.definitions import (
     unpriced_members,
 )
 from service.core.estimates import estimated, known, pair_tokens, spoken_tokens, tokens_in
-from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, USER, Rules
+from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, SYSTEM, TOOL, USER, Rules
 from service.core.images import AUTO, image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
@@ -31,28 +31,6 @@ from service.core.reasoning import Reasoning
 from service.core.strings import Pair, text_tokens
 from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost, thoughts_cost
 from service.core.vendors import VendorRules
-
-__all__ = [
-    "LIST_BEGINS",
-    "LIST_ENDS",
-    "REFERENCE_MODELS",
-    "ROLES",
-    "TOOL",
-    "Extra",
-    "Measure",
-    "RequestCount",
-    "count_request",
-    "is_estimate",
-    "list_place",
-    "measure",
-    "message_tokens",
-    "messages_tokens",
-    "reasoning_tokens",
-    "reference_tokens",
-    "seals_tokens",
-    "tools_tokens",
-    "unpriced_members",
-]
 
 LIST_BEGINS, LIST_ENDS = 256, 512
 """Bits that mark the first and the last result of several calls."""

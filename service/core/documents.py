@@ -13,10 +13,10 @@ from typing import Literal
 import msgspec
 
 from service.core.costs import record_cost
-from service.core.counting import Extra, Measure, message_tokens
+from service.core.counting import message_tokens
 from service.core.estimates import estimate_factor
 from service.core.grounding import Grounded, Template, added_tokens, content_text, everything, take_whole, trim
-from service.core.measures import both
+from service.core.measures import Extra, Measure, both
 from service.core.models import Model
 from service.core.ratios import RATIOS
 from service.core.records import Record, StoredGrounding

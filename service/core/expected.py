@@ -11,10 +11,10 @@ import msgspec
 from service.core.caching import LOOKBACK_BLOCKS, Caching
 from service.core.costs import record_cost, reference_costs
 from service.core.counting import reasoning_tokens
+from service.core.families import ASSISTANT, DEVELOPER, TOOL, USER
 from service.core.fillers import FILLED_FORMATS
 from service.core.hints import Places
 from service.core.models import Model
-from service.core.units import ASSISTANT, DEVELOPER, TOOL, USER
 from service.core.view import History
 from service.core.window import NeedOlder, Window, older
 

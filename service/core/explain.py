@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from service.core.costs import costs_as_counted, reference_cost, reference_costs
-from service.core.counting import ROLES
+from service.core.families import ROLES
 from service.core.grounding import Grounded
 from service.core.models import Model
 from service.core.runs import runs

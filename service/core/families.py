@@ -12,6 +12,7 @@ import msgspec
 
 Dialect = Literal["2023", "2024", "2025"]
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+"""In the order of their numbers, which records store."""
 SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL, FUNCTION = range(len(ROLES))
 ROLE_INDEX = {role: index for index, role in enumerate(ROLES)}
 

@@ -8,9 +8,9 @@ unchanged; if it begins with the assistant, Claude bills more tokens.
 from collections.abc import Sequence
 from typing import Final
 
-from service.core.counting import Measure, message_tokens, plain_text_tokens
+from service.core.counting import message_tokens, plain_text_tokens
 from service.core.families import ASSISTANT, DEVELOPER, SYSTEM, USER
-from service.core.measures import both
+from service.core.measures import Measure, both
 from service.core.models import Model
 from service.core.records import Record
 from service.core.vendors import VendorRules

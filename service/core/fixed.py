@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from service.core.counting import Measure, first_system, messages_tokens, tools_tokens
+from service.core.counting import first_system, messages_tokens, tools_tokens
 from service.core.estimates import spoken_tokens
+from service.core.families import ASSISTANT
 from service.core.fillers import FILLED_FORMATS, bare_opening, blank_line_tokens, few_shots_fillers, joined_systems
 from service.core.formats import render_request
+from service.core.measures import Measure
 from service.core.models import Model
 from service.core.native import read_request
 from service.core.text.vocabularies import Vocabulary
-from service.core.units import ASSISTANT
 from service.core.view import View
 from service.problems import FormatCannotCarry
 

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from service.core.counting import Measure, measure
+from service.core.measures import Measure, measure
 
 _SUMMARY_HEAD = "Summary of the conversation so far:\n"
 

@@ -11,8 +11,9 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from service.core.explain import Explained
+from service.core.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL, USER
 from service.core.records import Flags, Records
-from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, LONGEST_GROUP, TOOL, USER, group_units
+from service.core.units import LONGEST_GROUP, group_units
 
 BOUND = 20_000
 """The number of newest messages that recall searches."""

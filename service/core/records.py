@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import msgspec
 
-from service.core.counting import LIST_BEGINS, LIST_ENDS, Measure, list_place
+from service.core.counting import LIST_BEGINS, LIST_ENDS, list_place
 from service.core.families import FUNCTION, TOOL
-from service.core.measures import Extra
+from service.core.measures import Extra, Measure
 from service.core.unicode_scripts import Mix
 
 RECORD_BYTES: Final = 24

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from service.core.counting import measure
+from service.core.measures import measure
 from service.core.messages import digest, encode_message
 from service.core.records import GENERATION, Flags, Record
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from service.core.formats import Outgoing, render_request
-from service.core.formats.history import Refusals, is_of, only_detail
+from service.core.formats import render_request
+from service.core.formats.history import Outgoing, Refusals, is_of, only_detail
 from service.core.grounding import Grounded, splice
 from service.core.native.costs import Beside
 from service.core.notes import note_message, summary_message

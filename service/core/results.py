@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from service.core.counting import Measure, message_tokens
+from service.core.counting import message_tokens
 from service.core.estimates import spoken_tokens
 from service.core.families import FUNCTION, TOOL
-from service.core.measures import ZERO, Extra, both, listed_tokens, measure
+from service.core.measures import ZERO, Extra, Measure, both, listed_tokens, measure
 from service.core.models import Model
 from service.core.native.cutting import with_text
 from service.core.records import Record

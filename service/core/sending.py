@@ -268,6 +268,3 @@ def keeps_reasoning_from(
         kept=frozenset(kept),
         cut=None if is_whole else cut,
     )
-
-
-__all__ = ["Trimming", "is_turn_unknown", "keeps_reasoning_from", "recosted", "with_fillers", "with_reasoning"]

@@ -7,13 +7,13 @@ import msgspec
 from msgspec import Meta
 
 from service.core.bounds import TEN_YEARS_SECONDS
-from service.core.counting import measure
+from service.core.fixed import Fixed
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
+from service.core.measures import measure
 from service.core.messages import Id, MessageAsSent, Metadata, calls_of, encode_message, validate_message
 from service.core.mistakes import invalid
 from service.core.parameters import Name, Reserve
 from service.core.recall import DEFAULT_RECALL_TEMPLATE
-from service.core.window import Fixed
 from service.problems import BadRequest, InvalidEntry
 
 

@@ -26,10 +26,10 @@ from typing import NamedTuple
 
 from service.core.costs import record_cost, reference_costs
 from service.core.documents import Documents
+from service.core.families import DEVELOPER, USER
 from service.core.models import Model
 from service.core.records import Record
 from service.core.results import RESULTS
-from service.core.units import DEVELOPER, USER
 from service.core.view import History, View, unit_at, unit_costs
 
 

@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from service.core.counting import ROLES
+from service.core.families import ASSISTANT, FUNCTION, TOOL
 from service.core.records import Flags, Records
-
-SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL, FUNCTION = range(len(ROLES))
-assert ROLES == ("system", "developer", "user", "assistant", "tool", "function")  # noqa: S101 - records store these numbers
 
 LONGEST_GROUP = 129
 """Messages of the longest tool group: an assistant message and the results of its 128 calls."""

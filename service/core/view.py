@@ -8,12 +8,12 @@ from itertools import accumulate
 import msgspec
 
 from service.core.costs import message_costs, record_cost
-from service.core.counting import ROLES
+from service.core.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL
 from service.core.models import Model
 from service.core.records import Record, Records, Summary, indexes_of
 from service.core.results import Edit
 from service.core.runs import runs
-from service.core.units import DEVELOPER, FUNCTION, SYSTEM, TOOL, Units, group_units
+from service.core.units import Units, group_units
 
 _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
 

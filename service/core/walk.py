@@ -8,11 +8,11 @@ from typing import Literal
 import msgspec
 
 from service.core.documents import Documents
+from service.core.families import ASSISTANT, DEVELOPER, FUNCTION, USER
 from service.core.grounding import Grounded
 from service.core.messages import digest
 from service.core.models import Model
 from service.core.records import Flags, Record
-from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, USER
 from service.core.view import View
 
 SKIP_HORIZON = 10_000

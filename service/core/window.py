@@ -19,13 +19,14 @@ from itertools import accumulate
 import msgspec
 
 from service.core.costs import costs_as_counted, message_costs, reference_costs
-from service.core.counting import Measure
 from service.core.documents import Documents
 from service.core.estimates import spoken_tokens
 from service.core.explain import Explained, does_not_fit, dropped, explain
+from service.core.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from service.core.fillers import FILLED_FORMATS, bare_opening, filler_tokens, opening_tokens
 from service.core.fixed import Fixed, Line, fixed_costs
 from service.core.grounding import Grounded
+from service.core.measures import Measure
 from service.core.models import Model
 from service.core.notes import longest_note, note_measure, summary_message
 from service.core.parameters import WindowQuery
@@ -34,12 +35,9 @@ from service.core.records import Records, Summary
 from service.core.results import Edit
 from service.core.sending import Trimming, is_turn_unknown, keeps_reasoning_from, with_fillers, with_reasoning
 from service.core.stable import Before, Cut, cut_seq
-from service.core.units import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from service.core.view import History, View, view_history
 from service.core.walk import Bounds, Walk, first_required, open_request, walk
 from service.problems import WindowDoesNotFit
-
-__all__ = ["Explained", "Fixed", "NeedOlder", "Window", "build_window"]
 
 _NOTHING_DROPPED = dict.fromkeys(
     ("messages", "tokens", "duplicates", "grounding_messages", "grounding_tokens", "reasoning_tokens"), 0

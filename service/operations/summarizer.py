@@ -20,11 +20,11 @@ import httpx2
 import msgspec
 
 from service.core.counting import message_tokens
+from service.core.families import TOOL
 from service.core.models import Model
 from service.core.records import Summary
 from service.core.text import cut_text
 from service.core.transcript import transcript
-from service.core.units import TOOL
 from service.core.window import Window
 from service.operations.endpoint import Endpoint, EndpointFailed
 from service.operations.logging import describe, get_logger

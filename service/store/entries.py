@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
-from service.core.counting import measure, reference_tokens
+from service.core.counting import reference_tokens
+from service.core.families import DEVELOPER, TOOL
 from service.core.grounding import Template, added_tokens, content_text
+from service.core.measures import measure
 from service.core.messages import BareEntry, Calls, Entry, calls_of, digest, encode_message, validate_message
 from service.core.native import check_native
 from service.core.records import Flags, Identity, Record, StoredGrounding, stamp_of
-from service.core.units import DEVELOPER, TOOL
 from service.problems import Unprocessable
 from service.store.layout import encode_grounding, encode_json
 from service.store.messages import NewEntry

@@ -10,12 +10,14 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
-from service.core.counting import measure, reference_tokens
+from service.core.counting import reference_tokens
+from service.core.families import TOOL, USER
+from service.core.measures import measure
 from service.core.messages import Calls, calls_of
 from service.core.notes import summary_message
 from service.core.records import Flags, Record, Records, Summary
 from service.core.redaction import NO_DIGEST, redact_record
-from service.core.units import LONGEST_GROUP, TOOL, USER
+from service.core.units import LONGEST_GROUP
 from service.core.words import pack_words, said_in
 from service.problems import Conflict, NotFound, PreconditionFailed, Unprocessable
 from service.store import scripts

@@ -8,9 +8,11 @@ from msgspec import Meta
 
 from service.core.caching import Caching
 from service.core.costs import record_cost
-from service.core.counting import is_estimate, reasoning_tokens, unpriced_members
+from service.core.counting import is_estimate, reasoning_tokens
+from service.core.definitions import unpriced_members
 from service.core.documents import Documents
 from service.core.expected import Expected
+from service.core.explain import Explained
 from service.core.fillers import FILLED_FORMATS
 from service.core.formats.history import is_of
 from service.core.hints import Places, hinted
@@ -23,7 +25,7 @@ from service.core.records import StoredGrounding
 from service.core.render import Bodies, render_openai, render_other
 from service.core.results import cut_result, line_cost
 from service.core.view import History
-from service.core.window import Explained, Window
+from service.core.window import Window
 from service.windows.asked import Asked
 
 _encode = msgspec.json.Encoder().encode

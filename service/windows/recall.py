@@ -19,8 +19,10 @@ from typing import NamedTuple
 import msgspec
 
 from service.core.costs import record_cost
-from service.core.counting import ROLES, TOOL, measure, message_tokens, reasoning_tokens, seals_tokens
+from service.core.counting import message_tokens, reasoning_tokens, seals_tokens
 from service.core.estimates import spoken_tokens
+from service.core.families import FUNCTION, ROLES, TOOL
+from service.core.measures import measure
 from service.core.models import Model
 from service.core.packed import Packed
 from service.core.parameters import WindowQuery
@@ -28,7 +30,6 @@ from service.core.ranking import Scores, best, fused, scores_of_matches, scores_
 from service.core.recall import Candidate, Recollection, Searched, candidates, choose, explained
 from service.core.records import DIGEST_BYTES, RECORD_BYTES, Record, Records
 from service.core.transcript import transcript
-from service.core.units import FUNCTION
 from service.core.window import Window
 
 _FEWEST = 64

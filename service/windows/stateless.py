@@ -9,6 +9,7 @@ from service.core.caching import settled
 from service.core.costs import reference_costs
 from service.core.documents import Documents
 from service.core.estimates import spoken_tokens
+from service.core.families import USER
 from service.core.messages import parallel_flags
 from service.core.models import Model
 from service.core.native.entries import ReadEntries
@@ -17,7 +18,6 @@ from service.core.recall import Recollection, bound
 from service.core.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding
 from service.core.render import Bodies
 from service.core.settings import ConversationSettings, check_settings, fixed_parts
-from service.core.units import USER
 from service.core.view import History
 from service.core.window import NeedOlder, Window
 from service.core.words import pack_words, plain_number, said_in, words_of

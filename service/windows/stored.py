@@ -9,13 +9,13 @@ import msgspec
 
 from service.core.caching import settled
 from service.core.costs import needs_scripts
+from service.core.families import TOOL
 from service.core.hints import cache_key
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.records import StoredGrounding
 from service.core.render import Bodies
 from service.core.settings import ConversationSettings, decode_settings
-from service.core.units import TOOL
 from service.core.view import History
 from service.core.window import NeedOlder, Window
 from service.problems import Internal, Problem, StoreUnavailable, WindowDoesNotFit

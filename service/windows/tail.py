@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from service.core.counting import reference_tokens
+from service.core.families import TOOL
 from service.core.records import GENERATION, Identity, Record, Records, StoredGrounding
 from service.core.redaction import measure_again
 from service.core.render import Bodies
 from service.core.runs import runs
-from service.core.units import TOOL
 from service.core.view import History
 from service.store.messages import STEP_BYTES
 from service.store.reading import Reader

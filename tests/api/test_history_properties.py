@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.core.counting import reference_tokens
-from service.core.units import USER
+from service.core.families import USER
 from service.store.layout import Keys, keys_of, unpack_many
 from service.store.messages import SEALED_BYTES
 from service.store.sealing import is_sealed

@@ -20,6 +20,7 @@ import msgspec
 from service.core.caching import Caching, caching_of
 from service.core.counting import message_tokens, reference_tokens
 from service.core.documents import Documents, Source
+from service.core.families import TOOL, USER
 from service.core.grounding import splice
 from service.core.measures import measure
 from service.core.messages import Entry, calls_of, parallel_flags
@@ -27,7 +28,6 @@ from service.core.models import Model, find_model
 from service.core.parameters import WindowQuery
 from service.core.records import Flags, Record, Records
 from service.core.settings import ConversationSettings, FixedParts, fixed_parts
-from service.core.units import TOOL, USER
 from service.core.view import History
 from service.core.window import Window, build_window
 from service.store.entries import prepare

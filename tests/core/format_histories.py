@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from service.core.formats import Outgoing, render_request
+from service.core.formats import render_request
+from service.core.formats.history import Outgoing
 from service.problems import FormatCannotCarry
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from service.core.counting import measure, reference_tokens
+from service.core.counting import reference_tokens
 from service.core.documents import Documents, Source
+from service.core.measures import measure
 from service.core.messages import Document, Entry, Grounding, calls_of, parallel_flags
 from service.core.models import Model, find_model
 from service.core.notes import summary_message

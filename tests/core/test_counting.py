@@ -13,17 +13,10 @@ from format_histories import PNG
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.counting import (
-    ROLES,
-    Measure,
-    count_request,
-    is_estimate,
-    measure,
-    message_tokens,
-    reference_tokens,
-    tools_tokens,
-)
+from service.core.counting import count_request, is_estimate, message_tokens, reference_tokens, tools_tokens
 from service.core.definitions import render_format
+from service.core.families import ROLES
+from service.core.measures import Measure, measure
 from service.core.models import find_model, unknown_model
 from service.core.text import count_text
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from service.core.counting import measure, message_tokens
+from service.core.counting import message_tokens
 from service.core.files import Guess, guess, text_in
+from service.core.measures import measure
 from service.core.models import find_model
 from service.core.text import count_text
 

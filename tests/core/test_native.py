@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from provider_types import anthropic_messages, contents, items
 from recordings import NO_TRUTH, TRUTH
 
-from service.core.counting import count_request, measure
-from service.core.formats import Outgoing, render_request
+from service.core.counting import count_request
+from service.core.formats import render_request
+from service.core.formats.history import Outgoing
+from service.core.measures import measure
 from service.core.messages import validate_message
 from service.core.models import find_model
 from service.core.native import check_native, read_messages, read_request, restore

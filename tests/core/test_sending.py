@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.counting import count_request
-from service.core.formats import Outgoing, render_request
+from service.core.formats import render_request
+from service.core.formats.history import Outgoing
 from service.core.models import find_model
 from service.core.parameters import WindowQuery
 from service.core.reasoning import binds_reasoning

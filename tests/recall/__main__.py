@@ -20,7 +20,8 @@ from typing import Any
 import httpx
 
 from service.app import create_app
-from service.core.counting import measure, message_tokens
+from service.core.counting import message_tokens
+from service.core.measures import measure
 from service.core.models import find_model
 from service.settings import Settings
 from service.store.embedded import EmbeddedStore

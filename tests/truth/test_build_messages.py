@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from recordings import NO_TRUTH, TRUTH
 
-from service.core.counting import count_request, measure, reference_tokens
+from service.core.counting import count_request, reference_tokens
 from service.core.documents import Documents
+from service.core.measures import measure
 from service.core.messages import Entry
 from service.core.models import Model, find_model, unknown_model
 from service.core.parameters import WindowQuery

@@ -49,8 +49,6 @@ from typing import Any, Final
 from service.core.formats import anthropic, gemini, responses
 from service.core.formats.history import Outgoing, Refusals
 
-__all__ = ["FORMATS", "Outgoing", "render_request"]
-
 FORMATS: Final = ("openai", "responses", "anthropic", "gemini")
 
 _Render = Callable[[Sequence[Outgoing], list[dict[str, Any]], Any, Refusals], dict[str, Any]]

@@ -37,18 +37,6 @@ from service.core.native.pieces import ChatRequest, Object, Piece, chat_message
 from service.core.native.sharing import fill
 from service.problems import InvalidEntry, Pointer
 
-__all__ = [
-    "NATIVE_FORMATS",
-    "ChatRequest",
-    "Turn",
-    "check_native",
-    "compaction_item",
-    "read_compaction",
-    "read_messages",
-    "read_request",
-    "restore",
-]
-
 _READ: Final[dict[str, Callable[[Mapping[str, Any], str], list[Piece]]]] = {
     "responses": responses.read,
     "anthropic": anthropic.read,

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from service.core.messages import CallId
 from service.core.native.pieces import (
-    CallId,
     ChatRequest,
     Name,
     Object,

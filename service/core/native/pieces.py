@@ -5,7 +5,6 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from service.core.messages import CallId
 from service.core.mistakes import invalid
 from service.core.native.sharing import share
 
@@ -143,6 +142,3 @@ def schema_format(schema: Any, name: Any = "response", **extra: Any) -> Object |
 def rest_of(request: Mapping[str, Any], *known: str) -> Object:
     """Return the members of a request that are not ``known``."""
     return {name: value for name, value in request.items() if name not in known}
-
-
-__all__ = ["CallId", "ChatRequest", "Name", "Object", "Piece"]
