@@ -218,7 +218,7 @@ def test_a_slow_way_and_clocks_apart_are_found() -> None:
 
 def test_a_disk_that_failed_is_found() -> None:
     """A failed last write to the append-only file is a problem."""
-    (found,) = checks._persistence({"aof_last_write_status": "err"}, None, "durable")
+    found = checks._persistence({"aof_last_write_status": "err"}, None, "durable")
     assert found.verdict == "problem"
 
 

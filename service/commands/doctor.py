@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from os import environ
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.text import Text
@@ -16,9 +16,7 @@ from service.commands.repair import check_counts, repair_counts
 from service.commands.store import read_settings
 from service.commands.terminal import console, grid, print_json, shape_option, wants_json
 from service.settings import Settings, SettingsError, mask_url
-
-if TYPE_CHECKING:
-    from service.store.checks import Finding
+from service.store.findings import Finding
 
 _PARITY = (
     # a text, and its tokens in o200k_base and cl100k_base by tiktoken 0.14
@@ -68,9 +66,9 @@ def doctor(*, url: str | None, repair: bool, as_json: bool | None) -> None:
         sys.exit(1)
 
 
-def examine(variables: Mapping[str, str], *, repair: bool = False) -> "Iterator[Finding]":
+def examine(variables: Mapping[str, str], *, repair: bool = False) -> Iterator[Finding]:
     """Yield the findings; ``repair`` also repairs. The settings come first, because they name the store."""
-    from service.store.checks import Finding, check_store  # noqa: PLC0415 - help needs no store
+    from service.store.checks import check_store  # noqa: PLC0415 - help needs no store
 
     try:
         settings = read_settings(variables)
@@ -92,7 +90,7 @@ def examine(variables: Mapping[str, str], *, repair: bool = False) -> "Iterator[
     yield _check_clock(datetime.now(UTC))
 
 
-def _try(url: str) -> "Iterator[Finding]":
+def _try(url: str) -> Iterator[Finding]:
     """Yield the findings about the store at ``url``, which the settings need not name."""
     from service.store.checks import check_store  # noqa: PLC0415
     from service.store.trial import try_store  # noqa: PLC0415
@@ -105,12 +103,10 @@ def _try(url: str) -> "Iterator[Finding]":
     yield from try_store(url)
 
 
-def _check_service(url: str) -> "Finding":
+def _check_service(url: str) -> Finding:
     """Return the finding about a running service."""
     import httpx2  # noqa: PLC0415 - the other checks need no client
     import msgspec  # noqa: PLC0415
-
-    from service.store.checks import Finding  # noqa: PLC0415
 
     shown = mask_url(url)
     try:
@@ -137,9 +133,8 @@ def _halves(line: str) -> tuple[str, str | None]:
     return (found, change) if mark else (line, None)
 
 
-def _check_settings(settings: Settings) -> "Iterator[Finding]":
+def _check_settings(settings: Settings) -> Iterator[Finding]:
     from service.core.models import load_models_toml  # noqa: PLC0415
-    from service.store.checks import Finding  # noqa: PLC0415
 
     workers = "1 worker" if settings.workers == 1 else f"{settings.workers} workers"
     where = f"http://{settings.host}:{settings.port}, {workers}, durability {settings.durability}"
@@ -159,7 +154,7 @@ def _check_settings(settings: Settings) -> "Iterator[Finding]":
             yield Finding("SASH_MODELS_FILE", "good", f"{len(models)} models")
 
 
-def _check_tokeniser() -> "Finding":
+def _check_tokeniser() -> Finding:
     from service.core.text import count_text  # noqa: PLC0415
 
     wrong = sum(
@@ -169,10 +164,9 @@ def _check_tokeniser() -> "Finding":
     return judge_tokeniser(_tokeniser(), wrong)
 
 
-def _check_vocabularies(folder: str | None) -> "Iterator[Finding]":
+def _check_vocabularies(folder: str | None) -> Iterator[Finding]:
     """Yield a finding for each further vocabulary, tried on a sample."""
     from service.core.text.vocabularies import INSTALLED, find_files  # noqa: PLC0415
-    from service.store.checks import Finding  # noqa: PLC0415
 
     yield Finding("vocabularies", "good", ", ".join(f"{each.name} ({each.source})" for each in INSTALLED.values()))
     try:
@@ -193,10 +187,8 @@ def _check_vocabularies(folder: str | None) -> "Iterator[Finding]":
         )
 
 
-def judge_tokeniser(name: str, wrong: int) -> "Finding":
+def judge_tokeniser(name: str, wrong: int) -> Finding:
     """Return the finding about the tokeniser, which counts ``wrong`` samples wrongly."""
-    from service.store.checks import Finding  # noqa: PLC0415
-
     if wrong:
         change = "install the versions of requirements.lock: windows could overflow"
         return Finding("tokeniser", "problem", f"{name} counts {wrong} of {len(_PARITY)} samples wrongly", change)
@@ -217,9 +209,7 @@ def _tokeniser() -> str:
         return package
 
 
-def _check_clock(now: datetime) -> "Finding":
-    from service.store.checks import Finding  # noqa: PLC0415
-
+def _check_clock(now: datetime) -> Finding:
     if now < _EARLIEST:
         return Finding(
             "clock", "problem", f"it says {now:%Y-%m-%d}", "set this machine's clock: ids and ages follow it"
@@ -227,7 +217,7 @@ def _check_clock(now: datetime) -> "Finding":
     return Finding("clock", "good", f"{now:%Y-%m-%d %H:%M} UTC")
 
 
-def _print(findings: "list[Finding]") -> None:
+def _print(findings: list[Finding]) -> None:
     table = grid("", "what", "found", "change")
     for finding in findings:  # as Text, because rich would read brackets in a finding as markup
         table.add_row(Text(*_SIGNS[finding.verdict]), finding.subject, Text(finding.found), Text(finding.change or ""))

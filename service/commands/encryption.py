@@ -9,10 +9,10 @@ import click
 
 from service.commands.store import refuse, with_running_store, with_store
 from service.problems import StoreUnavailable
+from service.store.findings import Finding
 
 if TYPE_CHECKING:
     from service.settings import Settings
-    from service.store.checks import Finding
     from service.store.client import Client
     from service.store.datakeys import DataKeys, KeyReport, Rewrapped
 
@@ -60,9 +60,8 @@ def rewrap() -> None:
     click.echo("sash: every key is wrapped by the first master key now", err=True)
 
 
-def check_encryption(settings: "Settings") -> "Iterator[Finding]":
+def check_encryption(settings: "Settings") -> Iterator[Finding]:
     """Yield whether the keys of the settings can decrypt the stored values; nothing if no key is set and none is needed."""
-    from service.store.checks import Finding  # noqa: PLC0415
     from service.store.sealing import Master  # noqa: PLC0415
 
     async def act(client: "Client", _: "Settings") -> "list[KeyReport]":

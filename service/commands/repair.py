@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from service.commands.store import refuse, with_running_store, with_store
 from service.commands.terminal import progress_bar
 from service.problems import CannotOpen, Problem
+from service.store.findings import Finding
 
 if TYPE_CHECKING:
     from service.settings import Settings
-    from service.store.checks import Finding
     from service.store.client import Client
     from service.store.repair import Repair, Repaired
 
@@ -17,9 +17,8 @@ _SAMPLE = 200
 _SUBJECT = "message counts"
 
 
-def check_counts(settings: "Settings") -> "Iterator[Finding]":
+def check_counts(settings: "Settings") -> Iterator[Finding]:
     """Yield one finding, from a sample: whether an older version measured messages. Yield nothing without conversations."""
-    from service.store.checks import Finding  # noqa: PLC0415 - help needs no store
 
     async def act(client: "Client", settings: "Settings") -> tuple[int, int]:
         return await _repair(client, settings).sample(_SAMPLE)
@@ -37,10 +36,8 @@ def check_counts(settings: "Settings") -> "Iterator[Finding]":
         yield Finding(_SUBJECT, "good", f"counted by this version; conversations checked: {looked}")
 
 
-def repair_counts() -> "Iterator[Finding]":
+def repair_counts() -> Iterator[Finding]:
     """Measure such messages of every conversation again, and store the records. Yields findings on work and failures."""
-    from service.store.checks import Finding  # noqa: PLC0415
-
     done = with_store(_repair_all)
     found = f"conversations checked: {done.conversations:,}, messages counted again: {done.messages:,}"
     yield Finding(_SUBJECT, "good", f"{found}, change of their totals: {done.tokens:+,} tokens (o200k_base)")

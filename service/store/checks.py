@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-import msgspec
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
@@ -32,24 +31,15 @@ from service.store import datafiles
 from service.store.addresses import Address, read_url
 from service.store.durability import evicts, waits_for_disk
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, socket_url
+from service.store.findings import Finding, Verdict
 from service.store.permissions import CHECK, denial, denial_behind, denied_call, denied_commands
 from service.store.versions import LAYOUT, LAYOUT_KEY, too_new
 
 T = TypeVar("T")
-Verdict = Literal["good", "advice", "problem"]
 _OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
 _SKEW_SECONDS = 2.0
 _LEAST_FREE_BYTES = 1 << 30
 _TIMEOUT_SECONDS = 3
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """The result of one check; ``change`` says what to do where it is not good."""
-
-    subject: str
-    verdict: Verdict
-    found: str
-    change: str | None = None
 
 
 def check_store(redis_url: str | None, data_dir: Path, durability: str) -> list[Finding]:
@@ -120,9 +110,7 @@ def check_server(client: "Redis", durability: str = "durable") -> list[Finding]:
     facts: dict[str, Any] | None = _unless_denied(client.info)
     if facts is not None:
         configuration = _configuration(client)
-        findings += [_version(facts), _role(facts)]
-        findings += _persistence(facts, configuration, durability)
-        findings += _memory(facts)
+        findings += [_version(facts), _role(facts), _persistence(facts, configuration, durability), _memory(facts)]
         if durability == "replicated":
             findings.append(_replicas(facts))
     return [*findings, _scripts(client), _layout(client)]
@@ -214,47 +202,45 @@ def _clock(ours: float, theirs: float) -> Finding:
     return Finding("store clock", "good", f"within {_SKEW_SECONDS:.0f} s of the store's")
 
 
-def _persistence(facts: Mapping[str, Any], held: Mapping[str, str] | None, durability: str) -> list[Finding]:
+def _persistence(facts: Mapping[str, Any], held: Mapping[str, str] | None, durability: str) -> Finding:
     if facts.get("aof_last_write_status", "ok") != "ok":
-        return [
-            Finding("store disk", "problem", "the last write to the append-only file failed", "make room on its disk")
-        ]
+        return Finding(
+            "store disk", "problem", "the last write to the append-only file failed", "make room on its disk"
+        )
     if held is None and durability == "assume":
-        return [Finding("store persistence", "good", "assumed: the server does not show its settings")]
+        return Finding("store persistence", "good", "assumed: the server does not show its settings")
     appendonly = held.get("appendonly") if held else ("yes" if facts.get("aof_enabled") else "no")
     if appendonly != "yes":
-        return [
-            Finding(
-                "store persistence", "problem", "no append-only file: a restart loses conversations", "appendonly yes"
-            )
-        ]
+        return Finding(
+            "store persistence", "problem", "no append-only file: a restart loses conversations", "appendonly yes"
+        )
     fsync = held.get("appendfsync") if held else None
     if fsync is None:
         found = "append-only file; the server does not show whether appendfsync is always"
         change = "allow +config|get, or set SASH_DURABILITY=assume if you know that it is"
         verdict: Verdict = "advice" if durability == "fast" or waits_for_disk(facts) else "problem"
-        return [Finding("store persistence", verdict, found, change)]
+        return Finding("store persistence", verdict, found, change)
     found = f"append-only file, appendfsync {fsync}"
     if fsync == "always" or (fsync == "everysec" and durability == "fast"):
-        return [Finding("store persistence", "good", found)]
+        return Finding("store persistence", "good", found)
     lost = "two seconds" if fsync == "everysec" else "half a minute"
     change = f"appendfsync always: a crash can lose {lost} of acknowledged turns"
-    return [Finding("store persistence", "advice" if fsync == "everysec" else "problem", found, change)]
+    return Finding("store persistence", "advice" if fsync == "everysec" else "problem", found, change)
 
 
-def _memory(facts: Mapping[str, Any]) -> list[Finding]:
+def _memory(facts: Mapping[str, Any]) -> Finding:
     policy = str(facts.get("maxmemory_policy") or "unknown")
     limit, used = int(facts.get("maxmemory") or 0), int(facts.get("used_memory") or 0)
     if evicts({"maxmemory_policy": policy, "maxmemory": str(limit)}):
         found = f"maxmemory-policy {policy}: a full store forgets conversations in silence"
-        return [Finding("store memory", "problem", found, "maxmemory-policy noeviction")]
+        return Finding("store memory", "problem", found, "maxmemory-policy noeviction")
     if policy not in {"noeviction", "unknown"}:
         found = f"maxmemory-policy {policy}, which does nothing while maxmemory is 0"
-        return [Finding("store memory", "advice", found, "maxmemory-policy noeviction, before anybody sets maxmemory")]
+        return Finding("store memory", "advice", found, "maxmemory-policy noeviction, before anybody sets maxmemory")
     found = f"{used / 1e6:,.0f} MB used, {'no limit' if not limit else f'{limit / 1e6:,.0f} MB allowed'}, {policy}"
     if limit and used > 0.8 * limit:
-        return [Finding("store memory", "problem", found, "raise maxmemory, or set SASH_RETENTION_SECONDS")]
-    return [Finding("store memory", "good", found)]
+        return Finding("store memory", "problem", found, "raise maxmemory, or set SASH_RETENTION_SECONDS")
+    return Finding("store memory", "good", found)
 
 
 def _replicas(facts: Mapping[str, Any]) -> Finding:

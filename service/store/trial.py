@@ -14,7 +14,8 @@ from redis.exceptions import MovedError, RedisClusterException, RedisError, Resp
 
 from service.problems import Problem
 from service.store import scripts
-from service.store.checks import Finding, clients_of
+from service.store.checks import clients_of
+from service.store.findings import Finding
 from service.store.layout import keys_of
 from service.store.permissions import NEEDED, SOMETIMES, command_name
 

@@ -1,0 +1,16 @@
+"""What a check found. A module without the store's client, so that a command's help does not wait for it."""
+
+from typing import Literal
+
+import msgspec
+
+Verdict = Literal["good", "advice", "problem"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """The result of one check; ``change`` says what to do where it is not good."""
+
+    subject: str
+    verdict: Verdict
+    found: str
+    change: str | None = None
