@@ -248,6 +248,8 @@ class DataKeys:
         Raises StoreUnavailable, StoreFull, and CannotOpen when the tenant seals with a master key that is missing here.
         """
         stored = {name: _wrapped(value) for name, value in (await self._stored(tenant)).items()}
+        if not stored:  # listed, but its first keys were not made yet: a data key alone would keep them from being made
+            return (await self._make_keys(tenant)).newest.hex()
         if _DIGEST in stored:
             self._unwrap(tenant, _DIGEST, stored[_DIGEST])
         await self._note(tenant)

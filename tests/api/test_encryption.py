@@ -344,12 +344,13 @@ async def test_a_key_is_rotated_under_load(own: EmbeddedStore, raw: redis.Redis)
     """Two applications append and read during three rotations of the data key: no request fails, no message is lost."""
     keeper = Client(own.url)
     await keeper.open()
-    done = asyncio.Event()
+    begun, done = asyncio.Event(), asyncio.Event()
 
     async def talk(client: httpx.AsyncClient, writer: int) -> int:
         said_so_far = 0
         while not done.is_set():
             await append(client, "c", said(f"{writer} {said_so_far}", f"{writer}-{said_so_far}"))
+            begun.set()
             window = await client.get("/conversations/c/window?model=gpt-4o")
             assert window.status_code == 200, window.text
             said_so_far += 1
@@ -357,7 +358,7 @@ async def test_a_key_is_rotated_under_load(own: EmbeddedStore, raw: redis.Redis)
 
     async with service(own, KEY) as one, service(own, KEY) as two:
         writers = [asyncio.create_task(talk(client, n)) for n, client in enumerate((one, two) * 4)]
-        await asyncio.sleep(0.2)
+        await begun.wait()  # the first key has sealed a message
         for _ in range(3):
             await DataKeys(keeper, [KEY]).rotate("default")
             # An application that starts now uses the new key at once; the two running ones read its messages.

@@ -100,6 +100,17 @@ async def test_a_rotation_reaches_others_within_seconds(client: Client) -> None:
         assert await keys.reading("acme", "acme/c", opens(value)) == b"text"
 
 
+async def test_a_rotation_before_the_first_value_makes_the_first_keys(client: Client, raw: redis.Redis) -> None:
+    """A rotation for a tenant that is listed but has no keys makes its first keys, which seal from then on."""
+    raw.sadd(TENANTS, "acme")
+
+    identity = await DataKeys(client, [ONE]).rotate("acme")
+
+    value = await sealed(DataKeys(client, [ONE]))
+    assert value[1:5].hex() == identity
+    assert await DataKeys(client, [ONE]).reading("acme", "acme/c", opens(value)) == b"text"
+
+
 async def test_a_key_of_another_process_is_looked_for(client: Client) -> None:
     """A value under a key that another process has just made is read without waiting."""
     keys, other = DataKeys(client, [ONE]), DataKeys(client, [ONE])
