@@ -32,7 +32,8 @@ from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
 
 ROOT = Path(__file__).resolve().parent.parent
-_START_SECONDS = 30
+_START_SECONDS = 120
+"""Until a service that has not ended counts as stuck: with a busy machine, loading the vocabularies alone can take 30."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -178,6 +179,7 @@ class Served:
                     return
             except httpx.TransportError:
                 time.sleep(0.05)
+        self._end()
         raise AssertionError((self.data_dir.parent / "serve.log").read_text())
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
@@ -185,6 +187,15 @@ class Served:
         assert self.process is not None
         self.process.send_signal(how)
         return self.process.wait(timeout=30)
+
+    def _end(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def __del__(self) -> None:
+        """End what a failed test left: a process that nobody waited for is a warning, which fails a later test."""
+        self._end()
 
 
 def kill(store: EmbeddedStore) -> None:

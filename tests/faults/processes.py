@@ -39,7 +39,7 @@ class Service:
             await self.ready()
         return self
 
-    async def ready(self, seconds: float = 30) -> None:
+    async def ready(self, seconds: float = 120) -> None:
         """Wait until ``/readyz`` answers 200."""
         give_up = asyncio.get_running_loop().time() + seconds
         wire = Wire(self.port, timeout_seconds=6)
