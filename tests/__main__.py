@@ -22,8 +22,9 @@ CHECKS = {
 }
 OPENAPI = [PYTHON, "-m", "service", "openapi"]
 TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "3", "--dist", "worksteal"]
+_LEFT_OUT = ("SASH_", "PYTHONDONTWRITEBYTECODE")  # without bytecode, each process that starts compiles all modules
 ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("SASH_")},
+    **{name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)},
     "COVERAGE_FILE": str(ROOT / ".coverage"),  # absolute, for a process that changes its directory
     "PYTHONUNBUFFERED": "1",
 }
