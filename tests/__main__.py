@@ -1,8 +1,8 @@
 """Run all checks and tests of the project, as developers and CI do: ``python -m tests``.
 
-First the checks that need no server, then the tests under coverage, in three processes as many of them wait. A failure
-does not stop the rest: the failed checks are named at the end, and pytest's closing line comes last. To run only some
-tests, use pytest.
+First the checks that need no server, then the tests with coverage (without it those marked ``no_cover``), in three
+processes as many of them wait. A failure does not stop the rest: the failed checks are named at the end, and pytest's
+closing line comes last. To run only some tests, use pytest.
 """
 
 import os

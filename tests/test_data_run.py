@@ -8,6 +8,8 @@ from recordings import NO_DATA
 from rich.console import Console
 from rich.progress import Progress
 
+pytestmark = pytest.mark.no_cover
+
 
 def test_windows_of_real_conversations_are_counted_right_and_survive_restarts(tmp_path: Path) -> None:
     """Every window's total equals an independent count, and SIGKILL and SIGTERM lose no acknowledged message."""

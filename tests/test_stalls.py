@@ -5,8 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.bench.stalls import MOST_MS
 
+pytestmark = pytest.mark.no_cover
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -142,6 +142,7 @@ def lower_types(value: Any) -> Any:
             return value
 
 
+@pytest.mark.no_cover
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize("name", RECORDED)
 async def test_recorded_requests(client: httpx.AsyncClient, name: str) -> None:
@@ -188,6 +189,7 @@ drawn = settings(
 )
 
 
+@pytest.mark.no_cover
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize("form", DRAWN)
 @pytest.mark.parametrize("out", MESSAGES)
@@ -358,6 +360,7 @@ EMPTY = [{"role": "user", "content": ""}, {"role": "user", "content": "Which tal
 NAMED = [{"role": "user", "name": "a_rather_long_name_of_somebody", "content": ""}, *EMPTY]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("form", ["anthropic", "gemini"])
 @pytest.mark.parametrize("messages", [GREETED, EMPTY, NAMED], ids=["greeted", "empty", "named"])
 @pytest.mark.parametrize("few_shots", [[], GREETED], ids=["", "few-shots"])
@@ -380,6 +383,7 @@ async def test_words_that_a_form_adds_are_counted(
             assert await counted(client, form, made) <= made["tokens"]["total"] <= max(1, budget)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("model", ["claude-opus-4-7", "gemini-2.5-flash"])
 @pytest.mark.parametrize("system", [None, "Be brief."])
 @pytest.mark.parametrize("options", [{}, {"limit": 3, "note": True}])

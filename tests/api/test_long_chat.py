@@ -10,6 +10,7 @@ import httpx
 import pytest
 from dialogue import append, assistant, calling, result, user
 
+pytestmark = pytest.mark.no_cover
 TURNS = 300
 BUDGET = 2_000
 TOOLS = [

@@ -16,6 +16,7 @@ MEGABYTE = 1024 * 1024
 GROWTH = 16 * MEGABYTE
 
 
+@pytest.mark.no_cover
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is read as Linux tells it")
 def test_memory_stands_still(served: Served, conversation: str, tmp_path: Path) -> None:
     """The worker grows by less than 16 MiB while 20,000 messages (over 50 MB) are imported, exported and imported again."""

@@ -16,6 +16,7 @@ import pytest
 from api.conformity import CONTRACT
 from conftest import ROOT, Served
 
+pytestmark = pytest.mark.no_cover
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 OPERATIONS = sum(len(item) for item in CONTRACT["paths"].values())
 

@@ -97,6 +97,7 @@ async def test_a_message_that_a_form_leaves_out_is_free(client: httpx.AsyncClien
     assert window["tokens"]["total"] == await counted(client, window, "responses") == 20
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-5"])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

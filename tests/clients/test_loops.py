@@ -19,6 +19,7 @@ from clients.standins.openai_responses import OpenAI
 from clients.standins.serving import Provider, serving, words
 from google import genai
 
+pytestmark = pytest.mark.no_cover
 BUDGET_TOKENS = 4000
 STEPS = ("", " 1", " 2", " 1 1", " 3 1", " 1 2 1")
 SYSTEM = "You know the programme."

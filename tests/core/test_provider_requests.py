@@ -430,6 +430,7 @@ def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
         yield from _places(each, (*place, key))
 
 
+@pytest.mark.no_cover
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize("form", list(_FORMS))
 def test_what_is_wrong_anywhere_is_counted_or_refused(form: str) -> None:

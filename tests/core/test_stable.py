@@ -29,6 +29,7 @@ from service.core.parameters import WindowQuery
 from service.core.stable import Before, Span, stable_cut
 from service.core.window import Window
 
+pytestmark = pytest.mark.no_cover
 STEPS = (0.05, 0.1, 0.25, 0.5)
 
 

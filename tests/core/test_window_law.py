@@ -15,6 +15,7 @@ from service.core.counting import count_request, reference_tokens
 from service.core.window import Window
 from service.problems import WindowDoesNotFit
 
+pytestmark = pytest.mark.no_cover
 Case = tuple[Talk, Ask]
 
 

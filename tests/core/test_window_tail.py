@@ -12,6 +12,7 @@ from service.core.parameters import WindowQuery
 from service.core.window import NeedOlder, Window
 from service.problems import WindowDoesNotFit
 
+pytestmark = pytest.mark.no_cover
 Case = tuple[Talk, Ask]
 CUTS = {"stable": st.booleans(), "stable_step": st.sampled_from([0.05, 0.1, 0.25, 0.5])}
 

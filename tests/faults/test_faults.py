@@ -8,6 +8,8 @@ from faults.ledger import Ledger, Verdict
 from faults.processes import ROOT
 from faults.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.no_cover
+
 
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_nothing_is_lost_or_told_twice_or_to_others(name: str) -> None:

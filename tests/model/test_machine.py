@@ -26,6 +26,7 @@ from service.app import create_app
 from service.settings import ApiKey, Settings
 from service.store.embedded import EmbeddedStore
 
+pytestmark = pytest.mark.no_cover
 STORE = os.environ.get("MODEL_STORE", "embedded")
 SEED = int(os.environ.get("MODEL_SEED") or (1 if os.environ.get("CI") else random.SystemRandom().randrange(10**9)))
 """CI runs one fixed sequence, so that its runs differ only by the change; a run by hand takes another one each time."""
