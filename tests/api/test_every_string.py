@@ -319,7 +319,7 @@ def with_picture(form: str, text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
-@pytest.mark.parametrize("limit", [{"tool_result_max_tokens": 2000}, {"max_tokens": 3000}, {"max_tokens": 2700}])
+@pytest.mark.parametrize("limit", [{"tool_result_max_tokens": 2000}, {"max_tokens": 2600}, {"max_tokens": 2300}])
 async def test_only_the_text_of_a_result_is_cut(client: httpx.AsyncClient, form: str, limit: dict[str, int]) -> None:
     """A cut result keeps its picture and its other members; the total is /count of the request, within the budget."""
     messages, text = with_picture(form, "word " * 1990), "word " * 1990
