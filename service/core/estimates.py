@@ -30,7 +30,7 @@ def estimated(measure: Measure, ratios: str) -> Measure:
     if extra is None:
         tokens = family_tokens(measure.o200k, measure.cl100k, None, ratios)
         return Measure(measure.role, tokens, tokens)
-    unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED, characters=0)
+    unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED, digits=0, characters=0)
     whole = max(1, measure.o200k + (extra.call_objects or extra.call_arguments)[0])
 
     def tokens_of(pair: Pair, mix: Mix | None) -> int:
@@ -40,7 +40,8 @@ def estimated(measure: Measure, ratios: str) -> Measure:
         return (tokens_of(pair, mix),) * 2
 
     def of_another(pair: Pair) -> Pair:
-        # The mix does not measure this text. Neither its bytes nor its scripts may make the text cheaper than Latin text.
+        # The mix does not measure this text. Its numbers are of another text, and neither its bytes nor its scripts may make
+        # the text cheaper than Latin text.
         return (max(tokens_of(pair, None), tokens_of(pair, unbounded)),) * 2
 
     pairs = {

@@ -58,6 +58,23 @@ def test_a_short_question_costs_claude_seven_more_than_its_text() -> None:
     assert (counted.priming, counted.messages) == (4, [3 + estimate_text(TEXT, "claude")])
 
 
+@pytest.mark.parametrize(
+    "text", ["Order 1234567890 of 2024-11-24", "Sail 2048, jib 4096 and spare 81920 are in hall 12345"]
+)
+def test_numbers_cost_only_where_they_are(text: str) -> None:
+    """Numbers in a text, whose digits are a token each, do not make the names of the calls beside it dearer."""
+    said = {"role": "assistant", "content": text}
+    both, *apart = (
+        count_request(GEMINI, messages=[message]).tokens
+        for message in (
+            said | {"tool_calls": [CALL]},
+            said,
+            {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        )
+    )
+    assert both <= sum(apart) + 1
+
+
 def test_a_system_text_costs_one_more_than_its_words() -> None:
     """A system text costs two tokens less than a user message, because it is not a message of its own."""
     system, asked = (count_request(CLAUDE, messages=[{"role": role, "content": TEXT}]) for role in ("system", "user"))
