@@ -21,7 +21,7 @@ from service.core.view import History, View, unit_at
 _NEWEST: Final = ("newest", "question")
 
 
-def standing_from(
+def keeps_reasoning_from(
     view: View,
     *,
     model: Model,
@@ -29,15 +29,18 @@ def standing_from(
     documents: Documents,
     room: int,
     kept: frozenset[int],
+    is_whole: bool,
     cut: Cut | None,
 ) -> int:
     """Return the first seq whose reasoning is accepted; the history's length + 1 if no reasoning is.
 
-    ``room`` is the budget minus the fixed parts, in tokens. ``kept`` are the indexes of the window's units. ``cut`` is where
-    a stable cut lets history begin; None if nothing was left out.
+    ``room`` is the budget minus the fixed parts, in tokens. ``kept`` are the indexes of the window's units. ``is_whole``:
+    nothing was left out. ``cut`` is where a stable cut lets history begin.
     """
     history = view.history
     behind = history.length + 1
+    if not is_whole and cut is None:
+        return behind
     if options.dedupe == "messages":  # a message removes an earlier equal one
         return behind
     # The store does not keep when a redaction was made. With `reasoning=turn`, a message before the question was probably
@@ -53,7 +56,7 @@ def standing_from(
         whole = documents.choose(history.question, model, room) if history.question else None
         asked = whole.room if whole else 0
     stands = max(stands, _behind_pressed(view, model, options, room, asked))
-    return stands if cut is None else max(stands, _behind_cut(view, kept, cut, noted=options.note))
+    return stands if is_whole or cut is None else max(stands, _behind_cut(view, kept, cut, noted=options.note))
 
 
 def _behind_instructions(history: History) -> int:

@@ -5,17 +5,13 @@ from typing import Final
 
 import msgspec
 
-from service.core.binding import standing_from
 from service.core.costs import record_cost
 from service.core.counting import reasoning_tokens, seals_tokens, turn_place, without_free_seals
-from service.core.documents import Documents
 from service.core.fillers import blank_line_tokens, filler_tokens, is_filled, joined_systems
 from service.core.models import Model
 from service.core.parameters import WindowQuery
-from service.core.reasoning import binds_reasoning
 from service.core.records import Record
 from service.core.results import RESULTS, Edit, line_cost, share
-from service.core.stable import Cut
 from service.core.view import History, View, unit_at, unit_costs
 
 _IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
@@ -237,34 +233,3 @@ def _members(view: View, index: int) -> range:
 
 def _is_group(view: View, index: int) -> bool:
     return view.history.records.roles[view.units.starts[index + 1] - 1] in RESULTS
-
-
-def keeps_reasoning_from(
-    view: View,
-    *,
-    model: Model,
-    options: WindowQuery,
-    documents: Documents,
-    room: int,
-    kept: Iterable[int],
-    is_whole: bool,
-    cut: Cut | None,
-) -> int:
-    """The first seq whose reasoning the provider accepts; 0 if it does not bind blocks to the messages before them.
-
-    ``room`` is the budget less the fixed parts, ``kept`` the units of the window; ``is_whole``: nothing was left out;
-    ``cut``: where a stable cut lets history begin.
-    """
-    if not binds_reasoning(model.id):
-        return 0
-    if not is_whole and cut is None:
-        return view.history.length + 1
-    return standing_from(
-        view,
-        model=model,
-        options=options,
-        documents=documents,
-        room=room,
-        kept=frozenset(kept),
-        cut=None if is_whole else cut,
-    )

@@ -18,6 +18,7 @@ from itertools import accumulate
 
 import msgspec
 
+from service.core.binding import keeps_reasoning_from
 from service.core.costs import costs_as_counted, message_costs, reference_costs
 from service.core.documents import Documents
 from service.core.estimates import spoken_tokens
@@ -30,10 +31,11 @@ from service.core.measures import Measure
 from service.core.models import Model
 from service.core.notes import longest_note, note_measure, summary_message
 from service.core.parameters import WindowQuery
+from service.core.reasoning import binds_reasoning
 from service.core.recall import Recollection
 from service.core.records import Records, Summary
 from service.core.results import Edit
-from service.core.sending import Trimming, is_turn_unknown, keeps_reasoning_from, with_fillers, with_reasoning
+from service.core.sending import Trimming, is_turn_unknown, with_fillers, with_reasoning
 from service.core.stable import Before, Cut, cut_seq
 from service.core.view import History, View, view_history
 from service.core.walk import Bounds, Walk, first_required, open_request, walk
@@ -417,17 +419,19 @@ class _Frame(msgspec.Struct, frozen=True):
         reasoning = {seq: view.reasoning[seq] for seq in seqs if seq in view.reasoning} if view.reasoning else {}
         is_whole = taken.stop == "complete" and not lines and not any(each.limit == 0 for each in view.edits.values())
         fixed = self._fixed_costs(view, lines, selected.opening)
-        accepted = keeps_reasoning_from(
-            view,
-            model=self.model,
-            options=self.options,
-            documents=self.documents,
-            room=self.budget - sum(fixed.values()),
-            kept=(*view.always, *taken.kept),
-            is_whole=is_whole and seqs[:1] == [1],
-            # Recalled messages change from turn to turn and a summary may be new, so the text before reasoning may be new.
-            cut=None if self.aside or summary is not None else selected.cut,
-        )
+        accepted = 0
+        if binds_reasoning(self.model.id):
+            accepted = keeps_reasoning_from(
+                view,
+                model=self.model,
+                options=self.options,
+                documents=self.documents,
+                room=self.budget - sum(fixed.values()),
+                kept=frozenset((*view.always, *taken.kept)),
+                is_whole=is_whole and seqs[:1] == [1],
+                # Recalled messages and a summary may be new, and then so is the text before the reasoning.
+                cut=None if self.aside or summary is not None else selected.cut,
+            )
         sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
         tokens = {
             **fixed,
