@@ -42,7 +42,7 @@ from service.api.idempotency import Idempotent
 from service.api.keys import Callers
 from service.api.paths import Paths
 from service.api.ring import Ring
-from service.core.models import Model, OwnModels, find_model, list_models, load_models_toml
+from service.core.models import Model, OwnModels, list_models, load_models_toml
 from service.core.text.vocabularies import find_files, load_vocabularies
 from service.operations.embedder import Embedder
 from service.operations.indexer import Indexer
@@ -57,7 +57,6 @@ from service.operations.summarizer import Summarizer
 from service.operations.summary import Prices
 from service.operations.tracing import OpenTelemetry, wants_spans
 from service.operations.watch import Watch
-from service.problems import UnknownModel
 from service.settings import Settings, SettingsError
 from service.store import datafiles
 from service.store.claims import Claims
@@ -71,7 +70,7 @@ from service.store.keys import ApiKeys
 from service.store.limits import RateLimits
 from service.store.owners import Owners
 from service.store.tenants import Tenants
-from service.store.usage import Calibrations
+from service.store.usage import Calibrations, model_or_unknown
 from service.tasks import end_tasks
 from service.windows.recaller import Embeddings, Recaller
 from service.windows.stored import Windows
@@ -274,8 +273,5 @@ def _spans(metrics: Metrics) -> OpenTelemetry | None:
 
 def _prices(name: str, models: Mapping[str, Model]) -> Prices:
     """A model's list prices; all None for an unknown model."""
-    try:
-        model = find_model(name, models)
-    except UnknownModel:
-        return Prices()
+    model = model_or_unknown(name, models)
     return Prices(model.input_price, model.cached_input_price, model.cache_write_price)

@@ -82,10 +82,6 @@ from service.core.records import (
 )
 
 PREFIX = "sash:"
-PARTS = (
-    *("conversation", "log", "counts", "details", "ids", "grounding", "metadata", "pinned"),
-    *("word_blocks", "vector_blocks", "columns", "answers", "done"),
-)
 
 
 class Keys(NamedTuple):
@@ -117,6 +113,7 @@ class Keys(NamedTuple):
         return tag + "words", tag + "vectors"
 
 
+PARTS = Keys._fields
 HISTORY = slice(8)
 """The keys that a reading script needs, of a conversation's keys. Each key costs a script half a microsecond."""
 
