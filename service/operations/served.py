@@ -2,12 +2,12 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 from service.core.costs import reference_cost
 from service.operations.followups import Beginning
 from service.operations.metrics import Metrics
-from service.operations.window_metrics import WindowFacts
 from service.windows.answer import Made
 
 
@@ -19,27 +19,13 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
     if made.asked.query.explain:
         return  # an explained window is read by people, and not sent to a provider
     head, window = made.head, made.window
-    saved, trimmed = _documents(made) if made.history.grounding_messages else (0, 0)
-    facts = WindowFacts(
-        model=head.model,
-        tokens=head.tokens.total,
-        budget=head.budget,
-        kept_messages=head.kept.messages,
-        dropped_messages=head.dropped.messages,
-        dropped_tokens=head.dropped.tokens,
-        documents_saved_tokens=saved,
-        documents_trimmed_tokens=trimmed,
-        truncated=head.grounding.truncated,
-        stop_reason=head.stop_reason,
-        stable=bool(made.asked.query.stable),
-    )
-    label = metrics.windows.count(facts, seconds)
+    documents = _documents(made) if made.history.grounding_messages else (0, 0)
+    label = metrics.windows.count(head, documents, seconds)
     if metrics.spans is not None:
         metrics.spans.did("build window", seconds)
     if key is not None and window.seqs and head.dropped.messages:  # ReuseStats has only windows that left history out
-        metrics.windows.follow(
-            facts, key, window.seqs, _beginning(made), lambda first, last: _tokens_of(made, first, last)
-        )
+        tokens_of, stable = partial(_tokens_of, made), bool(made.asked.query.stable)
+        metrics.windows.follow(head, key, window.seqs, _beginning(made), tokens_of, stable=stable)
     line["model"] = label
     line["window_tokens"] = head.tokens.total
     line["budget"] = head.budget

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-import msgspec
-
 from service.operations.followups import Beginning, Followups
 from service.operations.logging import best_effort
 from service.operations.registry import SECONDS, Registry
+from service.windows.answer import WindowHead
 
 TOKENS = tuple(sorted({float(round(2 ** (step / 4))) for step in range(89)}))
 """Bucket bounds from 1 to 4 million, four in each doubling: a quantile is accurate to a tenth."""
@@ -19,24 +18,6 @@ RATIO = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999999, 1.0, 1.005, 1.01, 1.0
 OTHER = "other"
 _STOPS = frozenset({"complete", "budget", "limit", "summary"})
 _OUTCOMES = ("under", "exact", "over")
-
-
-class WindowFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of a served window."""
-
-    model: str
-    tokens: int
-    budget: int
-    kept_messages: int
-    dropped_messages: int
-    dropped_tokens: int
-    documents_saved_tokens: int
-    """Tokens of documents of this window's messages that were not repeated."""
-    documents_trimmed_tokens: int
-    """Tokens of the newest question's documents that did not fit."""
-    truncated: bool
-    stop_reason: str
-    stable: bool
 
 
 class WindowMetrics:
@@ -103,23 +84,27 @@ class WindowMetrics:
         """The model's label: its name if known, else ``other``, as for invented and fine-tuned models' names."""
         return name if name in self._known else OTHER
 
-    def count(self, facts: WindowFacts, seconds: float) -> str:
-        """Record a window that took ``seconds`` from its messages to its JSON. Returns the model's label."""
-        label = facts.model if facts.model in self._known else OTHER
+    def count(self, head: WindowHead, documents: tuple[int, int], seconds: float) -> str:
+        """Record a window that took ``seconds`` from its messages to its JSON. Returns the model's label.
+
+        ``documents`` are tokens: of documents of its messages that were not repeated, and of those that did not fit.
+        """
+        label = head.model if head.model in self._known else OTHER
         if label not in self._begun:
             self._begin(label)
-        self.served(label, facts.stop_reason if facts.stop_reason in _STOPS else OTHER).inc()
+        self.served(label, head.stop_reason if head.stop_reason in _STOPS else OTHER).inc()
         self.seconds(label).observe(seconds)
-        self.tokens(label).observe(facts.tokens)
-        self.fill(label).observe(facts.tokens / facts.budget)
-        self.kept_messages(label).inc(facts.kept_messages)
-        if facts.dropped_messages:
-            self.dropped_messages(label).inc(facts.dropped_messages)
-            self.dropped_tokens(label).inc(facts.dropped_tokens)
-        if facts.documents_saved_tokens or facts.truncated:
-            self.saved_tokens(label).inc(facts.documents_saved_tokens)
-            self.trimmed_tokens(label).inc(facts.documents_trimmed_tokens)
-            self.truncations(label).inc(facts.truncated)
+        self.tokens(label).observe(head.tokens.total)
+        self.fill(label).observe(head.tokens.total / head.budget)
+        self.kept_messages(label).inc(head.kept.messages)
+        if head.dropped.messages:
+            self.dropped_messages(label).inc(head.dropped.messages)
+            self.dropped_tokens(label).inc(head.dropped.tokens)
+        saved, trimmed = documents
+        if saved or head.grounding.truncated:
+            self.saved_tokens(label).inc(saved)
+            self.trimmed_tokens(label).inc(trimmed)
+            self.truncations(label).inc(head.grounding.truncated)
         return label
 
     def _begin(self, label: str) -> None:
@@ -137,19 +122,21 @@ class WindowMetrics:
 
     def follow(
         self,
-        facts: WindowFacts,
+        head: WindowHead,
         key: Hashable,
         seqs: Sequence[int],
         beginning: Beginning,
         tokens_of: Callable[[int, int], int],
+        *,
+        stable: bool,
     ) -> None:
         """Compare a conversation's window that left history out with the one before it, as ``Followups.follow`` does."""
         reused = self._last.follow(key, seqs, beginning, tokens_of)
         if reused is None:
             return
-        label, cut = self.label(facts.model), "stable" if facts.stable else "sliding"
+        label, cut = self.label(head.model), "stable" if stable else "sliding"
         self.followups(label, cut, "same" if reused else "moved").inc()
-        self.followup_tokens(label, cut).inc(facts.tokens)
+        self.followup_tokens(label, cut).inc(head.tokens.total)
         self.reused_tokens(label, cut).inc(reused)
 
     def does_not_fit(self, model: str) -> None:

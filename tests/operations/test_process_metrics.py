@@ -38,8 +38,8 @@ def test_a_name_that_nobody_published_is_other():
     """A model name that is not published is counted as ``other``, because clients choose names freely."""
     metrics = Metrics()
     metrics.windows.know(["gpt-4o"])
-    metrics.windows.count(facts("gpt-4o"), 0.001)
-    metrics.windows.count(facts("ft:gpt-4o:anna-smith::1"), 0.001)
+    metrics.windows.count(*facts("gpt-4o"), 0.001)
+    metrics.windows.count(*facts("ft:gpt-4o:anna-smith::1"), 0.001)
     metrics.windows.does_not_fit("whatever 2")
     assert series(metrics).values("sash_windows_total") == {"gpt-4o", "other"}
     assert series(metrics).sum("sash_window_does_not_fit_total", "other") == 1
@@ -59,7 +59,7 @@ def test_what_ends_a_window_is_a_closed_set():
     """An unknown stop reason is counted as ``other``, so that it adds no label."""
     metrics = Metrics()
     metrics.windows.know(["gpt-4o"])
-    metrics.windows.count(facts(stop_reason="full moon"), 0.001)
+    metrics.windows.count(*facts(stop_reason="full moon"), 0.001)
     assert series(metrics).sum("sash_windows_total", "gpt-4o", "other") == 1
 
 
@@ -87,7 +87,7 @@ def test_prometheus_reads_it():
     metrics = Metrics()
     metrics.windows.know(["gpt-4o"])
     answered(metrics, 200, 0.0015)
-    metrics.windows.count(facts(), 0.0007)
+    metrics.windows.count(*facts(), 0.0007)
     text = exposed(metrics)
     assert 'sash_request_duration_seconds_bucket{le="0.001",operation="getWindow"} 0.0' in text
     assert 'sash_request_duration_seconds_bucket{le="0.0015",operation="getWindow"} 1.0' in text
@@ -127,7 +127,7 @@ def test_counting_costs_little():
     def request() -> None:
         metrics.sent(1)
         metrics.answered("read_window", 0.001, failed=False)
-        metrics.windows.count(seen, 0.001)
+        metrics.windows.count(*seen, 0.001)
         requests.answered(line, 0.002, {"path": "/"}, quiet=False)
 
     assert min(timeit.repeat(request, number=1000, repeat=5, timer=time.process_time)) / 1000 < 50e-6

@@ -30,7 +30,7 @@ def counted(draw: st.DrawFn) -> Metrics:
     ):
         requests.answered({"operation": name, "status": status}, took, {"path": "/"}, quiet=False)
     for model, tokens, took in draw(st.lists(st.tuples(models, st.integers(1, 3_000_000), seconds), max_size=5)):
-        metrics.windows.count(facts(model, tokens=tokens, budget=tokens + 10), took)
+        metrics.windows.count(*facts(model, tokens=tokens, budget=tokens + 10), took)
     for model, predicted, billed in draw(
         st.lists(st.tuples(models, st.integers(1, 9000), st.integers(0, 9000)), max_size=5)
     ):

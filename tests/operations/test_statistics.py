@@ -74,9 +74,9 @@ def worker(client: Client, clock: Clock, fresh: Callable[[], str], server: redis
 async def test_all_workers_together(worker: Made):
     """One worker's statistics contain the figures that other workers added."""
     (a, statistics_a), (b, statistics_b) = worker(), worker()
-    a.windows.count(facts(), 0.001)
-    b.windows.count(facts(), 0.001)
-    b.windows.count(facts("unheard of"), 0.001)
+    a.windows.count(*facts(), 0.001)
+    b.windows.count(*facts(), 0.001)
+    b.windows.count(*facts("unheard of"), 0.001)
     await statistics_a.flush()
     stats = await statistics_b.read()
     assert stats.hour.all.windows == 3
@@ -86,10 +86,10 @@ async def test_all_workers_together(worker: Made):
 async def test_nothing_is_added_twice(worker: Made):
     """Each flush adds only the figures since the last flush."""
     metrics, statistics = worker()
-    metrics.windows.count(facts(), 0.001)
+    metrics.windows.count(*facts(), 0.001)
     await statistics.flush()
     await statistics.flush()
-    metrics.windows.count(facts(), 0.001)
+    metrics.windows.count(*facts(), 0.001)
     await statistics.flush()
     assert (await statistics.read()).start.all.windows == 2
 
@@ -115,9 +115,9 @@ class Deaf:
 async def test_a_lost_answer_adds_nothing_twice(worker: Made, client: Client):
     """If the reply to an addition is lost, the addition is sent again and counted once."""
     metrics, statistics = worker(Deaf(client))
-    metrics.windows.count(facts(), 0.001)
+    metrics.windows.count(*facts(), 0.001)
     await statistics.flush_or_later()
-    metrics.windows.count(facts(), 0.001)
+    metrics.windows.count(*facts(), 0.001)
     stats = await statistics.read()
     assert stats.hour.all.windows == 2
     assert stats.start.all.kept_messages == 14
@@ -129,7 +129,7 @@ async def test_the_hour_the_day_and_the_start(worker: Made, clock: Clock):
     metrics, statistics = worker()
     for now in (NOON, NOON + 25 * HOUR, NOON + 48 * HOUR, NOON + 48 * HOUR + 30 * MINUTE):
         clock.now = now
-        metrics.windows.count(facts(), 0.001)
+        metrics.windows.count(*facts(), 0.001)
         await statistics.flush()
     stats = await statistics.read()
     assert [each.all.windows for each in (stats.hour, stats.day, stats.start)] == [2, 3, 4]
@@ -143,7 +143,7 @@ async def test_an_answer_is_given_again_for_a_second(worker: Made):
     """Statistics are cached, so that many dashboards cost the store no more than one."""
     metrics, statistics = worker()
     before = await statistics.read()
-    metrics.windows.count(facts(), 0.001)
+    metrics.windows.count(*facts(), 0.001)
     assert await statistics.read() is before
 
 
@@ -160,7 +160,7 @@ async def test_a_deployment_that_did_nothing(worker: Made):
 async def test_what_was_saved_in_money(worker: Made):
     """Saved documents count at the input price, cacheable tokens at the difference between input and cached price."""
     metrics, statistics = worker()
-    metrics.windows.count(facts(documents_saved_tokens=2_000_000), 0.001)
+    metrics.windows.count(*facts(saved_tokens=2_000_000), 0.001)
     await statistics.flush()
     metrics.windows.reused_tokens("gpt-4o", "stable").inc(4_000_000)
     metrics.windows.followup_tokens("gpt-4o", "stable").inc(5_000_000)

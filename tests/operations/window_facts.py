@@ -1,20 +1,29 @@
-"""The facts of a served window, for tests of metrics."""
+"""The figures of a served window, for tests of metrics."""
 
-from service.operations.window_metrics import WindowFacts
+from service.windows.answer import Dropped, Kept, WindowGrounding, WindowHead, WindowTokens
 
 
-def facts(model: str = "gpt-4o", **changes: object) -> WindowFacts:
-    known: dict[str, object] = {
-        "model": model,
-        "tokens": 900,
-        "budget": 1000,
-        "kept_messages": 7,
-        "dropped_messages": 3,
-        "dropped_tokens": 120,
-        "documents_saved_tokens": 40,
-        "documents_trimmed_tokens": 5,
-        "truncated": True,
-        "stop_reason": "budget",
-        "stable": True,
-    }
-    return WindowFacts(**{**known, **changes})  # type: ignore[arg-type]
+def facts(
+    model: str = "gpt-4o", *, tokens: int = 900, budget: int = 1000, stop_reason: str = "budget", saved_tokens: int = 40
+) -> tuple[WindowHead, tuple[int, int]]:
+    """A window's head, and the tokens of its documents that were saved and trimmed."""
+    head = WindowHead(
+        conversation_id="c",
+        version=1,
+        model=model,
+        encoding="o200k_base",
+        exact=True,
+        context_window=None,
+        max_input_tokens=None,
+        reserve=0,
+        budget=budget,
+        format="openai",
+        tokens=WindowTokens(tokens, 0, 0, 0, 0, 0, tokens, 0, 0),
+        kept=Kept(7, 4, 10),
+        dropped=Dropped(3, 120, 0, 0, 0, 0),
+        grounding=WindowGrounding(2, 1, truncated=True),
+        stop_reason=stop_reason,
+        summary_used=False,
+        note=0,
+    )
+    return head, (saved_tokens, 5)
