@@ -4,13 +4,12 @@ The previous request is assumed to be the window that ended before the newest re
 common beginning of both is read, up to the last entry that the provider's rules allow (``core/caching.py``).
 """
 
-import math
-
 import msgspec
 
 from service.core.caching import LOOKBACK_BLOCKS, Caching
 from service.core.costs import record_cost, reference_costs
 from service.core.counting import reasoning_tokens
+from service.core.documents import Documents
 from service.core.families import ASSISTANT, DEVELOPER, TOOL, USER
 from service.core.fillers import FILLED_FORMATS
 from service.core.hints import Places
@@ -69,6 +68,7 @@ def expect(
     before: tuple[Window, Places] | None,
     now: tuple[Window, Places],
     *,
+    documents: Documents,
     differs_at: int = 0,
 ) -> Expected:
     """The tokens read and written if ``now`` is sent after ``before``, with hints at their places.
@@ -76,7 +76,7 @@ def expect(
     ``differs_at`` is the seq of a message that had documents or recalled messages, and has none now; 0 for none.
     """
     window, places = now
-    costs = _Costs(window, history, model)
+    costs = _Costs(window, history, model, documents)
     ends = _ends(rules, model, history, window, places)
     read = _read(rules, costs, history, before, ends, differs_at=differs_at) if before else 0
     read = read // rules.step_tokens * rules.step_tokens if read >= rules.minimum_tokens else 0
@@ -112,10 +112,11 @@ def _read(
 class _Costs:
     """Tokens and blocks of a window's first messages."""
 
-    def __init__(self, window: Window, history: History, model: Model) -> None:
+    def __init__(self, window: Window, history: History, model: Model, documents: Documents) -> None:
         self.window = window
         self.model = model
         self._history = history
+        self._documents = documents
 
     def up_to(self, count: int) -> int:
         """Tokens of the window's beginning, up to and including its first ``count`` messages."""
@@ -142,7 +143,7 @@ class _Costs:
         record, edit = self._history.record(seq), self.window.edits.get(seq)
         grounded = self.window.grounding.get(seq)
         reasoning = 0 if edit and edit.without_reasoning else reasoning_tokens(record.measure, self.model)
-        documents = math.ceil(grounded.tokens * self.model.margin) if grounded else 0
+        documents = self._documents.cost(record, grounded, self.model) if grounded else 0
         saved = edit.saved if edit else 0
         return record_cost(record, self.model) - saved + reasoning + documents
 

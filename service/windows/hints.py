@@ -42,6 +42,7 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         history,
         (before, stayed) if before and stayed else None,
         (window, places),
+        documents=documents,
         differs_at=question if had_more else 0,
     )
     return Hints(rules, places, asked.cache_key, expected)

@@ -362,6 +362,21 @@ def test_no_more_is_expected_than_is_read(
     assert now["cache"]["expected_read_tokens"] == pytest.approx(bill.read, abs=max(128, bill.read // 25))
 
 
+def test_documents_are_taken_in_the_models_tokens() -> None:
+    """All of the window before is expected to be read if only a reply and a question with documents are new."""
+    question = {
+        "message": said("What of this?")[0],
+        "grounding": {"documents": [{"text": "Bravo, delta, echo. " * 200}]},
+    }
+    body = {"model": "claude-sonnet-5", "format": "anthropic", "cache": "auto"}
+    first = {**body, "messages": [{"message": each} for each in said(LONG)]}
+    second = {**body, "messages": [*({"message": each} for each in said(LONG, "Fine.")), question]}
+    before, now = (
+        json.loads(window_of_request(msgspec.convert(each, WindowRequest), {})[0].body) for each in (first, second)
+    )
+    assert now["cache"]["expected_read_tokens"] == pytest.approx(before["tokens"]["total"], abs=4)
+
+
 # ---- the simulator itself
 
 
