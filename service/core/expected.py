@@ -14,6 +14,7 @@ from service.core.families import ASSISTANT, DEVELOPER, TOOL, USER
 from service.core.fillers import FILLED_FORMATS
 from service.core.hints import Places
 from service.core.models import Model
+from service.core.records import Record
 from service.core.view import History
 from service.core.window import NeedOlder, Window, older
 
@@ -135,8 +136,9 @@ class _Costs:
         return self.up_to(0) if is_marked and _says_system_first(self.model) else 0
 
     def is_near(self, start: int, end: int) -> bool:
-        """Whether messages ``start`` to ``end`` are fewer than 20 blocks: one for each message and one for each call."""
-        blocks = sum(1 + self._history.record(seq).calls for seq in self.window.seqs[start:end])
+        """Whether messages ``start`` to ``end`` are fewer than 20 blocks: one for each text or result and for each call."""
+        records = map(self._history.record, self.window.seqs[start:end])
+        blocks = sum(each.calls + (not each.calls or _has_text(each)) for each in records)
         return start <= end and blocks < LOOKBACK_BLOCKS
 
     def _cost(self, seq: int) -> int:
@@ -146,6 +148,11 @@ class _Costs:
         documents = self._documents.cost(record, grounded, self.model) if grounded else 0
         saved = edit.saved if edit else 0
         return record_cost(record, self.model) - saved + reasoning + documents
+
+
+def _has_text(record: Record) -> bool:
+    extra = record.measure.extra
+    return extra is None or extra.has_text
 
 
 def _common(before: Window, now: Window, differs_at: int) -> int:

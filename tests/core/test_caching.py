@@ -377,6 +377,23 @@ def test_documents_are_taken_in_the_models_tokens() -> None:
     assert now["cache"]["expected_read_tokens"] == pytest.approx(before["tokens"]["total"], abs=4)
 
 
+def test_a_call_without_text_is_one_block() -> None:
+    """A mark finds the entry before a question with documents over a tool loop of 18 blocks, whose calls have no text."""
+    question = {
+        "message": said("What of this?")[0],
+        "grounding": {"documents": [{"text": "Bravo, delta, echo. " * 20}]},
+    }
+    loop = [{"message": each} for number in range(8) for each in step(number, "Found.")]
+    told = [{"message": each} for each in said(LONG, "Fine.")]
+    body = {"model": "claude-sonnet-5", "format": "anthropic", "cache": "auto"}
+    histories = (told, [*told, question, *loop, {"message": {"role": "assistant", "content": "Here."}}, told[0]])
+    before, now = (
+        json.loads(window_of_request(msgspec.convert({**body, "messages": each}, WindowRequest), {})[0].body)
+        for each in histories
+    )
+    assert now["cache"]["expected_read_tokens"] == pytest.approx(before["tokens"]["total"], abs=4)
+
+
 # ---- the simulator itself
 
 
