@@ -57,7 +57,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     stored = encode_settings(settings)
     _refuse_large(stored, context.settings.max_body_bytes)
     identity = wanted.id or fresh_id(request)
-    ttl_ms = settings.ttl_seconds * 1000 if settings.ttl_seconds else None
+    ttl_ms = context.conversations.ttl_ms(settings.ttl_seconds)
     await context.owners.put(tenant_of(request), settings.owner, identity)
     await context.conversations.create(
         tenant_of(request), identity, stored, ttl_ms=ttl_ms, now_ms=now_ms(), token=request_token(request)
@@ -121,7 +121,7 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
                 settings=stored,
                 standing=state.standing,
                 life=state.life,
-                ttl_ms=settings.ttl_seconds * 1000 if settings.ttl_seconds else None,
+                ttl_ms=context.conversations.ttl_ms(settings.ttl_seconds),
                 if_match=expected,
                 now_ms=now_ms(),
                 token=token,

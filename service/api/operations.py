@@ -20,7 +20,7 @@ from service.operations.summary import Stats
 async def get_metrics(request: Req) -> Response[bytes]:
     """Figures of this machine's workers in Prometheus' format, or OpenMetrics if ``Accept`` names it."""
     context = context_of(request)
-    context.metrics.present(**context.client.load._asdict())
+    context.metrics.present(**msgspec.structs.asdict(context.client.load))
     accept = request.headers.get("accept", "")
     body, media_type = await asyncio.to_thread(context.metrics.registry.exposition, accept)
     return Response(body, headers={"Content-Type": media_type})

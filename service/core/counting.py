@@ -160,7 +160,7 @@ after it may split into more tokens there."""
 
 
 def _is_named(measure: Measure) -> bool:
-    """Return whether another form sends a message's name, as text before the message's own."""
+    """Return whether other forms send a message's name: as text before the content."""
     return measure.role <= USER and measure.extra is not None and bool(measure.extra.name)
 
 

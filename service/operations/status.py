@@ -11,18 +11,9 @@ from service import __version__
 from service.operations.conditions import Condition, Disk, Memory
 from service.operations.requests import Minute, ProblemCount, Refusal, Requests, Seen
 from service.operations.watch import Watch
-from service.store.client import Client
+from service.store.client import Client, Connections
 
 _BEGAN = time.time()
-
-
-class Connections(msgspec.Struct, frozen=True):
-    """This worker's connections to the store, by state, and the number of commands that wait for the store."""
-
-    waiting: int
-    idle: int
-    busy: int
-    down: int
 
 
 class StoreStatus(msgspec.Struct, frozen=True):
@@ -65,7 +56,7 @@ def status(watch: Watch, requests: Requests, client: Client) -> Status:
         process=os.getpid(),
         uptime_seconds=int(time.time() - _BEGAN),
         condition=watch.condition,
-        store=StoreStatus(Connections(*client.load), watch.memory, watch.disk),
+        store=StoreStatus(client.load, watch.memory, watch.disk),
         worker=OfWorker(
             requests.minutes(), requests.problems(), requests.conversations(), list(reversed(requests.refusals))
         ),

@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from service.operations.conditions import (
     NAMES,
     STARTING,
@@ -111,7 +113,7 @@ class Watch:
         if (self._asked is None or self._asked.done()) and time.monotonic() > self._next_ask:
             self._next_ask = time.monotonic() + _ASK_SECONDS
             self._asked = asyncio.create_task(self._ask())
-        self._metrics.present(**self._client.load._asdict())
+        self._metrics.present(**msgspec.structs.asdict(self._client.load))
         servers = self._client.health
         young = self.condition is STARTING and time.monotonic() < self._began + _STARTING_SECONDS
         if young and not any(found for found, _ in servers):

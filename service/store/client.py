@@ -14,8 +14,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+import msgspec
 from redis.exceptions import (
     AskError,
     ClusterDownError,
@@ -56,8 +57,8 @@ _SOURCES = {script.sha: script.source for script in SCRIPTS.values()}
 _name = itemgetter(0)
 
 
-class Load(NamedTuple):
-    """Numbers of waiting commands, sent or not, and of connections that are idle, busy, or down (lost or not yet made)."""
+class Connections(msgspec.Struct, frozen=True):
+    """This worker's connections to the store, by state, and the number of commands that wait for the store."""
 
     waiting: int
     idle: int
@@ -121,12 +122,12 @@ class Client:
         return [] if self._only is None else [self._only]
 
     @property
-    def load(self) -> Load:
+    def load(self) -> Connections:
         """Return the commands of this process that wait for the store, and the state of its connections."""
         connections = [connection for server in self._servers for connection in server.connections]
         states = [connection.state for connection in connections]
         waiting = sum(connection.waiting for connection in connections)
-        return Load(waiting, *(states.count(state) for state in ("idle", "busy", "down")))
+        return Connections(waiting, *(states.count(state) for state in ("idle", "busy", "down")))
 
     @property
     def lost_files(self) -> str:
