@@ -154,6 +154,12 @@ def if_match(request: Req) -> str:
     return tags[0]
 
 
+def refuse_state(request: Req, what: str) -> None:
+    """Raise PreconditionFailed where If-Match names a state of ``what``, which has none; ``"0"`` names its absence."""
+    if if_match(request) not in ("", "0"):
+        raise PreconditionFailed(f"{what} has no ETag that If-Match could name: leave the header out.")
+
+
 def if_none_match(request: Req) -> list[str]:
     """The ETags of If-None-Match; ``*`` matches any state."""
     value = header(request, b"if-none-match")

@@ -8,7 +8,7 @@ import msgspec
 from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath
 
-from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, is_known, refuse_taken
+from service.api.body import PATCH_BODY, checked_id, decode, etag, if_match, is_known, refuse_state, refuse_taken
 from service.api.context import Context, Req, context_of, fresh_id, now_ms, request_token, require_life, tenant_of
 from service.api.openapi.operation import documented
 from service.api.schemas import (
@@ -52,6 +52,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     context = context_of(request)
     wanted = await decode(request, _create)
     refuse_taken(wanted.id, "#/id")
+    refuse_state(request, "A new conversation")
     settings = ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
     check_settings(settings)
     stored = encode_settings(settings)

@@ -11,7 +11,7 @@ from litestar import Response, delete, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from service.api.body import Cursor, checked_id, query_of
+from service.api.body import Cursor, checked_id, query_of, refuse_state
 from service.api.context import Req, context_of, extend_deadline, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.openapi.operation import documented
@@ -85,6 +85,7 @@ async def _page(request: Req, query: ListQuery) -> tuple[list[ListedConversation
 async def delete_owner(request: Req, owner_id: FromPath[str]) -> None:
     """Erase every conversation of an owner."""
     owner = checked_id(owner_id, "owner")
+    refuse_state(request, "An owner")
     async for _ in context_of(request).owners.erase(tenant_of(request), owner):
         extend_deadline(request)
 

@@ -16,7 +16,16 @@ from litestar.exceptions import InternalServerException
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from service.api.body import checked_id, etag, is_known, query_of, refuse_coded, refuse_taken, run_in_thread_if_large
+from service.api.body import (
+    checked_id,
+    etag,
+    is_known,
+    query_of,
+    refuse_coded,
+    refuse_state,
+    refuse_taken,
+    run_in_thread_if_large,
+)
 from service.api.context import Context, Req, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import JSON, conversation_body
 from service.api.importing import Imported, ImportLine, message_member, prepare_lines, read_head
@@ -131,6 +140,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
     if not _NDJSON.fullmatch(request.headers.get("content-type", "")):
         raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
     refuse_coded(request)
+    refuse_state(request, "A new conversation")
     named = query_of(request, ImportQuery).id
     longest_line = max(_LINE_BYTES, _LINE_BODIES * context.settings.max_body_bytes)
     batches = _batches(request, context.settings.max_import_bytes, longest_line)

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from dialogue import append, etag_of, history, problem, user
 
@@ -133,6 +134,40 @@ async def test_a_window_of_the_conversations_own_model(
     assert [(each.status_code, each.headers["etag"]) for each in answers] == [(status, tag)] * 2
     await client.patch(f"/conversations/{conversation}", json={"model": "gpt-4.1"})
     assert (await client.get(path, headers={"if-none-match": tag})).status_code == 200
+
+
+BEGINNINGS = {
+    "create": ("POST", "/conversations", {"json": {"id": "{id}", "owner": "{id}"}}),
+    "import": (
+        "POST",
+        "/conversations/import",
+        {"content": '{"id": "{id}"}\n', "headers": {"content-type": "application/x-ndjson"}},
+    ),
+    "erase an owner": ("DELETE", "/owners/{id}", {}),
+}
+
+
+@pytest.mark.parametrize("tag", ["{now}", "{erased}", "*"])
+@pytest.mark.parametrize("what", BEGINNINGS)
+async def test_what_has_no_state_matches_none(
+    client: httpx.AsyncClient, conversation: str, what: str, tag: str
+) -> None:
+    """If-Match with any state is 412 where a conversation begins and where an owner is erased, and changes nothing."""
+    settings = {"id": conversation, "owner": conversation}
+    erased = (await client.post("/conversations", json=settings)).headers["etag"]
+    await client.delete(f"/conversations/{conversation}")
+    kept = await client.post("/conversations", json={"id": f"{conversation}-kept", "owner": conversation})
+    method, path, more = msgspec.json.decode(
+        msgspec.json.encode(BEGINNINGS[what]).replace(b"{id}", conversation.encode())
+    )
+    call = client.build_request(method, path, **more)
+    call.headers["if-match"] = tag.replace("{now}", kept.headers["etag"]).replace("{erased}", erased)
+
+    problem(await client.send(call), 412, "precondition-failed")
+
+    assert (await client.get(f"/conversations/{conversation}")).status_code == 404
+    assert (await client.get(f"/conversations/{conversation}-kept")).status_code == 200
+    await client.delete(f"/owners/{conversation}")
 
 
 async def test_patches_and_appends_at_once(client: httpx.AsyncClient, conversation: str) -> None:

@@ -72,8 +72,8 @@ def openapi_path(path: str) -> str:
 class Route:
     """A handler's operation. Parameters and headers follow from its path and method.
 
-    Writes below ``/conversations`` and ``/owners`` take an Idempotency-Key. A conversation's writes also take ``If-Match``,
-    its reads ``If-None-Match``, and its answers have an ETag.
+    Writes below ``/conversations`` and ``/owners`` take an Idempotency-Key and ``If-Match``, a conversation's reads
+    ``If-None-Match``, and its answers have an ETag.
     """
 
     def __init__(self, handler: HTTPRouteHandler) -> None:
@@ -85,7 +85,6 @@ class Route:
         self.of_conversations = self.path.startswith("/conversations")
         self.writes = not self.reads and (self.of_conversations or self.path.startswith("/owners"))
         self.unchanged = self.reads and self.of_conversations
-        self.conditional_write = self.writes and "{conversation_id}" in self.path
 
     def operation(self) -> Json:
         """The OpenAPI operation object."""
@@ -113,10 +112,8 @@ class Route:
         yield from re.findall(r"\{(\w+)\}", self.path)
         if self.unchanged:
             yield "IfNoneMatch"
-        if self.conditional_write:
-            yield "IfMatch"
         if self.writes:
-            yield "IdempotencyKey"
+            yield from ("IfMatch", "IdempotencyKey")
         if query := self.declared.query:
             yield from (f"{query.__name__}.{field}" for field in query.__struct_fields__)
 
@@ -167,9 +164,7 @@ class Route:
         if self.declared.takes:
             found |= {408, 413, 415}
         if self.writes:
-            found |= {408, 409, 413, 422}  # with an Idempotency-Key a body is always read
-        if self.conditional_write:
-            found.add(412)
+            found |= {408, 409, 412, 413, 422}  # with an Idempotency-Key a body is always read
         return found
 
 

@@ -30,7 +30,8 @@ class Conditions(msgspec.Struct):
         str,
         Meta(
             pattern=r'^(\*|(W/)?"[!#-~]*")$',
-            description="Do this only if the conversation still has this ETag; `*` for any state.",
+            description="Do this only if the conversation still has this ETag; `*` for any state. A conversation "
+            "that does not exist yet and an owner have none.",
             examples=[_TAG],
         ),
     ] = field(name="If-Match")
