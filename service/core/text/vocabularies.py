@@ -14,7 +14,6 @@ o200k_base; with ``qwen``, each digit is separate; all others split text as in c
 """
 
 import base64
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
@@ -22,6 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import tiktoken
 
 from service.core.text import ENCODINGS, HAS_TOKTOK, count_text, count_with, tiktoken_ids
@@ -60,10 +60,13 @@ def _from_json(path: Path) -> Load:
     def load() -> Callable[[str], int]:
         from tokenizers import Tokenizer  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - an extra
 
-        document = json.loads(path.read_bytes())
+        # Only the first level is decoded: the rest is megabytes, and Tokenizer reads it again.
+        document = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
+        added = msgspec.json.decode(document.get("added_tokens", b"null")) or ()
         # Markers such as <think> are plain text in a message.
-        document["added_tokens"] = [each for each in document.get("added_tokens") or () if each["content"].isspace()]
-        tokenizer: Any = Tokenizer.from_str(json.dumps(document))
+        kept = msgspec.json.encode([each for each in added if each["content"].isspace()])
+        document["added_tokens"] = msgspec.Raw(kept)
+        tokenizer: Any = Tokenizer.from_str(msgspec.json.encode(document).decode())
         tokenizer.no_truncation()
         tokenizer.no_padding()
         return lambda text: len(tokenizer.encode_batch_fast([text], add_special_tokens=False)[0])
@@ -79,13 +82,31 @@ def _from_ranks(name: str, pattern: str, read: Callable[[], dict[bytes, int]]) -
     return load
 
 
+class _TekkenConfig(msgspec.Struct):
+    pattern: str
+    default_vocab_size: int
+    default_num_special_tokens: int
+
+
+class _TekkenToken(msgspec.Struct):
+    rank: int
+    token_bytes: bytes  # base64 in the file
+
+
+class _Tekken(msgspec.Struct):
+    """The parts of Mistral's file that are read."""
+
+    config: _TekkenConfig
+    vocab: list[_TekkenToken]
+
+
 def _tekken(path: Path) -> Load:
     def load() -> Callable[[str], int]:
-        document = json.loads(path.read_bytes())
-        config = document["config"]
-        size = config["default_vocab_size"] - config["default_num_special_tokens"]
-        ranks = {base64.b64decode(token["token_bytes"]): token["rank"] for token in document["vocab"][:size]}
-        return _from_ranks("tekken", config["pattern"], lambda: ranks)()
+        document = msgspec.json.decode(path.read_bytes(), type=_Tekken)
+        config = document.config
+        size = config.default_vocab_size - config.default_num_special_tokens
+        ranks = {token.token_bytes: token.rank for token in document.vocab[:size]}
+        return _from_ranks("tekken", config.pattern, lambda: ranks)()
 
     return load
 
