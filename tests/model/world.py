@@ -285,11 +285,12 @@ class World:
     def problems(self, op: Op) -> set[str]:
         """Return the problems from which the service may choose; empty when the operation must succeed."""
         talk = self.talks.get(op.name)
+        stateless = {"precondition-failed"} if op.if_match else set()  # nothing that could have the state is there
         if op.kind in ("create", "import"):
             exists = {"conversation-exists"} if talk is not None else set()
-            return exists | (_wrong_lines(op.given["lines"]) if op.kind == "import" else set())
+            return stateless | exists | (_wrong_lines(op.given["lines"]) if op.kind == "import" else set())
         if op.kind == "forget":
-            return set()
+            return stateless
         if op.kind == "append":
             return self._append_problems(op, talk)
         found = set()
