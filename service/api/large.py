@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 WHOLE_BYTES = 64 * 1024
 """The largest answer that is sent in one piece."""
 _PIECE_BYTES = 32 * 1024
-"""The size of a larger answer's pieces. The server holds up to five until the kernel drops a client that does not read."""
+"""The smallest size of a larger answer's pieces, of which the server holds up to five until the kernel drops a client that
+does not read. Larger pieces are faster, because each one is a trip between threads."""
+_PIECES = 128
+"""A piece has this part of the budget's free bytes: large pieces for few clients, small ones for a crowd."""
 _HELD_BYTES = 32 * 1024 * 1024
 _MAKING_BYTES = 2 * 1024 * 1024
 _LEAST_BYTES = 64 * 1024
@@ -93,11 +96,11 @@ class Sending:
                 self._total += size
         finally:
             exchange.made(size)
+        end = 0
         try:
-            for start in range(0, size, _PIECE_BYTES):
-                end = start + _PIECE_BYTES
-                piece = {"type": "http.response.body", "body": body[start:end], "more_body": more or end < size}
-                await exchange.send(piece)
+            while end < size:
+                start, end = end, end + max(_PIECE_BYTES, (self._limit_bytes - self._total) // _PIECES)
+                await exchange.send_piece(body[start:end], more=more or end < size)
         finally:
             del self._held[exchange]
             self._total -= size

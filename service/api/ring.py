@@ -126,6 +126,11 @@ class Exchange(msgspec.Struct, eq=False):
                 message = {**message, "body": b""}
         await self.pass_on(message)
 
+    async def send_piece(self, body: bytes, *, more: bool) -> None:
+        """Pass on a piece of a large body."""
+        self.size_bytes += len(body)
+        await self.pass_on({"type": "http.response.body", "body": body, "more_body": more})
+
     async def empty(self, headers: Headers) -> None:
         """Answer 204."""
         await self.send({"type": "http.response.start", "status": 204, "headers": headers})

@@ -12,9 +12,7 @@ They are taken in this order:
 of the history. If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping
-from itertools import accumulate
 
 import msgspec
 
@@ -146,9 +144,14 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
     system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
     fixed_tokens = {"priming": model.priming, "system": system, "few_shots": few_shots}
     room = budget - sum(fixed_tokens.values())
-    total = sum(costs)
-    kept = len(costs) if total <= room else bisect_right(list(accumulate(reversed(costs))), room)
-    begins = first + len(costs) - kept
+    if room < 0:
+        return None
+    messages, left = sum(costs), 0
+    while messages > room:  # from the oldest: most of what was read is kept
+        messages -= costs[left]
+        left += 1
+    kept = len(costs) - left
+    begins = first + left
     if not kept or history.question < begins or (first > 1 and kept == len(costs)):
         return None
     if options.format in FILLED_FORMATS and _needs_fillers(records, kept):
@@ -156,7 +159,6 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
     whole = begins == 1
     if not whole and (_is_more_than_a_tail(options) or history.summary is not None or _is_marked(records)):
         return None
-    messages = total if kept == len(costs) else sum(costs[-kept:])
     tokens = {**fixed_tokens, "tools": 0, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
     return Window(
         budget=budget,

@@ -6,6 +6,7 @@ HistoryEdited.
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from service.core.records import Record, Records, StoredGrounding
@@ -97,7 +98,7 @@ class Reader:
 
             def opened(sealer: AnySealer, step: Any = step, found: Any = found) -> list[bytes]:
                 if not (state.sealed or sealer.active):
-                    return [body for each in found for body in each]
+                    return found[0] if len(found) == 1 else [*chain.from_iterable(found)]
                 pairs = zip(step, found, strict=True)
                 return [body for (_, records), each in pairs for body in open_bodies(sealer, records, each)]
 

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 from typing import Any
 
+import pytest
+
 from service.api.keys import Callers
 from service.api.large import Making, Sending
 from service.api.paths import Paths
@@ -67,18 +69,19 @@ class Slow:
         await answers(bytes(self.size))(scope, receive, send)
 
 
-async def test_a_large_body_goes_in_pieces_and_whole() -> None:
-    """A large body is sent unchanged in pieces of at most 32 KiB, so that it can wait for the client between them."""
+@pytest.mark.parametrize(("held_bytes", "largest"), [(2 << 20, 32 << 10), (32 << 20, 248 << 10)])
+async def test_a_large_body_goes_in_pieces_and_whole(held_bytes: int, largest: int) -> None:
+    """A large body is sent unchanged, waits for the client after each piece, and a budget that fills has small pieces."""
     body, came = bytes(range(256)) * 4096, []
 
     async def take(message: Any) -> None:
         came.append(message)
 
-    await asker(answers(body))(take)
+    await asker(answers(body), held_bytes=held_bytes)(take)
     pieces = [message for message in came if message["type"] == "http.response.body"]
     assert b"".join(piece["body"] for piece in pieces) == body
     assert [piece["more_body"] for piece in pieces] == [True] * (len(pieces) - 1) + [False]
-    assert max(len(piece["body"]) for piece in pieces) <= 32 * 1024
+    assert max(len(piece["body"]) for piece in pieces) == largest
 
 
 async def test_the_slowest_of_those_who_fill_the_budget_is_cut() -> None:

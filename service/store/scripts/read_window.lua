@@ -8,12 +8,12 @@
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail}
 --
--- Bodies are the newest ones of the tail: NEAR bytes at most, or one body. A body is left out where its text and all later
--- texts are over the budget, unless it or an older message is in every window. Pinned messages before the tail have their
--- bodies up to MOST_BYTES together. Further bodies are read by plain commands, because a script copies its reply once more,
--- while all clients wait. Records are one string, read at memory speed.
+-- Bodies are the newest ones of the tail. A body is left out where its text and all later texts are over the budget, unless
+-- it or an older message is in every window. Where they have more than NEAR bytes together, only the FEW newest come, or one:
+-- a script copies each value twice more than a plain command does, while all clients wait, so plain commands read the others.
+-- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
 -- include conversation.lua
-local ENOUGH, SLACK, NEAR, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 4194304, 4000
+local ENOUGH, SLACK, NEAR, FEW, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 4194304, 4000
 local RICH, MIXED = 64, 128
 local fields = redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0', 'g1', 'user',
   'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins')
@@ -86,7 +86,11 @@ if length > 0 then
   for at = #records - RECORD + 1, 1, -RECORD do
     local tokens, size = unpacked(format, records, at)
     near, room = near - size, room - tokens
-    if (near < 0 or room < 0 and length - newest < always) and newest > 0 then break end
+    if room < 0 and length - newest < always and newest > 0 then break end
+    if near < 0 then
+      newest = math.max(1, math.min(newest, FEW))
+      break
+    end
     newest = newest + 1
   end
   bodies = redis.call('LRANGE', log, -newest, -1)
