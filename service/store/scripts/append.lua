@@ -14,7 +14,7 @@
 -- Everything is checked before anything is written: a script is atomic, but it is not undone.
 -- include conversation.lua
 local BLOBS = 5
-local PARALLEL, REDACTED, LEGACY_CALL, RICH, MIXED = 8, 16, 32, 64, 128
+local PARALLEL, REDACTED, LEGACY_CALL = 8, 16, 32
 local USER, FUNCTION, IN_PROGRESS = 2, 5, 128 -- in progress: added to a record's byte 4
 local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 local asked = cjson.decode(ARGV[1])
@@ -22,8 +22,8 @@ local entries = asked.entries
 
 local state = redis.call('HMGET', conversation,
   'id', 'v', 'life', 'change', 's', 't0', 't1', 'gn', 'g0', 'g1', 'open', 'ttl', 'user', 'pins', 'stale',
-  'edited', 'sealed')
-local name, version, life, change, settings, t0, t1, gn, g0, g1, open, ttl, user, pins, stale, edited, encrypted = unpack(state)
+  'edited', 'sealed', 'rich')
+local name, version, life, change, settings, t0, t1, gn, g0, g1, open, ttl, user, pins, stale, edited, encrypted, was_rich = unpack(state)
 local exists = name ~= false
 if exists and name ~= asked.name then return {'foreign'} end
 -- A writer without a key must not add plain text to an encrypted conversation.
@@ -155,7 +155,7 @@ if writes then
   version = version + 1
   t0, t1, gn, g0, g1 = tonumber(t0 or 0), tonumber(t1 or 0), tonumber(gn or 0), tonumber(g0 or 0), tonumber(g1 or 0)
   user = user or '0'
-  local rich, sealed = false, false
+  local rich, sealed = was_rich, false
   if not exists then
     settings, ttl, life = ARGV[2], asked.ttl, asked.change
     redis.call('UNLINK', words, vectors, answers, done)
@@ -183,7 +183,7 @@ if writes then
       if notes ~= '' then redis.call('HSET', metadata, step.seq, notes) end
       if entry.always then redis.call('HSET', pinned, step.seq, pin_value(record, its_details, body)) end
       t0, t1 = t0 - step.draft[1] + entry.tokens[1], t1 - step.draft[2] + entry.tokens[2]
-      rich, sealed = rich or has(record, RICH) or has(record, MIXED), sealed or string.byte(body) == SEALED
+      rich, sealed = richer(rich, record), sealed or string.byte(body) == SEALED
       newest_draft = entry.progress and step.seq .. ' ' .. entry.tokens[1] .. ' ' .. entry.tokens[2]
     end
     if step.fresh then
@@ -199,7 +199,7 @@ if writes then
       records[place], detail_list[place], bodies[place] = record, its_details, body
       id_seqs[#id_seqs + 1] = entry.id
       id_seqs[#id_seqs + 1] = step.seq
-      rich, sealed = rich or has(record, RICH) or has(record, MIXED), sealed or string.byte(body) == SEALED
+      rich, sealed = richer(rich, record), sealed or string.byte(body) == SEALED
       if stale then
         redis.call('HDEL', grounding, step.seq)
         unindex(step.seq)
@@ -252,7 +252,7 @@ if writes then
     edited = string.match(edited or '', '^[^~]*') .. '~' .. string.sub(asked.change, 1, 8)
     note('edited', edited)
   end
-  if rich then note('rich', 1) end
+  if rich ~= was_rich then note('rich', rich) end
   if sealed then note('sealed', 1) end
   etag = write_version(version, life, asked.change, asked.now, fields)
   if stale then sweep(length + fresh, tonumber(stale)) end

@@ -4,6 +4,7 @@
 local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, answers, done = unpack(KEYS)
 local KEPT, DAY, RECORD, CHUNK = 11, 86400000, 24, 1000
 local BLOCK, MOST_BLOCKS = 8, 10000
+local RICH, MIXED = 64, 128 -- the two highest bits of a record's first byte
 
 -- The entity tag of a state: version, life, and the name of the last write. A store that lost its newest writes uses
 -- versions again, but never the name of a write.
@@ -130,5 +131,12 @@ end
 
 -- Whether a record has a flag of its first byte.
 local function has(record, flag) return math.floor(string.byte(record, 1) / flag) % 2 == 1 end
+
+-- The field `rich` after a message with this record: '1' where some message's details change its cost, 'scripts' where some
+-- have its scripts alone, which only estimates need; false where no details are needed.
+local function richer(rich, record)
+  if rich == '1' or has(record, RICH) then return '1' end
+  return has(record, MIXED) and 'scripts' or rich
+end
 
 local function pin_value(record, its_details, body) return struct.pack('>I4', #its_details) .. record .. its_details .. body end

@@ -14,7 +14,6 @@
 -- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
 -- include conversation.lua
 local ENOUGH, SLACK, NEAR, FEW, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 4194304, 4000
-local RICH, MIXED = 64, 128
 local fields = redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0', 'g1', 'user',
   'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins')
 local version, life, change = fields[2], fields[3], fields[4]
@@ -40,9 +39,8 @@ local first = math.max(1, length - math.min(wanted, MOST_MESSAGES) + 1)
 
 local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, -1)
 local beside = ''
-if rich then
-  -- MIXED and RICH are the two highest bits of a record's first byte. Without scripts, only RICH matters.
-  local above = ARGV[5] == '1' and 2 * MIXED or MIXED
+if rich == '1' or rich and ARGV[5] == '1' then
+  local above = ARGV[5] == '1' and 2 * MIXED or MIXED -- without scripts, only RICH matters
   for at = 1, #records, RECORD do
     if string.byte(records, at) % above >= RICH then
       beside = table.concat(redis.call('LRANGE', details, first - 1, -1))

@@ -9,7 +9,7 @@
 -- Gives {'ok', version, etag}, {'moved', version}, {'changed'} when there is another record, or {} when that life has
 -- ended
 -- include conversation.lua
-local RICH, SEALED = 64, 1
+local SEALED = 1
 local version, life, change, ttl, through = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through'))
 if not version or (life or '') ~= ARGV[1] then return {} end
 if was_done(ARGV[3]) then return {'ok', version, etag_of(version, life, change)} end

@@ -8,9 +8,9 @@
 -- A message whose record or details have changed since it was read is skipped: it was rewritten or redacted meanwhile. A
 -- repair is no activity, so it changes neither the conversation's expiry nor its time of change.
 -- include conversation.lua
-local PARTS, RICH, MIXED, SEALED, IN_PROGRESS = 9, 64, 128, 1, 128
-local version, life, updated, pins, gn, draft =
-  unpack(redis.call('HMGET', conversation, 'v', 'life', 'updated', 'pins', 'gn', 'draft'))
+local PARTS, SEALED, IN_PROGRESS = 9, 1, 128
+local version, life, updated, pins, gn, draft, was_rich =
+  unpack(redis.call('HMGET', conversation, 'v', 'life', 'updated', 'pins', 'gn', 'draft', 'rich'))
 if not version or (life or '') ~= ARGV[1] then return {} end
 local missing = damage(redis.call('LLEN', log), pins, gn)
 if missing then return {'damaged', missing} end
@@ -24,7 +24,7 @@ local function note(field, value)
   fields[#fields + 1] = field
   fields[#fields + 1] = value
 end
-local rich, sealed = false, false
+local rich, sealed = was_rich, false
 for at = 3, #ARGV, PARTS do
   local seq, was, record, its_details, body, documents, notes, more0, more1 = unpack(ARGV, at, at + PARTS - 1)
   local place = seq - first
@@ -39,7 +39,7 @@ for at = 3, #ARGV, PARTS do
       redis.call('HSET', pinned, seq, pin_value(record, its_details, its_body))
     end
     measured, o200k, cl100k = measured + 1, o200k + more0, cl100k + more1
-    rich, sealed = rich or has(record, RICH) or has(record, MIXED), sealed or string.byte(body) == SEALED
+    rich, sealed = richer(rich, record), sealed or string.byte(body) == SEALED
     -- When a draft is replaced, these tokens are subtracted from the totals.
     if seq == draft_seq and string.byte(record, 4) >= IN_PROGRESS then
       note('draft', string.format('%d %d %d', seq, draft0 + more0, draft1 + more1))
@@ -49,7 +49,7 @@ end
 if measured > 0 then
   redis.call('HINCRBY', conversation, 't0', o200k)
   redis.call('HINCRBY', conversation, 't1', cl100k)
-  if rich then note('rich', 1) end
+  if rich ~= was_rich then note('rich', rich) end
   if sealed then note('sealed', 1) end
   -- Answers that are kept for retries may hold windows with the older counts.
   redis.call('UNLINK', columns)
