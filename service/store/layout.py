@@ -22,8 +22,8 @@ depends only on its length:
 - a window is computed from the tail of ``counts``, read as columns, and takes the same slice of ``log``;
 - ``details`` are read with it only where a message of the tail is not plain. The field ``rich`` tells that there may be one;
 - the script estimates the beginning of the tail from the running totals, so one round trip is enough for the usual window.
-  A window with over 128 KB of bodies, or with messages older than its budget reaches (``overflow=skip``), reads the older
-  ones in a second round trip; a large page reads all of its bodies in a second one;
+  A window with over 128 KB of bodies reads all but the newest eight in a second round trip, and one with messages older than
+  its budget reaches (``overflow=skip``) the older ones; a large page reads all of its bodies in a second one;
 - ``pinned`` repeats the few messages that are in every window, so that no script searches the middle of a long list.
 
 core/records.py describes records. Details are a msgpack array. Its first bytes have fixed places, because scripts read them
