@@ -216,6 +216,3 @@ def conversation_body(identity: str, state: State, progress: RecallProgress | No
         recall_progress=progress,
     )
     return msgspec.json.encode(conversation)
-
-
-HANDLERS = (create_conversation, get_conversation, change_conversation, delete_conversation)

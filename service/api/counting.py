@@ -151,6 +151,3 @@ def _info(model: Model) -> ModelInfo:
         margin=model.margin,
         calibration=None,
     )
-
-
-HANDLERS = (count, models, model)

@@ -64,6 +64,3 @@ def _problem_page(problem: ProblemMeaning) -> bytes:
         f"<title>{title}</title><h1>{title}</h1><p><code>{problem.type}</code>, status {problem.status}</p>"
         f"<p>{means}</p><p>{do}</p><p><a href=../docs>All operations</a></p></html>"
     ).encode()
-
-
-HANDLERS = (get_openapi, get_docs, get_problem)

@@ -102,6 +102,3 @@ async def _require_unedited(context: Context, tenant: str, names: tuple[str, str
         copied = await context.reader.get(tenant, target)
         await context.owners.erase_listed(tenant, owner_of(copied.settings), target, life=copied.life)
     raise problem
-
-
-HANDLERS = (fork_conversation,)

@@ -119,6 +119,3 @@ async def _conversation(context: Context, tenant: str, identity: str) -> Respons
     state = await context.reader.get(tenant, identity)
     context.owners.touch(tenant, state.settings, identity)
     return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)}, media_type=JSON)
-
-
-HANDLERS = (redact_message, rewind_conversation, put_summary, delete_summary)

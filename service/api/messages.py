@@ -331,6 +331,3 @@ def _place(cursor: str, order: str) -> tuple[int, str]:
 
 def _no_cursor() -> InvalidCursor:
     return InvalidCursor("The cursor is not from this listing of this conversation: begin without one.")
-
-
-HANDLERS = (append_messages, list_messages, get_message)

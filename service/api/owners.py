@@ -103,6 +103,3 @@ def _place(cursor: str) -> Place:
     if not (score.isdigit() and len(score) <= 16 and IDS.fullmatch(identity)):
         raise InvalidCursor("The cursor is not from this listing: begin without one.")
     return float(score), identity
-
-
-HANDLERS = (list_conversations, delete_owner)

@@ -52,6 +52,3 @@ async def search_messages(request: Req, conversation_id: FromPath[str]) -> Respo
             stored = stored_message(page.messages[0], page.grounding.get(seq), page.metadata.get(seq))
             messages.append(FoundMessage(**msgspec.structs.asdict(stored), score=round(score, 3)))
     return Response(msgspec.json.encode(Found(messages, searched)), media_type=JSON)
-
-
-HANDLERS = (search_messages,)

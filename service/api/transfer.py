@@ -268,6 +268,3 @@ def _check_length(text: bytes | bytearray, number: int, longest: int) -> None:
             f"Line {number}: a line may have {longest} bytes.",
             members={"limit": longest, "unit": "bytes", "line": number},
         )
-
-
-HANDLERS = (export_conversation, import_conversation)

@@ -152,6 +152,3 @@ def _warn_of_drift(context: Context, model: Model, known: core.ModelReports) -> 
             mean_error=round(known.mean_error, 2),
             worst_error=known.worst_error,
         )
-
-
-HANDLERS = (report_usage,)

@@ -68,6 +68,3 @@ async def build_window(request: Req) -> Response[bytes]:
         context.metrics.counted(counting_seconds)
         tell_window(context.metrics, made, time.perf_counter() - started, line_of(request))
     return Response(made.body, media_type=JSON)
-
-
-HANDLERS = (get_window, build_window)
