@@ -12,10 +12,10 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath
 from msgspec import Meta
 
-from service.api.answer import Answer
 from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
 from service.api.context import Context, context_of, fresh_id, line_of, now_ms, tell_made, tenant_of
 from service.api.conversations import JSON, timestamp
+from service.api.direct import Answer
 from service.api.openapi.operation import documented
 from service.api.schemas import (
     AppendedMessage,
