@@ -4,12 +4,11 @@ import time
 from typing import Any
 
 import msgspec
-from litestar import Response, get, post
+from litestar import get, post
 from litestar.params import FromPath
 
 from service.api.body import LONG_BYTES, query_of, read_body, run_in_thread_if_large
 from service.api.context import Req, context_of, line_of, tenant_of
-from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.api.schemas import Count, CountRequest, ModelInfo, ModelList, SchemaFormat
 from service.api.usage import shown
@@ -35,8 +34,8 @@ class CountQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @post("/count", operation_id="countTokens", status_code=200)
-@documented("Count tokens", "models", query=CountQuery, takes=CountRequest, gives=Count, errors=(422,))
-async def count(request: Req) -> Response[bytes]:
+@documented("Count tokens", "models", query=CountQuery, takes=CountRequest, errors=(422,))
+async def count(request: Req) -> Count:
     """Predict a request's ``prompt_tokens``; nothing is stored.
 
     With ``format`` the body is that provider's own request, with an additional member ``model``.
@@ -56,7 +55,7 @@ async def count(request: Req) -> Response[bytes]:
     line = line_of(request)
     line["model"] = context.metrics.windows.label(counted.model)
     line["tokens"] = counted.tokens + (counted.text or 0)
-    return Response(msgspec.json.encode(counted), media_type=JSON)
+    return counted
 
 
 def _model_of(request: dict[str, Any]) -> str:
@@ -113,16 +112,15 @@ def _checked(value: Any, kind: Any, pointer: str) -> None:
 
 
 @get("/models", operation_id="listModels")
-@documented("List models", "models", gives=ModelList)
-async def models(request: Req) -> Response[bytes]:
+@documented("List models", "models")
+async def models(request: Req) -> ModelList:
     """Every model known by name."""
-    known = [_info(model) for model in list_models(context_of(request).models)]
-    return Response(msgspec.json.encode({"models": known}), media_type=JSON)
+    return ModelList([_info(model) for model in list_models(context_of(request).models)])
 
 
 @get("/models/{model_id:path}", operation_id="getModel")
-@documented("Read a model", "models", gives=ModelInfo)
-async def model(request: Req, model_id: FromPath[str]) -> Response[bytes]:
+@documented("Read a model", "models")
+async def model(request: Req, model_id: FromPath[str]) -> ModelInfo:
     """One model. The name may be dated or fine-tuned, or begin with a provider's name."""
     context = context_of(request)
     try:
@@ -133,7 +131,7 @@ async def model(request: Req, model_id: FromPath[str]) -> Response[bytes]:
     info = _info(found)
     if calibration != NO_REPORTS:
         info = msgspec.structs.replace(info, calibration=shown(found, calibration))
-    return Response(msgspec.json.encode(info), media_type=JSON)
+    return info
 
 
 def _info(model: Model) -> ModelInfo:

@@ -9,7 +9,7 @@ from litestar.params import FromPath
 
 from service.api.body import checked_id, decode, etag, if_match, refuse_taken
 from service.api.context import Context, Req, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
-from service.api.conversations import JSON, conversation_body
+from service.api.conversations import conversation_body
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation
 from service.core.messages import Id
@@ -51,7 +51,7 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
     copied = await context.reader.get(tenant, target)
     context.indexer.notice(tenant, target, copied.settings)
     headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.etag)}
-    return Response(conversation_body(target, copied), status_code=201, headers=headers, media_type=JSON)
+    return Response(conversation_body(target, copied), status_code=201, headers=headers)
 
 
 def _last(at_seq: int | None, length: int) -> int:

@@ -17,7 +17,7 @@ from service.api.context import (
     require_life,
     tenant_of,
 )
-from service.api.conversations import JSON, conversation_body
+from service.api.conversations import conversation_body
 from service.api.messages import checked_seq
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation, ProviderObject
@@ -118,4 +118,4 @@ def _change(request: Req, state: State) -> Change:
 async def _conversation(context: Context, tenant: str, identity: str) -> Response[bytes]:
     state = await context.reader.get(tenant, identity)
     context.owners.touch(tenant, state.settings, identity)
-    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)}, media_type=JSON)
+    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)})

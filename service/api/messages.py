@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
 from service.api.context import Context, context_of, fresh_id, line_of, now_ms, tell_made, tenant_of
-from service.api.conversations import JSON, timestamp
+from service.api.conversations import timestamp
 from service.api.direct import Answer
 from service.api.openapi.operation import documented
 from service.api.schemas import (
@@ -268,7 +268,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
         path = f"/conversations/{identity}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
         headers["Link"] = f'<{path}>; rel="next"'
     body = msgspec.json.encode(MessagePage(stored if query.order == "asc" else stored[::-1], cursor))
-    return Response(body, headers=headers, media_type=JSON)
+    return Response(body, headers=headers)
 
 
 @get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")
@@ -284,7 +284,7 @@ async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPat
         return Response(b"", status_code=304, headers=headers)
     message = page.messages[0]
     stored = stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq))
-    return Response(msgspec.json.encode(stored), headers=headers, media_type=JSON)
+    return Response(msgspec.json.encode(stored), headers=headers)
 
 
 def checked_seq(value: str) -> int:

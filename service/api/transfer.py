@@ -27,7 +27,7 @@ from service.api.body import (
     run_in_thread_if_large,
 )
 from service.api.context import Context, Req, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
-from service.api.conversations import JSON, conversation_body
+from service.api.conversations import conversation_body
 from service.api.importing import Imported, ImportLine, message_member, prepare_lines, read_head
 from service.api.messages import stored_message
 from service.api.openapi.operation import documented
@@ -165,7 +165,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
     state = await context.reader.get(tenant, identity)
     context.indexer.notice(tenant, identity, state.settings)
     headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
-    return Response(conversation_body(identity, state), status_code=201, headers=headers, media_type=JSON)
+    return Response(conversation_body(identity, state), status_code=201, headers=headers)
 
 
 async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[ImportLine]) -> None:

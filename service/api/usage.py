@@ -3,13 +3,12 @@
 from typing import Annotated
 
 import msgspec
-from litestar import Response, post
+from litestar import post
 from litestar.params import FromPath
 from msgspec import Meta
 
 from service.api.body import checked_id, decode, if_match
 from service.api.context import Context, Req, context_of, request_token, tenant_of
-from service.api.conversations import JSON
 from service.api.openapi.operation import documented
 from service.api.schemas import Calibration
 from service.core import calibration as core
@@ -71,8 +70,8 @@ _usage = msgspec.json.Decoder(Usage)
 
 
 @post("/conversations/{conversation_id:str}/usage", operation_id="reportUsage", status_code=200)
-@documented("Report what the provider billed", "models", takes=Usage, gives=Reported, etag=False, errors=(507,))
-async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+@documented("Report what the provider billed", "models", takes=Usage, etag=False, errors=(507,))
+async def report_usage(request: Req, conversation_id: FromPath[str]) -> Reported:
     """Report the tokens that a provider billed for a window. Later windows of an estimated model are corrected by it."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _usage)
@@ -92,8 +91,7 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Response
     )
     with best_effort:
         _record(context, wanted, model, billed, known)
-    told = Reported(model.id, wanted.window_tokens - billed, shown(model, known))
-    return Response(msgspec.json.encode(told), media_type=JSON)
+    return Reported(model.id, wanted.window_tokens - billed, shown(model, known))
 
 
 def _record(context: Context, wanted: Usage, model: Model, billed: int, known: core.ModelReports) -> None:

@@ -7,7 +7,6 @@ from litestar.params import FromPath
 
 from service.api.body import checked_id, if_none_match, query_of, read_body, run_in_thread_if_large
 from service.api.context import Req, context_of, line_of, tell_made, tenant_of
-from service.api.conversations import JSON
 from service.api.direct import Answer
 from service.api.openapi.operation import documented
 from service.api.schemas import Window
@@ -67,4 +66,4 @@ async def build_window(request: Req) -> Response[bytes]:
     with best_effort:
         context.metrics.counted(counting_seconds)
         tell_window(context.metrics, made, time.perf_counter() - started, line_of(request))
-    return Response(made.body, media_type=JSON)
+    return Response(made.body)
