@@ -148,8 +148,8 @@ async def import_conversation(request: Req) -> Response[bytes]:
     if not first:
         raise BadRequest("The body is empty: send the settings in a first line, then entries.")
     imported = read_head(first[0])
-    refuse_taken(named or imported.id, "#/query/id" if named else "#/lines/1/id")
-    identity = named or imported.id or fresh_id(request)
+    refuse_taken(named or imported.head.id, "#/query/id" if named else "#/lines/1/id")
+    identity = named or imported.head.id or fresh_id(request)
     await context.conversations.require_absent(tenant, identity, token=request_token(request))
     data_keys = context.conversations.data_keys
     staging = Staging(context.client, tenant, identity, token=request_token(request), data_keys=data_keys)
@@ -197,9 +197,10 @@ def _turn(request: Req, size_bytes: int) -> AbstractAsyncContextManager[Any]:
 
 
 async def _publish(context: Context, staging: Staging, imported: Imported) -> None:
-    if imported.messages is not None and imported.messages != staging.length:
+    announced = imported.head.messages
+    if announced is not None and announced.count != staging.length:
         raise BadRequest(
-            f"The first line announces {imported.messages} entries, but the file has {staging.length}.",
+            f"The first line announces {announced.count} entries, but the file has {staging.length}.",
             members={"line": staging.length + 1},
         )
     summary = imported.summary
@@ -208,7 +209,7 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
     now = now_ms()
     await staging.publish(
         settings=encode_settings(imported.settings),
-        version=imported.version,
+        version=imported.head.version,
         created_ms=now if imported.created_ms is None else imported.created_ms,
         updated_ms=now if imported.updated_ms is None else imported.updated_ms,
         ttl_ms=context.conversations.ttl_ms(imported.settings.ttl_seconds),
