@@ -57,6 +57,7 @@ class OpenTelemetry:
         self._tracer = provider.get_tracer("sash")
         self._context = import_module("opentelemetry.context")
         self._trace = import_module("opentelemetry.trace")
+        self._propagator = import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -72,15 +73,7 @@ class OpenTelemetry:
     def begin(self, parent: TraceContext | None) -> "Recorded":
         """A request's span, the parent of its task's other spans until it ends."""
         trace = self._trace
-        within = None
-        if parent is not None:
-            remote = trace.SpanContext(
-                int(parent.trace_id, 16),
-                int(parent.span_id, 16),
-                is_remote=True,
-                trace_flags=trace.TraceFlags(int(parent.flags, 16)),
-            )
-            within = trace.set_span_in_context(trace.NonRecordingSpan(remote))
+        within = self._propagator.extract({"traceparent": parent.traceparent}) if parent is not None else None
         span = self._tracer.start_span("request", context=within, kind=trace.SpanKind.SERVER)
         token = self._context.attach(trace.set_span_in_context(span))
         return Recorded(span, trace.StatusCode.ERROR, lambda: self._context.detach(token))
