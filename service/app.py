@@ -201,7 +201,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         lifespan=[lifespan],
         state=State({"context": context, "routes": ROUTES}),
         exception_handlers=errors.HANDLERS,
-        request_max_body_size=settings.max_body_bytes,
+        request_max_body_size=None,  # handlers read bodies by themselves, and bound them
         openapi_config=None,
         logging_config=None,
     )

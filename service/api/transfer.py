@@ -123,7 +123,7 @@ def _image_sizes(record: Record) -> list[tuple[int, int] | None] | None:
     return sizes if any(sizes) else None
 
 
-@post("/conversations/import", operation_id="importConversation", status_code=201, request_max_body_size=None)
+@post("/conversations/import", operation_id="importConversation", status_code=201)
 @documented(
     "Import a conversation",
     "conversations",
