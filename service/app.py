@@ -29,7 +29,6 @@ from service.api import (
     owners,
     search,
     transfer,
-    usage,
     window,
 )
 from service.api.asgi import App
@@ -89,7 +88,7 @@ ROUTES = (
     history.fork_conversation,
     transfer.export_conversation,
     transfer.import_conversation,
-    usage.report_usage,
+    counting.report_usage,
     owners.list_conversations,
     owners.delete_owner,
     window.get_window,
