@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
-from litestar import Request, Response, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import Meta
 
 from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
-from service.api.context import Context, context_of, fresh_id, line_of, now_ms, tell_made, tenant_of
+from service.api.context import Context, Req, context_of, fresh_id, line_of, now_ms, tell_made, tenant_of
 from service.api.conversations import timestamp
 from service.api.direct import Answer
 from service.api.openapi.operation import documented
@@ -41,7 +41,6 @@ from service.store.replies import Message, Tail
 from service.store.scripts import AppendReply
 from service.windows.asked import limits_of
 
-Req = Request[Any, Any, Any]
 _AT_ONCE = 32
 _log = get_logger()
 _DEFAULTS = encode_settings(ConversationSettings())

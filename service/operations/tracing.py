@@ -78,23 +78,18 @@ class OpenTelemetry:
         token = self._context.attach(trace.set_span_in_context(span))
         return Recorded(span, trace.StatusCode.ERROR, lambda: self._context.detach(token))
 
-    def did(self, name: str, seconds: float) -> None:
+    def did(self, name: str, seconds: float, *, failed: bool = False, **options: Any) -> None:
         """Add a span for a part of the current request that ends now and took ``seconds``."""
         now = time.time_ns()
-        self._tracer.start_span(name, start_time=now - int(seconds * 1e9)).end(now)
+        span = self._tracer.start_span(name, start_time=now - int(seconds * 1e9), **options)
+        if failed:
+            span.set_status(self._trace.StatusCode.ERROR)
+        span.end(now)
 
     def asked_store(self, call: str, seconds: float, *, failed: bool) -> None:
         """Add a span for a call of the store, with OpenTelemetry's attributes of databases."""
-        now, trace = time.time_ns(), self._trace
-        span = self._tracer.start_span(
-            f"store {call}",
-            kind=trace.SpanKind.CLIENT,
-            attributes={"db.system.name": "redis", "db.operation.name": call},
-            start_time=now - int(seconds * 1e9),
-        )
-        if failed:
-            span.set_status(trace.StatusCode.ERROR)
-        span.end(now)
+        attributes = {"db.system.name": "redis", "db.operation.name": call}
+        self.did(f"store {call}", seconds, failed=failed, kind=self._trace.SpanKind.CLIENT, attributes=attributes)
 
     def close(self) -> None:
         """Send the remaining spans."""
