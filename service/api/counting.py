@@ -86,7 +86,8 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
     _check_beside(wanted)
     text = plain_text_tokens(wanted.text, model) if wanted.text is not None else None
     if wanted.messages is None:
-        return Count(model.id, model.counted_with, model.exact, 0, 0, 0, [], text)
+        none: dict[str, Any] = {"tokens": 0, "priming": 0, "tools": 0, "messages": []}
+        return Count(model=model.id, encoding=model.counted_with, exact=model.exact, **none, text=text)
     counted = count_request(
         model,
         messages=wanted.messages,
