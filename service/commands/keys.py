@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,14 +17,9 @@ from service.problems import StoreUnavailable
 from service.store.findings import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from service.settings import Settings
     from service.store.client import Client
     from service.store.datakeys import DataKeys, KeyReport, Rewrapped
-    from service.store.keys import ApiKeys
-
-T = TypeVar("T")
 
 
 @click.group()
@@ -45,10 +40,14 @@ def keys() -> None:
 )
 def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
     """Make a key and print it. It is shown only once."""
+    from service.store.keys import ApiKeys  # noqa: PLC0415 - help needs no store
+
     if not IDS.fullmatch(tenant):
         raise click.BadParameter("letters, digits, . _ -, at most 128", param_hint="--tenant")
     now_ms = time.time_ns() // 1_000_000
-    key, kept = _with_keys(lambda stored: stored.create(tenant, now_ms, rate=rate, max_body_bytes=max_body_bytes))
+    key, kept = with_store(
+        lambda client, _: ApiKeys(client).create(tenant, now_ms, rate=rate, max_body_bytes=max_body_bytes)
+    )
     click.echo(key)
     click.echo(f"sash: key {kept.id} of tenant {tenant}; keep it now, only its hash is stored", err=True)
 
@@ -57,7 +56,9 @@ def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
 @click.option("--tenant", help="List only this tenant's keys.")
 def list_(tenant: str | None) -> None:
     """List the keys by id, tenant and date, without the keys themselves."""
-    for each in _with_keys(lambda stored: stored.all()):
+    from service.store.keys import ApiKeys  # noqa: PLC0415
+
+    for each in with_store(lambda client, _: ApiKeys(client).all()):
         if tenant in {None, each.tenant}:
             made = datetime.fromtimestamp(each.created_ms / 1000, UTC).isoformat(timespec="seconds")
             limits = [f"{each.rate:g}/s"] if each.rate else []
@@ -69,19 +70,11 @@ def list_(tenant: str | None) -> None:
 @click.argument("identity", metavar="ID")
 def revoke(identity: str) -> None:
     """Revoke the key with this id. It stops working within five seconds."""
-    if not _with_keys(lambda stored: stored.revoke(identity)):
+    from service.store.keys import ApiKeys  # noqa: PLC0415
+
+    if not with_store(lambda client, _: ApiKeys(client).revoke(identity)):
         click.echo(f"sash: there is no key {identity}", err=True)
         sys.exit(1)
-
-
-def _with_keys(act: "Callable[[ApiKeys], Awaitable[T]]") -> T:
-    """Return the result of ``act`` on the API keys of the deployment's store."""
-    from service.store.keys import ApiKeys  # noqa: PLC0415 - help needs no store
-
-    async def on_keys(client: "Client", _: "Settings") -> T:
-        return await act(ApiKeys(client))
-
-    return with_store(on_keys)
 
 
 @keys.command()
