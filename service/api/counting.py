@@ -213,8 +213,7 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Reported
     state = await context.reader.get(tenant, identity)
     require_version(state, if_match(request))
     model = model_or_unknown(wanted.model, context.models)
-    _refuse_absurd(wanted, billed, model)
-    _refuse_more_cached_than_billed(wanted, billed)
+    _refuse_implausible(wanted, billed, model)
     known = await context.calibrations.report(
         tenant,
         model,
@@ -239,16 +238,15 @@ def _record(context: Context, wanted: Usage, model: Model, billed: int, known: M
     _warn_of_drift(context, model, known)
 
 
-def _refuse_absurd(wanted: Usage, billed: int, model: Model) -> None:
-    """Raise Unprocessable for implausible figures, which would spoil the correction of the model's next windows."""
+def _refuse_implausible(wanted: Usage, billed: int, model: Model) -> None:
+    """Raise Unprocessable for implausible figures, which would spoil the correction of the model's next windows.
+
+    Cached tokens may not exceed the bill: Anthropic's ``input_tokens`` do not include them.
+    """
     if not is_plausible(billed, wanted.window_tokens, wanted.correction or 1.0, model.context_window):
         detail = f"Over {MOST_RATIO:g} times the window's predicted tokens or the model's context window"
         place = "prompt_tokens" if wanted.input_tokens is None else "input_tokens"
         raise Unprocessable.at(f"#/{place}", detail)
-
-
-def _refuse_more_cached_than_billed(wanted: Usage, billed: int) -> None:
-    """Raise Unprocessable if cached tokens exceed the bill: Anthropic's ``input_tokens`` do not include them."""
     if (wanted.from_cache() or 0) > billed:
         place = "cached_tokens" if wanted.cached_tokens else "cache_write_tokens"
         detail = "Cached and written tokens are part of the bill: add them to Anthropic's input_tokens"
