@@ -151,19 +151,15 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
     state = await context.reader.get(tenant, identity)
     if not await context.conversations.require_absent(tenant, target, token=request_token(request)):
         require_version(state, expected)
-        await _copy(request, context, tenant, (identity, target), state, _last(wanted.at_seq, state.length))
+        last = state.length if wanted.at_seq is None else wanted.at_seq
+        if last > state.length:
+            raise Unprocessable.at("#/at_seq", f"The last message is {state.length}")
+        await _copy(request, context, tenant, (identity, target), state, last)
         await _require_unedited(context, tenant, (identity, target), state)
     copied = await context.reader.get(tenant, target)
     context.indexer.notice(tenant, target, copied.settings)
     headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.etag)}
     return Response(conversation_body(target, copied), status_code=201, headers=headers)
-
-
-def _last(at_seq: int | None, length: int) -> int:
-    """The seq of the copy's last message. Raises Unprocessable if the conversation is shorter."""
-    if at_seq is not None and at_seq > length:
-        raise Unprocessable.at("#/at_seq", f"The last message is {length}")
-    return length if at_seq is None else at_seq
 
 
 async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, str], state: State, at_seq: int) -> None:

@@ -30,14 +30,14 @@ from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_te
 from service.core.messages import Document, Entry, Grounding, decode_entries, decode_json
 from service.core.native.entries import ReadEntries, chat_entries, read_entries
 from service.core.parameters import WindowQuery
-from service.core.records import Flags, StoredGrounding
+from service.core.records import Flags
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
 from service.operations.logging import best_effort, describe, get_logger
 from service.problems import Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
 from service.store.conversations import Writing
 from service.store.entries import check_entries, prepare
 from service.store.messages import NewEntry
-from service.store.replies import Message, Tail
+from service.store.replies import Message, Page, Tail
 from service.store.scripts import AppendReply
 from service.windows.asked import limits_of
 
@@ -261,7 +261,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
     for message in page.messages:
         if len(stored) % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # a page may have a thousand messages: let other requests run between them
-        stored.append(stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq)))
+        stored.append(stored_message(message, page))
     cursor = _cursor(following, query.order, page.life) if following else None
     if cursor:
         path = f"/conversations/{identity}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
@@ -281,9 +281,7 @@ async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPat
     headers = {"ETag": etag(page.etag)}
     if is_known(request, page.etag):
         return Response(b"", status_code=304, headers=headers)
-    message = page.messages[0]
-    stored = stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq))
-    return Response(msgspec.json.encode(stored), headers=headers)
+    return Response(msgspec.json.encode(stored_message(page.messages[0], page)), headers=headers)
 
 
 def checked_seq(value: str) -> int:
@@ -293,9 +291,9 @@ def checked_seq(value: str) -> int:
     return int(value)
 
 
-def stored_message(message: Message, grounding: StoredGrounding | None, metadata: bytes | None) -> StoredMessage:
-    """A stored message in the form that clients read."""
-    record = message.record
+def stored_message(message: Message, page: Page) -> StoredMessage:
+    """A message of a page in the form that clients read."""
+    record, grounding, metadata = message.record, page.grounding.get(message.seq), page.metadata.get(message.seq)
     documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
     return StoredMessage(
         seq=message.seq,

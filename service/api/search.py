@@ -46,8 +46,8 @@ async def search_messages(request: Req, conversation_id: FromPath[str]) -> Found
     context.indexer.notice(tenant, identity, state.settings)
     pages = await asyncio.gather(*(context.reader.page(tenant, identity, seq, seq) for seq, _ in found))
     messages = []
-    for (seq, score), page in zip(found, pages, strict=True):
+    for (_, score), page in zip(found, pages, strict=True):
         if page.made == state.made and page.messages:  # skips text that was redacted since the search
-            stored = stored_message(page.messages[0], page.grounding.get(seq), page.metadata.get(seq))
-            messages.append(FoundMessage(**msgspec.structs.asdict(stored), score=round(score, 3)))
+            stored = msgspec.structs.asdict(stored_message(page.messages[0], page))
+            messages.append(FoundMessage(**stored, score=round(score, 3)))
     return Found(messages, searched)

@@ -7,8 +7,8 @@ body of ``POST /conversations``, then one line for each entry, as in an append.
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Annotated, Any
+from contextlib import nullcontext
+from typing import Annotated
 
 import msgspec
 from litestar import Response, get, post
@@ -33,7 +33,7 @@ from service.api.messages import stored_message
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation, Lines, StoredMessage
 from service.core.messages import Id
-from service.core.records import Flags, Record
+from service.core.records import Record
 from service.core.settings import encode_settings
 from service.problems import (
     BadRequest,
@@ -100,19 +100,15 @@ async def _lines(
 
 
 def _page_lines(page: Page) -> bytes:
-    lines = (
-        _exported(message, stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq)))
-        for message in page.messages
-    )
-    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    return b"".join(msgspec.json.encode(_exported(message, page)) + b"\n" for message in page.messages)
 
 
-def _exported(message: Message, stored: StoredMessage) -> ExportedMessage:
-    record = message.record
+def _exported(message: Message, page: Page) -> ExportedMessage:
+    stored = stored_message(message, page)
     return ExportedMessage(
         **msgspec.structs.asdict(stored),
-        digest=None if record.flags & Flags.REDACTED else message.identity.digest.hex(),
-        image_sizes=_image_sizes(record),
+        digest=None if stored.redacted else message.identity.digest.hex(),
+        image_sizes=_image_sizes(message.record),
     )
 
 
@@ -171,7 +167,10 @@ async def import_conversation(request: Req) -> Response[bytes]:
 async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[ImportLine]) -> None:
     if lines:
         size = sum(len(line.text) for line in lines)
-        async with _turn(request, size):
+        context = context_of(request)
+        is_long = size > context.settings.max_body_bytes + _BATCH_BYTES
+        # Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
+        async with context.long_lines if is_long else nullcontext():
             entries = await run_in_thread_if_large(
                 size, prepare_lines, lines, staging.length, imported.template, now_ms()
             )
@@ -185,15 +184,6 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
             member = message_member(line, "tool_call_id")
             raise _wrong_line(OrphanToolResult, line.number, member, "No open tool call has this id") from None
     extend_deadline(request)
-
-
-def _turn(request: Req, size_bytes: int) -> AbstractAsyncContextManager[Any]:
-    """The context in which lines of ``size_bytes`` are decoded.
-
-    Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
-    """
-    context = context_of(request)
-    return context.long_lines if size_bytes > context.settings.max_body_bytes + _BATCH_BYTES else nullcontext()
 
 
 async def _publish(context: Context, staging: Staging, imported: Imported) -> None:
