@@ -102,7 +102,7 @@ class Indexer:
         """Index the missing messages in the background, if the conversation has recall on and no task. Never fails."""
         with best_effort:
             if self.mode(settings) != "off":
-                self._catch_up((tenant, conversation))
+                self._begin((tenant, conversation), self._work((tenant, conversation)))
 
     async def close(self) -> None:
         """Stop all tasks. The next append or search starts them again."""
@@ -130,7 +130,7 @@ class Indexer:
                 for place, part in step:
                     bodies = sum(len(each.bodies) for each in waiting[place])
                     if place not in written or part.semantic or len(part.bodies) < bodies:
-                        self._catch_up(place)
+                        self._begin(place, self._work(place))
 
     async def _written(self, step: Sequence[tuple[Place, Waiting]]) -> set[Place]:
         """Write the waiting words of these conversations, and return those of which all words were written."""
@@ -150,9 +150,6 @@ class Indexer:
         return written is not None
 
     # ---- missing messages
-
-    def _catch_up(self, place: Place) -> None:
-        self._begin(place, self._work(place))
 
     async def _work(self, place: Place) -> None:
         for attempt in range(_ATTEMPTS):
