@@ -12,7 +12,7 @@ from service.core.native import read_compaction
 from service.core.records import Flags, Summary
 from service.core.redaction import NO_DIGEST
 from service.core.settings import ConversationSettings, check_settings, fixed_parts
-from service.problems import BadRequest, InvalidEntry, Pointer, Problem
+from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, Problem
 from service.store.entries import check_entry, check_status, prepare
 from service.store.history import make_summary
 from service.store.messages import NewEntry
@@ -173,7 +173,7 @@ def _milliseconds(given: ImportHead | ImportEntry, name: str) -> int | None:
 
 def at_line(problem: Problem, number: int) -> Problem:
     """The problem with the line's number in its detail, pointers and members."""
-    kind = type(problem) if isinstance(problem, BadRequest) else BadRequest
+    kind = type(problem) if isinstance(problem, BadRequest | OrphanToolResult) else BadRequest
     errors = [Pointer(f"#/lines/{number}{e.pointer.removeprefix('#').rstrip('/')}", e.detail) for e in problem.errors]
     return kind(
         f"Line {number}: {problem.detail}",

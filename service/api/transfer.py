@@ -28,22 +28,14 @@ from service.api.body import (
 )
 from service.api.context import Context, Req, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
 from service.api.conversations import conversation_body
-from service.api.importing import Imported, ImportLine, message_member, prepare_lines, read_head
+from service.api.importing import Imported, ImportLine, at_line, message_member, prepare_lines, read_head
 from service.api.messages import stored_message
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation, Lines, StoredMessage
 from service.core.messages import Id
 from service.core.records import Record
 from service.core.settings import encode_settings
-from service.problems import (
-    BadRequest,
-    InvalidEntry,
-    OrphanToolResult,
-    Pointer,
-    Problem,
-    TooLarge,
-    UnsupportedMediaType,
-)
+from service.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
 from service.store.replies import Message, Page, State
 from service.store.staging import OrphanEntry, StagedTwice, Staging
 
@@ -177,12 +169,12 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
         try:
             await staging.add(entries)
         except StagedTwice as twice:
-            number = lines[twice.index].number
-            raise _wrong_line(InvalidEntry, number, "id", "This id names another entry above") from None
+            wrong = InvalidEntry.at("#/id", "This id names another entry above")
+            raise at_line(wrong, lines[twice.index].number) from None
         except OrphanEntry as orphan:
             line = lines[orphan.index]
-            member = message_member(line, "tool_call_id")
-            raise _wrong_line(OrphanToolResult, line.number, member, "No open tool call has this id") from None
+            lone = OrphanToolResult.at(f"#/{message_member(line, 'tool_call_id')}", "No open tool call has this id")
+            raise at_line(lone, line.number) from None
     extend_deadline(request)
 
 
@@ -195,7 +187,7 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
         )
     summary = imported.summary
     if summary is not None and not 1 <= summary.through_seq <= staging.length:
-        raise _wrong_line(BadRequest, 1, "summary/through_seq", f"The last message is {staging.length}")
+        raise at_line(BadRequest.at("#/summary/through_seq", f"The last message is {staging.length}"), 1)
     now = now_ms()
     await staging.publish(
         settings=encode_settings(imported.settings),
@@ -205,12 +197,6 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
         ttl_ms=context.conversations.ttl_ms(imported.settings.ttl_seconds),
         summary=summary,
     )
-
-
-def _wrong_line(kind: type[Problem], number: int, member: str, detail: str) -> Problem:
-    """The problem of a line's ``member``, which is a JSON Pointer."""
-    pointer = Pointer(f"#/lines/{number}/{member}", detail)
-    return kind(f"Line {number}: {detail}.", errors=[pointer], members={"line": number})
 
 
 async def _batches(request: Req, limit_bytes: int, longest_line: int) -> AsyncIterator[list[ImportLine]]:
