@@ -2,8 +2,6 @@
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 import click
 
@@ -16,7 +14,7 @@ from service.commands.store import read_settings, refuse
 from service.commands.top import top
 from service.commands.transfer import export, import_
 from service.commands.window import window
-from service.settings import Settings, SettingsError
+from service.settings import SettingsError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,15 +24,6 @@ def main(context: click.Context) -> None:
     """Sash stores chat conversations and returns the window of messages that fits the model."""
     if sys.stdout is None and context.invoked_subcommand != "serve":  # Python's answer to a closed descriptor
         raise click.ClickException("standard output is closed; >/dev/null discards what is printed")
-
-
-def settings_from(options: Mapping[str, Any]) -> Settings:
-    """Settings from the environment and the options, which override it. Exits with a line for each wrong setting."""
-    given = {f"SASH_{name.upper()}": str(value) for name, value in options.items() if value is not None}
-    try:
-        return read_settings({**os.environ, **given})
-    except SettingsError as error:
-        refuse(error.lines)
 
 
 @main.command()
@@ -54,7 +43,12 @@ def serve(**options: str | None) -> None:
     """
     from service.serve import run  # noqa: PLC0415 - the other commands start faster without this import
 
-    sys.exit(run(settings_from(options)))
+    given = {f"SASH_{name.upper()}": value for name, value in options.items() if value is not None}
+    try:
+        settings = read_settings({**os.environ, **given})
+    except SettingsError as error:
+        refuse(error.lines)
+    sys.exit(run(settings))
 
 
 @main.command()

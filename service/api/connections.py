@@ -15,14 +15,14 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import MutableMapping
-from typing import Any
+
+from service.api.asgi import Scope
 
 _FOLDER = "/dev/fd"
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER for 0 seconds
 
 
-async def reset_when_closed(scope: MutableMapping[str, Any]) -> None:
+async def reset_when_closed(scope: Scope) -> None:
     """Make the connection of an HTTP/1.0 request close with a reset. Other connections are not changed."""
     if scope.get("http_version") in {"1", "1.0"} and scope.get("client"):
         host, port = scope["client"]

@@ -28,7 +28,6 @@ from service.operations.logging import best_effort
 from service.problems import BadRequest, CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
 from service.store.replies import Shut, State
 
-JSON = "application/json"
 _create = msgspec.json.Decoder(CreateConversation)
 _patch = msgspec.json.Decoder(dict[str, Any])
 _ATTEMPTS = 32
@@ -65,7 +64,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     )
     state = await context.reader.get(tenant_of(request), identity)
     headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
-    return Response(conversation_body(identity, state), status_code=201, headers=headers, media_type=JSON)
+    return Response(conversation_body(identity, state), status_code=201, headers=headers)
 
 
 @get("/conversations/{conversation_id:str}", operation_id="getConversation")
@@ -79,7 +78,7 @@ async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Resp
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
-    return Response(conversation_body(identity, state, progress), headers=headers, media_type=JSON)
+    return Response(conversation_body(identity, state, progress), headers=headers)
 
 
 async def _progress(context: Context, tenant: str, identity: str, state: State) -> RecallProgress | None:
@@ -98,7 +97,7 @@ async def _progress(context: Context, tenant: str, identity: str, state: State) 
     "Change settings",
     "conversations",
     takes=ConversationSettings,
-    takes_types=(JSON, "application/merge-patch+json"),
+    takes_types=("application/json", "application/merge-patch+json"),
     gives=Conversation,
     errors=(507,),
 )
@@ -136,7 +135,7 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
         break
     state = await context.reader.get(tenant, identity)
     context.indexer.notice(tenant, identity, state.settings)
-    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)}, media_type=JSON)
+    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)})
 
 
 def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
@@ -216,6 +215,3 @@ def conversation_body(identity: str, state: State, progress: RecallProgress | No
         recall_progress=progress,
     )
     return msgspec.json.encode(conversation)
-
-
-HANDLERS = (create_conversation, get_conversation, change_conversation, delete_conversation)

@@ -11,7 +11,6 @@ from litestar.params import FromPath
 from msgspec import Meta
 
 from service.api.context import Req
-from service.api.conversations import JSON
 from service.api.openapi import document
 from service.api.openapi.faults import meaning
 from service.api.openapi.operation import documented
@@ -31,7 +30,7 @@ _PROBLEMS = {kind.slug: kind for kind in problem_types()}
 )
 def get_openapi(request: Req) -> Response[bytes]:
     """The API as an OpenAPI 3.1 document."""
-    return Response(document(request.app.state.routes), headers={"Cache-Control": "max-age=300"}, media_type=JSON)
+    return Response(document(request.app.state.routes), headers={"Cache-Control": "max-age=300"})
 
 
 @get("/docs", operation_id="getDocs", sync_to_thread=False)
@@ -42,7 +41,7 @@ def get_docs() -> Response[bytes]:
 
 
 @get("/problems/{slug:str}", operation_id="getProblem", sync_to_thread=False)
-@documented("What a problem means", "operations", gives=ProblemMeaning, gives_types=(JSON, "text/html"))
+@documented("What a problem means", "operations", gives=ProblemMeaning, gives_types=("application/json", "text/html"))
 def get_problem(request: Req, slug: FromPath[str]) -> Response[bytes]:
     """The meaning of a problem's ``type`` and what to do about it, as JSON, or as a page for browsers."""
     kind = _PROBLEMS.get(slug)
@@ -52,7 +51,7 @@ def get_problem(request: Req, slug: FromPath[str]) -> Response[bytes]:
     problem = ProblemMeaning(f"/problems/{slug}", kind.title, kind.status, means, do)
     if "text/html" in request.headers.get("accept", ""):
         return Response(_problem_page(problem), headers={**_PAGE.headers, "Vary": "Accept"}, media_type="text/html")
-    return Response(msgspec.json.encode(problem), headers={"Vary": "Accept"}, media_type=JSON)
+    return Response(msgspec.json.encode(problem), headers={"Vary": "Accept"})
 
 
 def _problem_page(problem: ProblemMeaning) -> bytes:
@@ -64,6 +63,3 @@ def _problem_page(problem: ProblemMeaning) -> bytes:
         f"<title>{title}</title><h1>{title}</h1><p><code>{problem.type}</code>, status {problem.status}</p>"
         f"<p>{means}</p><p>{do}</p><p><a href=../docs>All operations</a></p></html>"
     ).encode()
-
-
-HANDLERS = (get_openapi, get_docs, get_problem)

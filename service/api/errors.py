@@ -1,6 +1,5 @@
 """Problems as responses: every error is sent as ``application/problem+json`` (RFC 9457)."""
 
-from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -33,22 +32,19 @@ def on_problem(request: Request[Any, Any, Any], problem: Problem) -> Response[by
 
 
 def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
-    """The response to an error of the framework: an unknown path or method, a body over the limit."""
-    return on_problem(request, _from_status(request, error.status_code, error.headers or {}))
-
-
-def _from_status(request: Request[Any, Any, Any], status: int, headers: Mapping[str, str]) -> Problem:
-    match status:
+    """The response to an error of the framework: an unknown path or method."""
+    problem: Problem
+    match error.status_code:
         case HTTPStatus.NOT_FOUND:
-            return NotFound("There is nothing at this path: /docs has all calls, /dashboard draws windows.")
+            problem = NotFound("There is nothing at this path: /docs has all calls, /dashboard draws windows.")
         case HTTPStatus.METHOD_NOT_ALLOWED:
-            return MethodNotAllowed("This path does not take the method; see the Allow header.", headers=headers)
-        case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-            return too_large_body(request.app.state.context.settings.max_body_bytes)
-        case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            return BadRequest("The request cannot be read.")
+            detail = "This path does not take the method; see the Allow header."
+            problem = MethodNotAllowed(detail, headers=error.headers)
+        case status if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            problem = BadRequest("The request cannot be read.")
         case _:
-            return Internal("The service failed; nothing is known to be lost, try again.")
+            problem = Internal("The service failed; nothing is known to be lost, try again.")
+    return on_problem(request, problem)
 
 
 def too_large_body(limit: int) -> TooLarge:

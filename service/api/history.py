@@ -1,29 +1,37 @@
-"""Changing a stored history: redact a message, rewind, put a summary in place of the oldest messages."""
+"""Changing a stored history: redact a message, rewind, put a summary in place of the oldest messages; copy it (fork)."""
 
+import contextlib
 from typing import Annotated
 
 import msgspec
 from litestar import Response, delete, post, put
 from litestar.params import FromPath
 
-from service.api.body import checked_id, decode, etag, if_match
+from service.api.body import checked_id, decode, etag, if_match, refuse_taken
 from service.api.context import (
     Context,
     Req,
     context_of,
     extend_deadline,
+    fresh_id,
     now_ms,
     request_token,
     require_life,
     tenant_of,
 )
-from service.api.conversations import JSON, conversation_body
+from service.api.conversations import conversation_body
 from service.api.messages import checked_seq
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation, ProviderObject
+from service.core.messages import Id
 from service.core.native import read_compaction
-from service.store.history import Change, make_summary
+from service.core.settings import decode_settings, owner_of
+from service.problems import ConversationExists, NotFound, Problem, Unprocessable
+from service.store.entries import stored_entries
+from service.store.history import Change, make_summary, require_version
+from service.store.reading import changed
 from service.store.replies import State
+from service.store.staging import Staging
 
 Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 
@@ -46,8 +54,16 @@ class PutSummary(msgspec.Struct, forbid_unknown_fields=True):
     ] = None
 
 
+class Fork(msgspec.Struct, forbid_unknown_fields=True):
+    """The copy's id, by default a new one, and its last message, by default the last of all."""
+
+    id: Id | None = None
+    at_seq: Seq | None = None
+
+
 _rewind = msgspec.json.Decoder(Rewind)
 _summary = msgspec.json.Decoder(PutSummary)
+_fork = msgspec.json.Decoder(Fork)
 
 
 @delete("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="redactMessage", status_code=204)
@@ -118,7 +134,72 @@ def _change(request: Req, state: State) -> Change:
 async def _conversation(context: Context, tenant: str, identity: str) -> Response[bytes]:
     state = await context.reader.get(tenant, identity)
     context.owners.touch(tenant, state.settings, identity)
-    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)}, media_type=JSON)
+    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)})
 
 
-HANDLERS = (redact_message, rewind_conversation, put_summary, delete_summary)
+@post("/conversations/{conversation_id:str}/fork", operation_id="forkConversation", status_code=201)
+@documented("Fork a conversation", "conversations", takes=Fork, gives=Conversation, errors=(507,))
+async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """Copy settings and messages into a new conversation, which appears when the copy is complete."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    wanted = await decode(request, _fork)
+    refuse_taken(wanted.id, "#/id")
+    expected = if_match(request)
+    target = wanted.id or fresh_id(request)
+    if target == identity:
+        raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
+    state = await context.reader.get(tenant, identity)
+    if not await context.conversations.require_absent(tenant, target, token=request_token(request)):
+        require_version(state, expected)
+        last = state.length if wanted.at_seq is None else wanted.at_seq
+        if last > state.length:
+            raise Unprocessable.at("#/at_seq", f"The last message is {state.length}")
+        await _copy(request, context, tenant, (identity, target), state, last)
+        await _require_unedited(context, tenant, (identity, target), state)
+    copied = await context.reader.get(tenant, target)
+    context.indexer.notice(tenant, target, copied.settings)
+    headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.etag)}
+    return Response(conversation_body(target, copied), status_code=201, headers=headers)
+
+
+async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, str], state: State, at_seq: int) -> None:
+    source, target = names
+    settings, _ = decode_settings(state.settings)
+    data_keys = context.conversations.data_keys
+    staging = Staging(context.client, tenant, target, token=request_token(request), data_keys=data_keys)
+    try:
+        async for page in context.reader.chunks(tenant, source, at_seq, state):
+            await staging.add(stored_entries(page.messages, page.grounding, page.metadata))
+            extend_deadline(request)
+        await context.owners.put(tenant, settings.owner, target)
+        now = now_ms()
+        await staging.publish(
+            settings=state.settings,
+            version=1,
+            created_ms=now,
+            updated_ms=now,
+            ttl_ms=context.conversations.ttl_ms(settings.ttl_seconds),
+            summary=state.summary if state.summary and state.summary.through_seq <= at_seq else None,
+        )
+    except BaseException:
+        await staging.abandon()
+        raise
+
+
+async def _require_unedited(context: Context, tenant: str, names: tuple[str, str], state: State) -> None:
+    """Erase the copy unless the original stands as it was read: the copy would bring back what was taken away meanwhile.
+
+    Raises NotFound, Conflict, StoreUnavailable.
+    """
+    source, target = names
+    try:
+        now = await context.reader.get(tenant, source)
+        if (now.made, now.summary) == (state.made, state.summary):
+            return
+        problem: Problem = changed()
+    except Problem as unread:
+        problem = unread
+    with contextlib.suppress(NotFound):  # somebody has erased the copy already
+        copied = await context.reader.get(tenant, target)
+        await context.owners.erase_listed(tenant, owner_of(copied.settings), target, life=copied.life)
+    raise problem

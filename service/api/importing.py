@@ -7,12 +7,12 @@ import msgspec
 
 from service.api.schemas import EncodingTokens
 from service.core.grounding import Template
-from service.core.messages import STORED_DEPTH, BareEntry, Entry, Grounding, Id, Side, Status, decode_json, is_bare
+from service.core.messages import STORED_DEPTH, BareEntry, Entry, Id, Side, decode_json, is_bare
 from service.core.native import read_compaction
 from service.core.records import Flags, Summary
 from service.core.redaction import NO_DIGEST
 from service.core.settings import ConversationSettings, check_settings, fixed_parts
-from service.problems import BadRequest, InvalidEntry, Pointer, Problem
+from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, Problem
 from service.store.entries import check_entry, check_status, prepare
 from service.store.history import make_summary
 from service.store.messages import NewEntry
@@ -57,39 +57,31 @@ class ImportHead(ConversationSettings, frozen=True, kw_only=True, omit_defaults=
     summary: ImportedSummary | None = None
 
 
-class ImportEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class ImportEntry(Entry, kw_only=True):
     """Every other line: an entry as it is appended, and an export's other members. Tokens are counted again. A line may
     also be a bare chat message."""
 
-    message: dict[str, Any]
-    id: Id | None = None
-    grounding: Grounding | None = None
-    pinned: bool = False
-    metadata: dict[str, Any] | None = None
-    image_sizes: Annotated[list[tuple[Side, Side] | None], msgspec.Meta(max_length=1000)] | None = None
+    image_sizes: Annotated[list[tuple[Side, Side] | None], msgspec.Meta(max_length=1000)] | None = None  # type: ignore[assignment]
     seq: int | None = None
     created_at: _Time | None = None
     redacted: bool = False
-    status: Status | None = None
     digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")] | None = None
     tokens: EncodingTokens | None = None
     grounding_tokens: EncodingTokens | None = None
 
 
-class ImportMessage(ImportEntry):
+class ImportMessage(ImportEntry, BareEntry):
     """A line that is a bare chat message."""
 
 
 class Imported(msgspec.Struct, frozen=True):
     """The first line, in the forms of the core and the store; times are in milliseconds since 1970."""
 
-    id: str | None
+    head: ImportHead
     settings: ConversationSettings
     template: Template
-    version: int
     created_ms: int | None
     updated_ms: int | None
-    messages: int | None
     summary: Summary | None
 
 
@@ -110,16 +102,7 @@ def read_head(line: ImportLine) -> Imported:
         created_ms, updated_ms = _milliseconds(head, "created_at"), _milliseconds(head, "updated_at")
     except Problem as problem:
         raise at_line(problem, line.number) from None
-    return Imported(
-        id=head.id,
-        settings=settings,
-        template=fixed_parts(settings).template,
-        version=head.version,
-        created_ms=created_ms,
-        updated_ms=updated_ms,
-        messages=head.messages.count if head.messages else None,
-        summary=summary,
-    )
+    return Imported(head, settings, fixed_parts(settings).template, created_ms, updated_ms, summary)
 
 
 def _summary(given: ImportedSummary) -> Summary:
@@ -160,18 +143,11 @@ def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -
     if given.seq is not None and given.seq != place:
         raise InvalidEntry.at("#/seq", f"Expected {place}: entries come in order, none left out")
     created_ms = _milliseconds(given, "created_at")
-    entry = (BareEntry if isinstance(given, ImportMessage) else Entry)(
-        message=given.message,
-        id=given.id,
-        grounding=given.grounding,
-        pinned=given.pinned,
-        metadata=given.metadata,
-        status=given.status,
-        image_sizes=[size or (0, 0) for size in given.image_sizes] if given.image_sizes is not None else None,
-    )
-    check_entry(entry, "")
-    check_status(entry, "")
-    (prepared,) = prepare([entry], template, now_ms if created_ms is None else created_ms)
+    if given.image_sizes is not None:
+        given.image_sizes = [size or (0, 0) for size in given.image_sizes]
+    check_entry(given, "")
+    check_status(given, "")
+    (prepared,) = prepare([given], template, now_ms if created_ms is None else created_ms)
     return _as_exported(prepared, given)
 
 
@@ -197,7 +173,7 @@ def _milliseconds(given: ImportHead | ImportEntry, name: str) -> int | None:
 
 def at_line(problem: Problem, number: int) -> Problem:
     """The problem with the line's number in its detail, pointers and members."""
-    kind = type(problem) if isinstance(problem, BadRequest) else BadRequest
+    kind = type(problem) if isinstance(problem, BadRequest | OrphanToolResult) else BadRequest
     errors = [Pointer(f"#/lines/{number}{e.pointer.removeprefix('#').rstrip('/')}", e.detail) for e in problem.errors]
     return kind(
         f"Line {number}: {problem.detail}",

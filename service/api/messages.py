@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
-from litestar import Request, Response, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import Meta
 
-from service.api.answer import Answer
 from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
-from service.api.context import Context, context_of, fresh_id, line_of, now_ms, tell_made, tenant_of
-from service.api.conversations import JSON, timestamp
+from service.api.context import Context, Req, context_of, fresh_id, line_of, now_ms, tell_made, tenant_of
+from service.api.conversations import timestamp
+from service.api.direct import Answer
 from service.api.openapi.operation import documented
 from service.api.schemas import (
     AppendedMessage,
@@ -30,18 +30,17 @@ from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_te
 from service.core.messages import Document, Entry, Grounding, decode_entries, decode_json
 from service.core.native.entries import ReadEntries, chat_entries, read_entries
 from service.core.parameters import WindowQuery
-from service.core.records import Flags, StoredGrounding
+from service.core.records import Flags
 from service.core.settings import ConversationSettings, decode_settings, encode_settings
 from service.operations.logging import best_effort, describe, get_logger
 from service.problems import Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
 from service.store.conversations import Writing
 from service.store.entries import check_entries, prepare
 from service.store.messages import NewEntry
-from service.store.replies import Message, Tail
+from service.store.replies import Message, Page, Tail
 from service.store.scripts import AppendReply
 from service.windows.asked import limits_of
 
-Req = Request[Any, Any, Any]
 _AT_ONCE = 32
 _log = get_logger()
 _DEFAULTS = encode_settings(ConversationSettings())
@@ -262,13 +261,13 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
     for message in page.messages:
         if len(stored) % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # a page may have a thousand messages: let other requests run between them
-        stored.append(stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq)))
+        stored.append(stored_message(message, page))
     cursor = _cursor(following, query.order, page.life) if following else None
     if cursor:
         path = f"/conversations/{identity}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
         headers["Link"] = f'<{path}>; rel="next"'
     body = msgspec.json.encode(MessagePage(stored if query.order == "asc" else stored[::-1], cursor))
-    return Response(body, headers=headers, media_type=JSON)
+    return Response(body, headers=headers)
 
 
 @get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")
@@ -282,9 +281,7 @@ async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPat
     headers = {"ETag": etag(page.etag)}
     if is_known(request, page.etag):
         return Response(b"", status_code=304, headers=headers)
-    message = page.messages[0]
-    stored = stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq))
-    return Response(msgspec.json.encode(stored), headers=headers, media_type=JSON)
+    return Response(msgspec.json.encode(stored_message(page.messages[0], page)), headers=headers)
 
 
 def checked_seq(value: str) -> int:
@@ -294,9 +291,9 @@ def checked_seq(value: str) -> int:
     return int(value)
 
 
-def stored_message(message: Message, grounding: StoredGrounding | None, metadata: bytes | None) -> StoredMessage:
-    """A stored message in the form that clients read."""
-    record = message.record
+def stored_message(message: Message, page: Page) -> StoredMessage:
+    """A message of a page in the form that clients read."""
+    record, grounding, metadata = message.record, page.grounding.get(message.seq), page.metadata.get(message.seq)
     documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
     return StoredMessage(
         seq=message.seq,
@@ -331,6 +328,3 @@ def _place(cursor: str, order: str) -> tuple[int, str]:
 
 def _no_cursor() -> InvalidCursor:
     return InvalidCursor("The cursor is not from this listing of this conversation: begin without one.")
-
-
-HANDLERS = (append_messages, list_messages, get_message)

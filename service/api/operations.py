@@ -1,4 +1,5 @@
-"""GET /metrics, /stats, /status and /dashboard, for the service's operators."""
+"""For the service's operators: GET /livez (is the process alive), /readyz (may it take traffic), /metrics, /stats, /status
+and /dashboard."""
 
 import asyncio
 
@@ -6,11 +7,37 @@ import msgspec
 from litestar import Response, get
 
 from service.api.context import Req, context_of
-from service.api.conversations import JSON
 from service.api.openapi.operation import documented
+from service.api.schemas import Alive, Ready, ReadyStore
 from service.operations.dashboard import dashboard
+from service.operations.readiness import judged
 from service.operations.status import Status, status
 from service.operations.summary import Stats
+from service.problems import StoreUnavailable
+
+_DOWN_SECONDS = 0.5  # the wait for a store that is known to be down
+
+
+@get("/livez", operation_id="live", sync_to_thread=False)
+@documented("Is the process alive", "operations")
+def live() -> Alive:
+    """The process answers. The store is not checked."""
+    return Alive("alive")
+
+
+@get("/readyz", operation_id="ready")
+@documented("May it take traffic", "operations")
+async def ready(request: Req) -> Ready:
+    """The store answers, allows every command, and is as durable as required; otherwise 503, and what to change."""
+    context = context_of(request)
+    now = context.watch.condition
+    try:
+        async with asyncio.timeout(_DOWN_SECONDS if now.name == "down" else None):
+            found = (await judged(context.client, context.conversations.data_keys))[0]
+    except TimeoutError:
+        raise StoreUnavailable(f"Not ready: {now.title[0].lower()}{now.title[1:]}. {now.look}") from None
+    store = ReadyStore(found.appendonly, found.appendfsync, found.how)  # type: ignore[arg-type] # as the store says
+    return Ready("ready", context.settings.durability, store)
 
 
 @get("/metrics", operation_id="getMetrics")
@@ -27,19 +54,18 @@ async def get_metrics(request: Req) -> Response[bytes]:
 
 
 @get("/stats", operation_id="getStats")
-@documented("Window statistics of the deployment", "operations", gives=Stats)
-async def get_stats(request: Req) -> Response[bytes]:
+@documented("Window statistics of the deployment", "operations")
+async def get_stats(request: Req) -> Stats:
     """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
-    stats = await context_of(request).statistics.read()
-    return Response(msgspec.json.encode(stats), media_type=JSON)
+    return await context_of(request).statistics.read()
 
 
 @get("/status", operation_id="getStatus", sync_to_thread=False)
-@documented("The state of the service", "operations", gives=Status)
-def get_status(request: Req) -> Response[bytes]:
+@documented("The state of the service", "operations")
+def get_status(request: Req) -> Status:
     """The latest known state of the store and this worker. The store is not asked, so the answer comes at once."""
     context = context_of(request)
-    return Response(msgspec.json.encode(status(context.watch, context.requests, context.client)), media_type=JSON)
+    return status(context.watch, context.requests, context.client)
 
 
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)
@@ -48,6 +74,3 @@ def get_dashboard() -> Response[bytes]:
     """A page of the statistics, and of a conversation with its window. The page asks for a key if keys are on."""
     page = dashboard()
     return Response(page.body, headers=page.headers, media_type="text/html")
-
-
-HANDLERS = (get_metrics, get_stats, get_status, get_dashboard)

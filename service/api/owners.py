@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from service.api.body import Cursor, checked_id, query_of, refuse_state
 from service.api.context import Req, context_of, extend_deadline, tenant_of
-from service.api.conversations import JSON, conversation_body
+from service.api.conversations import conversation_body
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation
 from service.core.bounds import IDS
@@ -66,7 +66,7 @@ async def list_conversations(request: Req) -> Response[bytes]:
         headers["Link"] = f'</conversations?{owner}limit={query.limit}&cursor={cursor}>; rel="next"'
     if {tag, "*"} & {each.strip() for each in request.headers.get("if-none-match", "").split(",")}:
         return Response(b"", status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type=JSON)
+    return Response(body, headers=headers)
 
 
 async def _page(request: Req, query: ListQuery) -> tuple[list[ListedConversation], Place | None]:
@@ -103,6 +103,3 @@ def _place(cursor: str) -> Place:
     if not (score.isdigit() and len(score) <= 16 and IDS.fullmatch(identity)):
         raise InvalidCursor("The cursor is not from this listing: begin without one.")
     return float(score), identity
-
-
-HANDLERS = (list_conversations, delete_owner)

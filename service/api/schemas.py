@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from service.core.counting import RequestCount
 from service.core.explain import Explained
 from service.core.messages import Entry, Grounding, Id, MessageAsSent, Status
 from service.core.models import Counting, WindowSource
@@ -220,16 +221,9 @@ class CountRequest(FreeMembers, forbid_unknown_fields=True, kw_only=True):
     text: str | None = None
 
 
-class Count(msgspec.Struct, frozen=True):
+class Count(RequestCount, frozen=True, kw_only=True):
     """``tokens`` predicts the request's ``prompt_tokens``. It is the sum of priming, tools and messages."""
 
-    model: str
-    encoding: str
-    exact: bool
-    tokens: int
-    priming: int
-    tools: int
-    messages: list[int]
     text: int | None
 
 

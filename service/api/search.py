@@ -4,13 +4,12 @@ import asyncio
 from typing import Annotated
 
 import msgspec
-from litestar import Response, get
+from litestar import get
 from litestar.params import FromPath
 from msgspec import Meta
 
 from service.api.body import checked_id, query_of
 from service.api.context import Req, context_of, tenant_of
-from service.api.conversations import JSON
 from service.api.messages import stored_message
 from service.api.openapi.operation import documented
 from service.api.schemas import StoredMessage
@@ -38,8 +37,8 @@ class Found(msgspec.Struct, frozen=True):
 
 
 @get("/conversations/{conversation_id:str}/search", operation_id="searchMessages")
-@documented("Search a conversation", "messages", query=SearchQuery, gives=Found, etag=False, errors=(422,))
-async def search_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+@documented("Search a conversation", "messages", query=SearchQuery, etag=False, errors=(422,))
+async def search_messages(request: Req, conversation_id: FromPath[str]) -> Found:
     """Messages of this conversation that are relevant to a text, best first. Needs ``recall``."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = query_of(request, SearchQuery)
@@ -47,11 +46,8 @@ async def search_messages(request: Req, conversation_id: FromPath[str]) -> Respo
     context.indexer.notice(tenant, identity, state.settings)
     pages = await asyncio.gather(*(context.reader.page(tenant, identity, seq, seq) for seq, _ in found))
     messages = []
-    for (seq, score), page in zip(found, pages, strict=True):
+    for (_, score), page in zip(found, pages, strict=True):
         if page.made == state.made and page.messages:  # skips text that was redacted since the search
-            stored = stored_message(page.messages[0], page.grounding.get(seq), page.metadata.get(seq))
-            messages.append(FoundMessage(**msgspec.structs.asdict(stored), score=round(score, 3)))
-    return Response(msgspec.json.encode(Found(messages, searched)), media_type=JSON)
-
-
-HANDLERS = (search_messages,)
+            stored = msgspec.structs.asdict(stored_message(page.messages[0], page))
+            messages.append(FoundMessage(**stored, score=round(score, 3)))
+    return Found(messages, searched)

@@ -7,8 +7,8 @@ body of ``POST /conversations``, then one line for each entry, as in an append.
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Annotated, Any
+from contextlib import nullcontext
+from typing import Annotated
 
 import msgspec
 from litestar import Response, get, post
@@ -27,23 +27,15 @@ from service.api.body import (
     run_in_thread_if_large,
 )
 from service.api.context import Context, Req, context_of, extend_deadline, fresh_id, now_ms, request_token, tenant_of
-from service.api.conversations import JSON, conversation_body
-from service.api.importing import Imported, ImportLine, message_member, prepare_lines, read_head
+from service.api.conversations import conversation_body
+from service.api.importing import Imported, ImportLine, at_line, message_member, prepare_lines, read_head
 from service.api.messages import stored_message
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation, Lines, StoredMessage
 from service.core.messages import Id
-from service.core.records import Flags, Record
+from service.core.records import Record
 from service.core.settings import encode_settings
-from service.problems import (
-    BadRequest,
-    InvalidEntry,
-    OrphanToolResult,
-    Pointer,
-    Problem,
-    TooLarge,
-    UnsupportedMediaType,
-)
+from service.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
 from service.store.replies import Message, Page, State
 from service.store.staging import OrphanEntry, StagedTwice, Staging
 
@@ -100,19 +92,15 @@ async def _lines(
 
 
 def _page_lines(page: Page) -> bytes:
-    lines = (
-        _exported(message, stored_message(message, page.grounding.get(message.seq), page.metadata.get(message.seq)))
-        for message in page.messages
-    )
-    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    return b"".join(msgspec.json.encode(_exported(message, page)) + b"\n" for message in page.messages)
 
 
-def _exported(message: Message, stored: StoredMessage) -> ExportedMessage:
-    record = message.record
+def _exported(message: Message, page: Page) -> ExportedMessage:
+    stored = stored_message(message, page)
     return ExportedMessage(
         **msgspec.structs.asdict(stored),
-        digest=None if record.flags & Flags.REDACTED else message.identity.digest.hex(),
-        image_sizes=_image_sizes(record),
+        digest=None if stored.redacted else message.identity.digest.hex(),
+        image_sizes=_image_sizes(message.record),
     )
 
 
@@ -123,7 +111,7 @@ def _image_sizes(record: Record) -> list[tuple[int, int] | None] | None:
     return sizes if any(sizes) else None
 
 
-@post("/conversations/import", operation_id="importConversation", status_code=201, request_max_body_size=None)
+@post("/conversations/import", operation_id="importConversation", status_code=201)
 @documented(
     "Import a conversation",
     "conversations",
@@ -148,8 +136,8 @@ async def import_conversation(request: Req) -> Response[bytes]:
     if not first:
         raise BadRequest("The body is empty: send the settings in a first line, then entries.")
     imported = read_head(first[0])
-    refuse_taken(named or imported.id, "#/query/id" if named else "#/lines/1/id")
-    identity = named or imported.id or fresh_id(request)
+    refuse_taken(named or imported.head.id, "#/query/id" if named else "#/lines/1/id")
+    identity = named or imported.head.id or fresh_id(request)
     await context.conversations.require_absent(tenant, identity, token=request_token(request))
     data_keys = context.conversations.data_keys
     staging = Staging(context.client, tenant, identity, token=request_token(request), data_keys=data_keys)
@@ -165,61 +153,50 @@ async def import_conversation(request: Req) -> Response[bytes]:
     state = await context.reader.get(tenant, identity)
     context.indexer.notice(tenant, identity, state.settings)
     headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
-    return Response(conversation_body(identity, state), status_code=201, headers=headers, media_type=JSON)
+    return Response(conversation_body(identity, state), status_code=201, headers=headers)
 
 
 async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[ImportLine]) -> None:
     if lines:
         size = sum(len(line.text) for line in lines)
-        async with _turn(request, size):
+        context = context_of(request)
+        is_long = size > context.settings.max_body_bytes + _BATCH_BYTES
+        # Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
+        async with context.long_lines if is_long else nullcontext():
             entries = await run_in_thread_if_large(
                 size, prepare_lines, lines, staging.length, imported.template, now_ms()
             )
         try:
             await staging.add(entries)
         except StagedTwice as twice:
-            number = lines[twice.index].number
-            raise _wrong_line(InvalidEntry, number, "id", "This id names another entry above") from None
+            wrong = InvalidEntry.at("#/id", "This id names another entry above")
+            raise at_line(wrong, lines[twice.index].number) from None
         except OrphanEntry as orphan:
             line = lines[orphan.index]
-            member = message_member(line, "tool_call_id")
-            raise _wrong_line(OrphanToolResult, line.number, member, "No open tool call has this id") from None
+            lone = OrphanToolResult.at(f"#/{message_member(line, 'tool_call_id')}", "No open tool call has this id")
+            raise at_line(lone, line.number) from None
     extend_deadline(request)
 
 
-def _turn(request: Req, size_bytes: int) -> AbstractAsyncContextManager[Any]:
-    """The context in which lines of ``size_bytes`` are decoded.
-
-    Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
-    """
-    context = context_of(request)
-    return context.long_lines if size_bytes > context.settings.max_body_bytes + _BATCH_BYTES else nullcontext()
-
-
 async def _publish(context: Context, staging: Staging, imported: Imported) -> None:
-    if imported.messages is not None and imported.messages != staging.length:
+    announced = imported.head.messages
+    if announced is not None and announced.count != staging.length:
         raise BadRequest(
-            f"The first line announces {imported.messages} entries, but the file has {staging.length}.",
+            f"The first line announces {announced.count} entries, but the file has {staging.length}.",
             members={"line": staging.length + 1},
         )
     summary = imported.summary
     if summary is not None and not 1 <= summary.through_seq <= staging.length:
-        raise _wrong_line(BadRequest, 1, "summary/through_seq", f"The last message is {staging.length}")
+        raise at_line(BadRequest.at("#/summary/through_seq", f"The last message is {staging.length}"), 1)
     now = now_ms()
     await staging.publish(
         settings=encode_settings(imported.settings),
-        version=imported.version,
+        version=imported.head.version,
         created_ms=now if imported.created_ms is None else imported.created_ms,
         updated_ms=now if imported.updated_ms is None else imported.updated_ms,
         ttl_ms=context.conversations.ttl_ms(imported.settings.ttl_seconds),
         summary=summary,
     )
-
-
-def _wrong_line(kind: type[Problem], number: int, member: str, detail: str) -> Problem:
-    """The problem of a line's ``member``, which is a JSON Pointer."""
-    pointer = Pointer(f"#/lines/{number}/{member}", detail)
-    return kind(f"Line {number}: {detail}.", errors=[pointer], members={"line": number})
 
 
 async def _batches(request: Req, limit_bytes: int, longest_line: int) -> AsyncIterator[list[ImportLine]]:
@@ -268,6 +245,3 @@ def _check_length(text: bytes | bytearray, number: int, longest: int) -> None:
             f"Line {number}: a line may have {longest} bytes.",
             members={"limit": longest, "unit": "bytes", "line": number},
         )
-
-
-HANDLERS = (export_conversation, import_conversation)

@@ -5,10 +5,9 @@ import time
 from litestar import Response, get, post
 from litestar.params import FromPath
 
-from service.api.answer import Answer
 from service.api.body import checked_id, if_none_match, query_of, read_body, run_in_thread_if_large
 from service.api.context import Req, context_of, line_of, tell_made, tenant_of
-from service.api.conversations import JSON
+from service.api.direct import Answer
 from service.api.openapi.operation import documented
 from service.api.schemas import Window
 from service.core.parameters import WindowQuery
@@ -67,7 +66,4 @@ async def build_window(request: Req) -> Response[bytes]:
     with best_effort:
         context.metrics.counted(counting_seconds)
         tell_window(context.metrics, made, time.perf_counter() - started, line_of(request))
-    return Response(made.body, media_type=JSON)
-
-
-HANDLERS = (get_window, build_window)
+    return Response(made.body)

@@ -12,20 +12,7 @@ from google.adk.sessions.base_session_service import GetSessionConfig, ListSessi
 
 from service.clients.adk_events import to_entries, to_events
 from service.clients.adk_state import change, create, name_of, owner_of, path_of_name, session_of, state_of
-from service.clients.client import (
-    LOCAL,
-    PAGE,
-    Ask,
-    Asking,
-    Sash,
-    SashError,
-    append,
-    asked,
-    listed,
-    query,
-    turn,
-    window_query,
-)
+from service.clients.client import LOCAL, Ask, Asking, Sash, SashError, append, asked, listed, paged, turn, window_query
 
 
 class SashSessionService(BaseSessionService):
@@ -79,7 +66,8 @@ class SashSessionService(BaseSessionService):
         """A user's sessions in an app, without events, the newest activity last. Raises ValueError, SashError."""
         if user_id is None:
             raise ValueError("Sash lists the sessions of one user: pass user_id.")
-        found = await self.sash.ado(_of_owner(owner_of(app_name, user_id)))
+        owner = {"owner": owner_of(app_name, user_id)}
+        found = await self.sash.ado(paged("/conversations", "conversations", owner))
         ours = [each for each in reversed(found) if name_of(each)[:1] == [app_name] and name_of(each)[2:]]
         return ListSessionsResponse(sessions=[await self.sash.ado(session_of(each)) for each in ours])
 
@@ -104,17 +92,6 @@ class SashSessionService(BaseSessionService):
         await self.sash.ado(append(path_of_name(name), list(to_entries(event))))
         await self.sash.ado(change(name, event.actions.state_delta))
         return event
-
-
-def _of_owner(owner: str) -> Asking[list[dict[str, Any]]]:
-    """Conversations of an owner, newest activity first."""
-    found: list[dict[str, Any]] = []
-    cursor: str | None = ""
-    while cursor is not None:
-        page, _ = yield Ask("GET", "/conversations", query({"owner": owner, "limit": PAGE, "cursor": cursor or None}))
-        found += page["conversations"]
-        cursor = page["next_cursor"]
-    return found
 
 
 def _recent(path: str, config: GetSessionConfig) -> Asking[list[Event]]:

@@ -19,7 +19,7 @@ from service.clients.ids import safe_id
 T = TypeVar("T")
 
 LOCAL = "http://127.0.0.1:8000"
-PAGE = 1000
+_PAGE = 1000
 _TIMEOUT_SECONDS = 30.0
 _WAITS_SECONDS = (0.1, 0.5, 2.0)
 """Pauses before the second to fourth attempt. A request may be sent twice: entries have ids, other changes a key."""
@@ -207,17 +207,24 @@ def append(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str,
     return answer
 
 
-def listed(path: str, limit: int | None = None) -> Asking[list[dict[str, Any]]]:
-    """The last ``limit`` entries, or all of them, oldest first."""
-    entries: list[dict[str, Any]] = []
+def paged(
+    path: str, member: str, parameters: Mapping[str, Any], limit: int | None = None
+) -> Asking[list[dict[str, Any]]]:
+    """The first ``limit`` elements of a listing, or all of them; ``member`` is their name on a page."""
+    found: list[dict[str, Any]] = []
     cursor: str | None = None
-    while limit is None or len(entries) < limit:
-        size = PAGE if limit is None else min(PAGE, limit - len(entries))
-        page, _ = yield Ask("GET", f"{path}/messages", query({"order": "desc", "limit": size, "cursor": cursor}))
-        entries += page["messages"] if page else ()
+    while limit is None or len(found) < limit:
+        size = _PAGE if limit is None else min(_PAGE, limit - len(found))
+        page, _ = yield Ask("GET", path, query({**parameters, "limit": size, "cursor": cursor}))
+        found += page[member] if page else ()
         if page is None or (cursor := page["next_cursor"]) is None:
             break
-    return entries[::-1]
+    return found
+
+
+def listed(path: str, limit: int | None = None) -> Asking[list[dict[str, Any]]]:
+    """The last ``limit`` entries, or all of them, oldest first."""
+    return (yield from paged(f"{path}/messages", "messages", {"order": "desc"}, limit))[::-1]
 
 
 def turn(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str, Any]) -> Asking[list[Pair]]:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from service.commands.encryption import check_encryption
+from service.commands.keys import check_encryption
 from service.commands.repair import check_counts, repair_counts
 from service.commands.store import read_settings
 from service.commands.terminal import console, grid, print_json, shape_option, wants_json

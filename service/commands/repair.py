@@ -1,5 +1,6 @@
 """Messages that an older version measured: ``sash doctor`` finds them, and ``--repair`` measures them again."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,13 @@ _SUBJECT = "message counts"
 
 def check_counts(settings: "Settings") -> Iterator[Finding]:
     """Yield one finding, from a sample: whether an older version measured messages. Yield nothing without conversations."""
-
-    async def act(client: "Client", settings: "Settings") -> tuple[int, int]:
-        return await _repair(client, settings).sample(_SAMPLE)
-
     try:
-        looked, older = with_running_store(settings, act) or (0, 0)
+        checked = with_running_store(settings, lambda client, settings: _repair(client, settings).sample(_SAMPLE))
     except Problem as why:  # other findings report a store that cannot be reached or denies commands
         if "+scan" in why.detail:
             yield Finding(_SUBJECT, "advice", why.detail, "ACL SETUSER the store's user with +scan")
         return
+    looked, older = checked or (0, 0)
     if older:
         found = f"{older} of {looked} conversations have messages that an older version counted"
         yield Finding(_SUBJECT, "advice", f"{found}: each window counts them again", "sash doctor --repair")
@@ -38,46 +36,34 @@ def check_counts(settings: "Settings") -> Iterator[Finding]:
 
 def repair_counts() -> Iterator[Finding]:
     """Measure such messages of every conversation again, and store the records. Yields findings on work and failures."""
-    done = with_store(_repair_all)
-    found = f"conversations checked: {done.conversations:,}, messages counted again: {done.messages:,}"
-    yield Finding(_SUBJECT, "good", f"{found}, change of their totals: {done.tokens:+,} tokens (o200k_base)")
-    if done.locked:
-        found = f"{len(done.locked)} conversations do not open, such as {done.locked[0].name}: {done.locked[0].problem}"
+    totals, failed = with_store(_repair_all)
+    found = f"conversations checked: {totals['conversations']:,}, messages counted again: {totals['messages']:,}"
+    yield Finding(_SUBJECT, "good", f"{found}, change of their totals: {totals['tokens']:+,} tokens (o200k_base)")
+    locked = [each for each in failed if isinstance(each.problem, CannotOpen)]
+    damaged = [each for each in failed if not isinstance(each.problem, CannotOpen)]
+    if locked:
+        found = f"{len(locked)} conversations do not open, such as {locked[0].name}: {locked[0].problem}"
         yield Finding(_SUBJECT, "advice", found, "add their key to SASH_ENCRYPTION_KEY, and repair again")
-    if done.damaged:
-        found = f"{len(done.damaged)} conversations are damaged, such as {done.damaged[0].name}"
+    if damaged:
+        found = f"{len(damaged)} conversations are damaged, such as {damaged[0].name}"
         yield Finding(_SUBJECT, "problem", found, "restore them from a backup, or erase them")
 
 
-class _Done:
-    """The totals of a repair."""
-
-    def __init__(self) -> None:
-        self.conversations = self.messages = self.tokens = 0
-        self.locked: list[Repaired] = []
-        self.damaged: list[Repaired] = []
-
-    def add(self, each: "Repaired") -> None:
-        self.conversations += 1
-        self.messages += each.messages
-        self.tokens += each.tokens[0]
-        if each.problem is not None:
-            (self.locked if isinstance(each.problem, CannotOpen) else self.damaged).append(each)
-
-
-async def _repair_all(client: "Client", settings: "Settings") -> _Done:
-    """Repair every conversation, with a progress bar on a terminal."""
+async def _repair_all(client: "Client", settings: "Settings") -> "tuple[Counter[str], list[Repaired]]":
+    """Repair every conversation, with a progress bar on a terminal. Returns the totals, and what could not be repaired."""
     from service.store.versions import stored_layout, too_new  # noqa: PLC0415
 
     if newer := too_new(await stored_layout(client)):
         refuse([newer])
-    repair, done = _repair(client, settings), _Done()
+    repair, totals, failed = _repair(client, settings), Counter[str](), []
     with progress_bar() as progress:
         task = progress.add_task("conversations", total=None if progress.disable else await repair.count())
         async for each in repair.all():
-            done.add(each)
+            totals.update(conversations=1, messages=each.messages, tokens=each.tokens[0])
+            if each.problem is not None:
+                failed.append(each)
             progress.advance(task)
-    return done
+    return totals, failed
 
 
 def _repair(client: "Client", settings: "Settings") -> "Repair":

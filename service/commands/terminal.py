@@ -76,11 +76,9 @@ def progress_bar() -> Any:
     return Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
 
 
-def grid(*columns: str, title: str | None = None) -> Table:
+def grid(*columns: str) -> Table:
     """Return a table without lines; a column whose name begins with ``#`` holds figures and is aligned right."""
-    table = Table(
-        title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold"
-    )
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         table.add_column(column.lstrip("#"), justify="right" if column.startswith("#") else "left", overflow="fold")
     return table

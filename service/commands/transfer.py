@@ -40,16 +40,6 @@ _url_option = click.option("--url", default="http://127.0.0.1:8000", show_defaul
 _key_option = click.option("--api-key-file", metavar="FILE", help="File with the API key, if the service needs one.")
 
 
-class _Count(msgspec.Struct):
-    count: int
-
-
-class _Head(msgspec.Struct):
-    """The number of entries, from the first line of an export."""
-
-    messages: _Count
-
-
 @click.command("import")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @_url_option
@@ -257,8 +247,8 @@ def _export(server: "RemoteServer", conversation: str, put: Callable[[bytes], An
         lines += piece.count(b"\n")
         put(piece)
     try:
-        promised = msgspec.json.decode(bytes(head), type=_Head).messages.count + 1
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        promised = msgspec.json.decode(bytes(head))["messages"]["count"] + 1
+    except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError):
         raise SourceError("The answer is no export: that is no Sash server.") from None
     if lines != promised:
         raise SourceError(f"{conversation}: {lines} of {promised} lines came; the export broke off, try again")

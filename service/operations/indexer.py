@@ -14,7 +14,7 @@ never indexed, a worker that died and an index that the store evicted need the s
 import asyncio
 from collections import defaultdict
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from service.core.settings import recall_of
 from service.operations.embedder import BATCH, Embedder, NotEmbedded
@@ -102,7 +102,7 @@ class Indexer:
         """Index the missing messages in the background, if the conversation has recall on and no task. Never fails."""
         with best_effort:
             if self.mode(settings) != "off":
-                self._catch_up((tenant, conversation))
+                self._begin((tenant, conversation), self._work((tenant, conversation)))
 
     async def close(self) -> None:
         """Stop all tasks. The next append or search starts them again."""
@@ -130,7 +130,7 @@ class Indexer:
                 for place, part in step:
                     bodies = sum(len(each.bodies) for each in waiting[place])
                     if place not in written or part.semantic or len(part.bodies) < bodies:
-                        self._catch_up(place)
+                        self._begin(place, self._work(place))
 
     async def _written(self, step: Sequence[tuple[Place, Waiting]]) -> set[Place]:
         """Write the waiting words of these conversations, and return those of which all words were written."""
@@ -151,15 +151,12 @@ class Indexer:
 
     # ---- missing messages
 
-    def _catch_up(self, place: Place) -> None:
-        self._begin(place, self._work(place))
-
     async def _work(self, place: Place) -> None:
         for attempt in range(_ATTEMPTS):
             await asyncio.sleep(self._pause_seconds * 2**attempt)
             try:
                 async with self._slots:
-                    if await self._words(place) and await self._vectors(place):
+                    if await self._extend(place, "words") and await self._extend(place, "vectors"):
                         return
             except HistoryEdited:
                 continue
@@ -173,41 +170,31 @@ class Indexer:
                 _log.error("index failed", **describe(error))
                 return
 
-    async def _words(self, place: Place) -> bool:
-        """Write words up to the newest message. False if the conversation changed meanwhile. Raises HistoryEdited."""
-        state = await self._reader.get(*place)
-        length = (await self._index.progress(*place)).words
-        while length < state.length and self.mode(state.settings) != "off":
-            last = min(state.length, length + _STEP_MESSAGES)
-            digests = await self._index.digests(*place, length + 1, last)
-            records = await self._reader.records(*place, length + 1, last, state=state)
-            words = await self._index.words(*place, length + 1, records, state=state)
-            standing = Standing.of(state)
-            written = await self._index.write(*place, "words", length, words, standing=standing, digests=digests)
-            if written is None:
-                return False
-            length = written[0]
-        return True
-
-    async def _vectors(self, place: Place) -> bool:
-        """Write vectors up to the newest message, in semantic mode. False if the conversation changed meanwhile.
+    async def _extend(self, place: Place, part: Literal["words", "vectors"]) -> bool:
+        """Write an index up to the newest message, that of vectors in semantic mode. False if the conversation changed.
 
         Raises HistoryEdited, NotEmbedded.
         """
-        embedder = self._embedder
         state = await self._reader.get(*place)
-        if embedder is None or self.mode(state.settings) != "semantic":
+        mode = self.mode(state.settings)
+        embedder = self._embedder if part == "vectors" and mode == "semantic" else None
+        if mode == "off" or (part == "vectors" and embedder is None):
             return True
-        progress = await self._index.progress(*place)
-        length = progress.vectors if progress.model == embedder.model else 0
+        progress, standing, model = await self._index.progress(*place), Standing.of(state), ""
+        length, most = progress.words, _STEP_MESSAGES
+        if embedder is not None:
+            model, most = embedder.model, BATCH
+            length = progress.vectors if progress.model == model else 0
         while length < state.length:
-            last = min(state.length, length + BATCH)
-            digests = await self._index.digests(*place, length + 1, last)
-            records = await self._reader.records(*place, length + 1, last, state=state)
-            vectors = await embedder.embed(await self._index.texts(*place, length + 1, records, state=state))
-            standing, model = Standing.of(state), embedder.model
+            first, last = length + 1, min(state.length, length + most)
+            digests = await self._index.digests(*place, first, last)
+            records = await self._reader.records(*place, first, last, state=state)
+            if embedder is not None:
+                elements = await embedder.embed(await self._index.texts(*place, first, records, state=state))
+            else:
+                elements = await self._index.words(*place, first, records, state=state)
             written = await self._index.write(
-                *place, "vectors", length, vectors, standing=standing, digests=digests, model=model
+                *place, part, length, elements, standing=standing, digests=digests, model=model
             )
             if written is None:
                 return False

@@ -63,7 +63,7 @@ def configure_logging(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            _describe_exception,
+            structlog.processors.ExceptionRenderer(lambda raised: describe(raised[1])),
             guard,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *([_to_json] if format == "json" else [structlog.dev.ConsoleRenderer(colors=sys.stdout.isatty())]),
@@ -163,15 +163,6 @@ def printable(value: object) -> str:
     text = mask_urls(str(value))
     text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
-
-
-def _describe_exception(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    info = event.pop("exc_info", None)
-    if info:
-        error = info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else sys.exc_info()[1]
-        if error is not None:
-            event["exception"] = describe(error)
-    return event
 
 
 def log_beside(error: Exception) -> None:

@@ -48,7 +48,10 @@ class Metrics:
         """The sum of all calls' seconds, and the number of calls."""
         self.sent = histogram("sash_store_batch_commands", "Commands sent in one write.", _SIZES).observe
         """Records the number of commands sent in one write."""
-        self.reconnects = counter("sash_store_reconnects_total", "Connections to the store that were lost or failed.")
+        self.reconnected = counter(
+            "sash_store_reconnects_total", "Connections to the store that were lost or failed."
+        ).inc
+        """Counts a connection to the store that was lost or failed."""
         self.embedding_seconds = histogram(
             "sash_embedding_duration_seconds", "Requests to the embeddings endpoint.", SECONDS
         )
@@ -103,10 +106,6 @@ class Metrics:
         self.embedded_texts.inc(texts)
         if not texts:
             self.embedding_failures.inc()
-
-    def reconnected(self) -> None:
-        """Count a connection to the store that was lost or failed."""
-        self.reconnects.inc()
 
 
 def _took(name: str, seconds: float) -> None:

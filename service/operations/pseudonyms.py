@@ -20,13 +20,10 @@ class Pseudonyms:
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key
 
-    @property
-    def known(self) -> bool:
-        """Whether the key has been read."""
-        return self._key is not None
-
     async def read(self, store: Client) -> None:
-        """Read the key from the store, which creates it if missing. Raises StoreUnavailable, StoreFull."""
+        """Read the key once from the store, which creates it if missing. Raises StoreUnavailable, StoreFull."""
+        if self._key is not None:
+            return
         (found,) = await store.commands([("GET", KEY)])
         if found is None:
             await store.commands([("SET", KEY, secrets.token_bytes(_KEY_BYTES), "NX")])

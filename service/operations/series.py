@@ -48,10 +48,9 @@ class Series:
 
 def added(parts: Iterable[Mapping[str, int]]) -> Flat:
     """The sum of flat figures."""
-    total: Flat = {}
+    total: Counter[str] = Counter()
     for part in parts:
-        for path, value in part.items():
-            total[path] = total.get(path, 0) + value
+        total.update(part)
     return total
 
 

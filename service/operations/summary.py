@@ -1,7 +1,7 @@
 """The body of ``GET /stats``, computed from sums by series."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -194,28 +194,16 @@ def summarise(
     """The statistics of ``flat`` since ``since_ms``. ``slices`` are its parts by their start; times are in milliseconds."""
     series = Series(flat)
     names = series.values("sash_windows_total") | series.values("sash_window_does_not_fit_total")
+    known = {name: prices(name) for name in sorted(names | series.values("sash_predictions_total"))}
     models = [
-        ModelStats(model=name, usd_per_million=prices(name), **_windows(series, name, prices(name)))
-        for name in sorted(names | series.values("sash_predictions_total"))
+        ModelStats(model=name, usd_per_million=price, **_windows(series, name, {name: price}))
+        for name, price in known.items()
     ]
     return RangeStats(
         since=moment(since_ms),
         seconds=max(1, (at_ms - since_ms) // 1000),
         requests=_requests(series),
-        all=WindowStats(
-            **{
-                **_windows(series, None, Prices()),
-                "saved": SavedStats(
-                    _sum_usd(each.saved.documents_usd for each in models),
-                    _sum_usd(each.saved.prompt_cache_usd for each in models),
-                ),
-                "cache": msgspec.structs.replace(
-                    _cache(series, None, Prices()),
-                    saved_usd=_sum_usd(each.cache.saved_usd for each in models),
-                    lost_usd=_sum_usd(each.cache.lost_usd for each in models),
-                ),
-            }
-        ),
+        all=WindowStats(**_windows(series, None, known)),
         models=sorted(models, key=lambda each: -each.windows),
         tenants=_tenants(series),
         timeline=[_moment(start, each) for start, each in sorted(slices.items())],
@@ -227,9 +215,8 @@ def moment(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds // 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _windows(series: Series, model: str | None, price: Prices) -> dict[str, Any]:
-    stable = _reuse(series, model, "stable")
-    saved_tokens = series.sum("sash_documents_saved_tokens_total", model)
+def _windows(series: Series, model: str | None, prices: Mapping[str, Prices]) -> dict[str, Any]:
+    """The figures of ``model``; None for all models, which ``prices`` has by name."""
     return {
         "windows": series.sum("sash_windows_total", model),
         "does_not_fit": series.sum("sash_window_does_not_fit_total", model),
@@ -242,14 +229,17 @@ def _windows(series: Series, model: str | None, price: Prices) -> dict[str, Any]
         "kept_messages": series.sum("sash_window_kept_messages_total", model),
         "dropped_messages": series.sum("sash_window_dropped_messages_total", model),
         "dropped_tokens": series.sum("sash_window_dropped_tokens_total", model),
-        "grounding_tokens_saved": saved_tokens,
+        "grounding_tokens_saved": series.sum("sash_documents_saved_tokens_total", model),
         "grounding_tokens_trimmed": series.sum("sash_documents_trimmed_tokens_total", model),
         "grounding_truncations": series.sum("sash_document_truncations_total", model),
-        "stable": stable,
+        "stable": _reuse(series, model, "stable"),
         "sliding": _reuse(series, model, "sliding"),
         "prediction": _prediction(series, model),
-        "cache": _cache(series, model, price),
-        "saved": _saved(saved_tokens, stable.reused_tokens, price),
+        "cache": _cache(series, model, prices),
+        "saved": SavedStats(
+            _usd(series, prices, lambda price: price.input, "sash_documents_saved_tokens_total"),
+            _usd(series, prices, _cheaper, "sash_window_reused_tokens_total", "stable"),
+        ),
     }
 
 
@@ -289,39 +279,41 @@ def _prediction(series: Series, model: str | None) -> PredictionStats:
     )
 
 
-def _cache(series: Series, model: str | None, price: Prices) -> CacheStats:
-    read, written, neither = (
-        series.sum("sash_prompt_cache_tokens_total", model, part) for part in ("read", "written", "neither")
-    )
+def _cache(series: Series, model: str | None, prices: Mapping[str, Prices]) -> CacheStats:
+    name = "sash_prompt_cache_tokens_total"
+    read, written, neither = (series.sum(name, model, part) for part in ("read", "written", "neither"))
     billed = read + written + neither
-    saved = lost = None
-    if price.input is not None:
-        saved = read * (price.input - (price.cached_input if price.cached_input is not None else price.input)) / 1e6
-        lost = written * ((price.cache_write or price.input) - price.input) / 1e6
     return CacheStats(
         billed_tokens=billed,
         read_tokens=read,
         written_tokens=written,
         hit_share=round(read / billed, 4) if billed else None,
-        saved_usd=None if saved is None else round(saved, 6),
-        lost_usd=None if lost is None else round(lost, 6),
+        saved_usd=_usd(series, prices, lambda price: price.input and (_cheaper(price) or 0.0), name, "read"),
+        lost_usd=_usd(
+            series,
+            prices,
+            lambda price: price.input and (price.cache_write or price.input) - price.input,
+            name,
+            "written",
+        ),
     )
 
 
-def _sum_usd(dollars: Iterable[float | None]) -> float | None:
-    """The sum of the known values; None if no model has a price."""
-    known = [each for each in dollars if each is not None]
-    return round(sum(known), 6) if known else None
+def _cheaper(price: Prices) -> float | None:
+    """The saving of a million tokens that are read from the cache."""
+    return None if price.input is None or price.cached_input is None else price.input - price.cached_input
 
 
-def _saved(documents_tokens: int, cached_tokens: int, price: Prices) -> SavedStats:
-    if price.input is None:
-        return SavedStats(None, None)
-    cheaper = None if price.cached_input is None else price.input - price.cached_input
-    return SavedStats(
-        round(documents_tokens * price.input / 1e6, 6),
-        None if cheaper is None else round(cached_tokens * cheaper / 1e6, 6),
-    )
+def _usd(
+    series: Series, prices: Mapping[str, Prices], per_million: Callable[[Prices], float | None], name: str, *labels: str
+) -> float | None:
+    """The dollars of all models' tokens; None if no model has a price."""
+    known = [
+        series.sum(name, model, *labels) * dollars
+        for model, price in prices.items()
+        if (dollars := per_million(price)) is not None
+    ]
+    return round(sum(known) / 1e6, 6) if known else None
 
 
 _TENANTS_SHOWN = 20

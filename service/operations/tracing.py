@@ -57,6 +57,7 @@ class OpenTelemetry:
         self._tracer = provider.get_tracer("sash")
         self._context = import_module("opentelemetry.context")
         self._trace = import_module("opentelemetry.trace")
+        self._propagator = import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -72,36 +73,23 @@ class OpenTelemetry:
     def begin(self, parent: TraceContext | None) -> "Recorded":
         """A request's span, the parent of its task's other spans until it ends."""
         trace = self._trace
-        within = None
-        if parent is not None:
-            remote = trace.SpanContext(
-                int(parent.trace_id, 16),
-                int(parent.span_id, 16),
-                is_remote=True,
-                trace_flags=trace.TraceFlags(int(parent.flags, 16)),
-            )
-            within = trace.set_span_in_context(trace.NonRecordingSpan(remote))
+        within = self._propagator.extract({"traceparent": parent.traceparent}) if parent is not None else None
         span = self._tracer.start_span("request", context=within, kind=trace.SpanKind.SERVER)
         token = self._context.attach(trace.set_span_in_context(span))
         return Recorded(span, trace.StatusCode.ERROR, lambda: self._context.detach(token))
 
-    def did(self, name: str, seconds: float) -> None:
+    def did(self, name: str, seconds: float, *, failed: bool = False, **options: Any) -> None:
         """Add a span for a part of the current request that ends now and took ``seconds``."""
         now = time.time_ns()
-        self._tracer.start_span(name, start_time=now - int(seconds * 1e9)).end(now)
+        span = self._tracer.start_span(name, start_time=now - int(seconds * 1e9), **options)
+        if failed:
+            span.set_status(self._trace.StatusCode.ERROR)
+        span.end(now)
 
     def asked_store(self, call: str, seconds: float, *, failed: bool) -> None:
         """Add a span for a call of the store, with OpenTelemetry's attributes of databases."""
-        now, trace = time.time_ns(), self._trace
-        span = self._tracer.start_span(
-            f"store {call}",
-            kind=trace.SpanKind.CLIENT,
-            attributes={"db.system.name": "redis", "db.operation.name": call},
-            start_time=now - int(seconds * 1e9),
-        )
-        if failed:
-            span.set_status(trace.StatusCode.ERROR)
-        span.end(now)
+        attributes = {"db.system.name": "redis", "db.operation.name": call}
+        self.did(f"store {call}", seconds, failed=failed, kind=self._trace.SpanKind.CLIENT, attributes=attributes)
 
     def close(self) -> None:
         """Send the remaining spans."""

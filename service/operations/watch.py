@@ -151,8 +151,7 @@ class Watch:
     async def _ask(self) -> None:
         """Checks that call the store: readiness, the key of pseudonyms, a sample of keys."""
         try:
-            if not self._pseudonyms.known:
-                await self._pseudonyms.read(self._client)
+            await self._pseudonyms.read(self._client)
             await self._ready()
             self._not_ready = ""
             if self._leads and time.monotonic() - self._sampled > _SAMPLE_SECONDS:

@@ -110,9 +110,8 @@ class WindowMetrics:
     def _begin(self, label: str) -> None:
         """Create a model's series at 0, so that rates include the first event."""
         self._begun.add(label)
-        for metric in (self.refused, self.dropped_messages, self.dropped_tokens):
-            metric(label)
-        for metric in (self.saved_tokens, self.trimmed_tokens, self.truncations):
+        dropped, documents = (self.dropped_messages, self.dropped_tokens), (self.saved_tokens, self.trimmed_tokens)
+        for metric in (self.refused, *dropped, *documents, self.truncations):
             metric(label)
         for cut in ("stable", "sliding"):
             for metric in (self.followup_tokens, self.reused_tokens):

@@ -20,7 +20,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """The body: a Struct, or ``str`` for text."""
     takes_types: tuple[str, ...] = (JSON,)
     gives: Any = None
-    """The body of a successful answer: a Struct, a type with a title, ``str`` for text, or None without a body."""
+    """The body of a successful answer: a Struct, a type with a title, ``str`` for text, or None without a body.
+    A Struct that the handler returns need not be named."""
     gives_types: tuple[str, ...] = (JSON,)
     also: tuple[int, str] | None = None
     """Another successful status and its meaning; the body is the same."""
@@ -32,10 +33,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 def documented(summary: str, tag: str, **rest: Any) -> Callable[[_Handler], _Handler]:
     """Declare a handler's operation, with the fields of Operation."""
-    operation = Operation(summary=summary, tag=tag, **rest)
 
     def declare(function: _Handler) -> _Handler:
-        vars(function)["operation"] = operation
+        returned = function.__annotations__["return"]
+        if isinstance(returned, type) and issubclass(returned, msgspec.Struct):
+            rest["gives"] = returned
+        vars(function)["operation"] = Operation(summary=summary, tag=tag, **rest)
         return function
 
     return declare

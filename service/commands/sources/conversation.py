@@ -72,11 +72,7 @@ def _entry(element: Mapping[str, Any]) -> dict[str, Any]:
     return known | {name: element[name] for name in element.keys() - _LISTED_FIELDS - set(_ENTRY_FIELDS)}
 
 
-def from_steps(
-    identity: str, steps: Iterable[Step], left_out: Mapping[str, int], settings: Mapping[str, Any] | None = None
-) -> SourceConversation:
+def from_steps(identity: str, steps: Iterable[Step], left_out: Mapping[str, int]) -> SourceConversation:
     """Return a conversation of messages that were made from another program's records."""
     entries = [{"id": f"import-{step.place}", "message": step.message} for step in steps]
-    return SourceConversation(
-        id=safe_id(identity), settings=dict(settings or {}), entries=entries, left_out=dict(left_out)
-    )
+    return SourceConversation(id=safe_id(identity), settings={}, entries=entries, left_out=dict(left_out))
