@@ -59,11 +59,19 @@ def estimate_text(text: str, ratios: str) -> int:
     return family_tokens(o200k, cl100k, mix_of(text, o200k, cl100k), ratios)
 
 
+def count_in(text: str, vocabulary: Vocabulary | str) -> int:
+    """Return a text's tokens in an installed vocabulary, in an encoding, or for a family of ``ratios.RATIOS``."""
+    match vocabulary:
+        case Vocabulary():
+            return vocabulary.count(text)
+        case "o200k_base" | "cl100k_base":
+            return count_text(text, vocabulary)
+    return estimate_text(text, vocabulary)
+
+
 def tokens_in(text: str, model: Model) -> int:
     """Return a text's tokens for a model: in its installed vocabulary, else by the text's scripts or the encoding."""
-    if model.vocabulary is not None:
-        return model.vocabulary.count(text)
-    return count_text(text, model.encoding) if model.ratios is None else estimate_text(text, model.ratios)
+    return count_in(text, model.vocabulary or model.ratios or model.encoding)
 
 
 def pair_tokens(pair: Pair, mix: Mix | None, model: Model, part: float = 1.0) -> int:
