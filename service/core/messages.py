@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from service.core import mistakes
 from service.core.bounds import IDS
-from service.core.mistakes import foreign, invalid, is_misspelt, is_out_of_range, misnamed, out_of_range, plain
-from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer
+from service.problems import BadRequest, InvalidEntry, OrphanToolResult
 
 T = TypeVar("T")
 
@@ -252,13 +252,13 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = 
     try:
         return _decoded(body, decoder)
     except msgspec.ValidationError as error:
-        if is_out_of_range(error):
-            raise out_of_range(body) from None
-        raise invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
+        if mistakes.is_out_of_range(error):
+            raise mistakes.out_of_range(body) from None
+        raise mistakes.invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
     except UnicodeDecodeError:
         raise BadRequest(f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read.") from None
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
-        reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else plain(str(error))
+        reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else mistakes.plain(str(error))
         raise BadRequest(f"The body is not JSON: {reason}.") from None
 
 
@@ -348,12 +348,14 @@ def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
     try:
         checked: ChatMessage = msgspec.convert(message, kind)
     except msgspec.ValidationError as error:
-        raise foreign(message, pointer) or invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
+        raise mistakes.foreign(message, pointer) or mistakes.invalid(
+            error, pointer, of=ChatMessage, value=lambda: message
+        ) from None
     if "native" in message:
         raise own_member(pointer)
     for name in message.keys() - _KNOWN[type(checked)]:
-        if is_misspelt(name, _KNOWN[type(checked)]):
-            raise misnamed(name, _KNOWN[type(checked)], f"#{pointer}/{name}")
+        if mistakes.is_misspelt(name, _KNOWN[type(checked)]):
+            raise mistakes.misnamed(name, _KNOWN[type(checked)], f"#{pointer}/{name}")
     _require_types(message, checked, pointer)
     if isinstance(checked, AssistantMessage) and checked.tool_calls:
         ids = [call.id for call in checked.tool_calls]
@@ -373,9 +375,7 @@ def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: st
     if isinstance(checked, _TEXT_ALONE) and not isinstance(checked.content, str):
         for index, part in enumerate(message["content"]):
             if "type" not in part:
-                detail = "Object missing required field 'type'"
-                place = f"#{pointer}/content/{index}"
-                raise InvalidEntry(f"{detail} at {place}.", errors=[Pointer(place, detail)])
+                raise mistakes.problem_at("Object missing required field 'type'", f"#{pointer}/content/{index}")
 
 
 _BEFORE_CONTENT = '{"role":"","content":'

@@ -66,7 +66,7 @@ def invalid(
         for name in difflib.get_close_matches(missing.group(1), unread, n=1):
             return misnamed(name, [missing.group(1)], _pointer(prefix, [*steps, name]), kind)
     words = _allowed(of, value(), steps) if _WRONG_WORD.match(said) and steps else []
-    return _problem(plain(said), _pointer(prefix, steps), f": one of {_joined(words)}" if words else "", kind)
+    return problem_at(plain(said), _pointer(prefix, steps), f": one of {_joined(words)}" if words else "", kind)
 
 
 def is_out_of_range(error: msgspec.ValidationError) -> bool:
@@ -80,7 +80,7 @@ def out_of_range(body: bytes) -> BadRequest:
         value = json.loads(body, parse_float=_huge_or_zero, parse_int=_huge_or_length)
     except ValueError:  # what follows the number is no JSON
         value = None
-    return _problem(_OUT_OF_RANGE[0], _pointer("", _steps_to_huge(value)), "", BadRequest)
+    return problem_at(_OUT_OF_RANGE[0], _pointer("", _steps_to_huge(value)), kind=BadRequest)
 
 
 def _huge_or_zero(number: str) -> float:
@@ -109,7 +109,7 @@ def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadReques
     near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(name, names, n=1)
     near = near or [each for each in names if each.startswith(f"{name}_")]
     hint = _around(name, names) if "messages" in names else ""
-    return _problem(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
+    return problem_at(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
 
 
 def foreign(message: Any, pointer: str, form: str = "openai") -> InvalidEntry | None:
@@ -195,7 +195,8 @@ def _around(name: str, names: Sequence[str]) -> str:
     return ""
 
 
-def _problem(what: str, pointer: str, hint: str, kind: type[BadRequest]) -> BadRequest:
+def problem_at(what: str, pointer: str, hint: str = "", kind: type[BadRequest] = InvalidEntry) -> BadRequest:
+    """The problem of a wrong place, which ``detail`` names too. ``what`` is a sentence without its full stop."""
     end = "" if hint.endswith("?") else "."
     return kind(f"{what} at {pointer}{hint}{end}", errors=[Pointer(pointer, what + hint)])
 

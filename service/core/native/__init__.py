@@ -31,11 +31,11 @@ from typing import Any, Final
 import msgspec
 
 from service.core.messages import own_member
-from service.core.mistakes import foreign
+from service.core.mistakes import foreign, problem_at
 from service.core.native import anthropic, gemini, responses
 from service.core.native.pieces import ChatRequest, Object, Piece, chat_message
 from service.core.native.sharing import fill
-from service.problems import InvalidEntry, Pointer
+from service.problems import InvalidEntry
 
 _READ: Final[dict[str, Callable[[Mapping[str, Any], str], list[Piece]]]] = {
     "responses": responses.read,
@@ -47,19 +47,14 @@ _REQUESTS: Final = {
     "anthropic": anthropic.read_request,
     "gemini": gemini.read_request,
 }
-NATIVE_FORMATS: Final = tuple(_READ)
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A chat message that was made of the provider's messages ``first`` to ``last``.
-
-    ``piece`` is its number, from 0, among the chat messages that were made of the same provider's message.
-    """
+    """A chat message that was made of the provider's messages ``first`` to ``last``."""
 
     message: Object
     first: int
     last: int
-    piece: int = 0
 
 
 def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -> list[Turn]:
@@ -80,7 +75,7 @@ def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -
             said += pieces
         else:
             turns += [
-                Turn(chat_message(form, [piece], (place, len(pieces))), index, index, place)
+                Turn(chat_message(form, [piece], (place, len(pieces))), index, index)
                 for place, piece in enumerate(pieces)
             ]
     return [*turns, Turn(chat_message(form, said), first, len(messages) - 1)] if said else turns
@@ -93,8 +88,7 @@ def _goes_on(form: str, said: Sequence[Piece]) -> bool:
 
 def _read(form: str, message: Any, pointer: str) -> list[Piece]:
     if not isinstance(message, dict):
-        detail = "Expected an object"
-        raise InvalidEntry(f"{detail} at #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
+        raise problem_at("Expected an object", f"#{pointer}")
     if other := foreign(message, pointer, form):
         raise other
     return _READ[form](message, pointer)

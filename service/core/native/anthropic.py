@@ -20,16 +20,15 @@ from service.core.native.pieces import (
     file_part,
     function_tool,
     named_choice,
+    read_turn,
     rest_of,
     schema_format,
-    split,
     to_json,
 )
 
 _REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
 """Members of a reply that a request does not take."""
 _CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
-_IMAGES: Final = "image/"
 
 
 class _Message(msgspec.Struct):
@@ -79,34 +78,26 @@ class _Redacted(msgspec.Struct):
 def read(message: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one message, or of a whole reply. Raises InvalidEntry."""
     given = convert(message, _Message, pointer)
-    own = {name: value for name, value in message.items() if name not in _REPLY}
+    own = rest_of(message, *_REPLY)
     if isinstance(given.content, str):
         piece = Piece(role=given.role, own=own)
         piece.add_text(given.content)
         return [piece]
-    if given.role != "user":
-        piece = Piece(role=given.role, own=own)
-        for index, block in enumerate(given.content):
-            _read_block(block, piece, f"{pointer}/content/{index}")
-        return [piece]
-    return _user(given.content, own, f"{pointer}/content")
+    return read_turn(
+        given.role,
+        own,
+        "content",
+        given.content,
+        f"{pointer}/content",
+        is_result=lambda block: block.get("type") == "tool_result",
+        read_result=_read_result,
+        read_part=_read_block,
+    )
 
 
-def _user(blocks: list[Object], own: Object, pointer: str) -> list[Piece]:
-    results = [index for index, block in enumerate(blocks) if block.get("type") == "tool_result"]
-    others = [index for index in range(len(blocks)) if index not in set(results)]
-    pieces = [_result(blocks[index], own, f"{pointer}/{index}") for index in results]
-    if others or not results:
-        piece = Piece(role="user", own={**own, "content": [blocks[index] for index in others]})
-        for index in others:
-            _read_block(blocks[index], piece, f"{pointer}/{index}")
-        pieces.append(piece)
-    return split(pieces, [*([index] for index in results), *([others] if others or not results else [])])
-
-
-def _result(block: Object, own: Object, pointer: str) -> Piece:
+def _read_result(block: Object, piece: Piece, pointer: str) -> None:
     given = convert(block, _ToolResult, pointer)
-    piece = Piece(role="tool", own={**own, "content": [block]}, answers=given.tool_use_id)
+    piece.answers = given.tool_use_id
     if isinstance(given.content, str):
         piece.add_text(given.content)
     for index, inner in enumerate(given.content if isinstance(given.content, list) else ()):
@@ -114,7 +105,6 @@ def _result(block: Object, own: Object, pointer: str) -> Piece:
             _read_block(inner, piece, f"{pointer}/content/{index}")
         else:
             piece.only.append(_kind(inner))
-    return piece
 
 
 def _read_block(block: Object, piece: Piece, pointer: str) -> None:

@@ -5,11 +5,13 @@ which Gemini pairs them too.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from service.core.messages import CallId
+from service.core.mistakes import problem_at
 from service.core.native.pieces import (
     ChatRequest,
     Name,
@@ -20,12 +22,11 @@ from service.core.native.pieces import (
     file_part,
     function_tool,
     named_choice,
+    read_turn,
     rest_of,
     schema_format,
-    split,
     to_json,
 )
-from service.problems import InvalidEntry, Pointer
 
 _ROLES: Final = {"user": "user", "function": "user", "tool": "user", "model": "assistant", "system": "system"}
 _HOSTED: Final = ("executable_code", "code_execution_result", "tool_call", "tool_response")
@@ -71,26 +72,18 @@ def read(content: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one content. Raises InvalidEntry."""
     given = convert(content, _Content, pointer)
     if given.role is None and given.parts is None:
-        detail = "Object missing required field 'parts'"
-        raise InvalidEntry(f"{detail} at #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
-    own = dict(content)
-    parts = given.parts if isinstance(given.parts, list) else [given.parts] if given.parts else []
+        raise problem_at("Object missing required field 'parts'", f"#{pointer}")
     names = _Names()
-    results = [index for index, part in enumerate(parts) if member(part, "function_response") is not None]
-    role = _ROLES.get(given.role or "user", "user")
-    if not results or role != "user":
-        piece = Piece(role=role, own=own)
-        for index, part in enumerate(parts):
-            _read_part(part, piece, names, f"{pointer}/parts/{index}")
-        return [piece]
-    pieces = [_result(parts[index], own, names, f"{pointer}/parts/{index}") for index in results]
-    others = [index for index in range(len(parts)) if index not in set(results)]
-    if others:
-        piece = Piece(role="user", own={**own, "parts": [parts[index] for index in others]})
-        for index in others:
-            _read_part(parts[index], piece, names, f"{pointer}/parts/{index}")
-        pieces.append(piece)
-    return split(pieces, [*([index] for index in results), *([others] if others else [])])
+    return read_turn(
+        _ROLES.get(given.role or "user", "user"),
+        dict(content),
+        "parts",
+        given.parts if isinstance(given.parts, list) else [given.parts] if given.parts else [],
+        f"{pointer}/parts",
+        is_result=lambda part: member(part, "function_response") is not None,
+        read_result=partial(_read_result, names),
+        read_part=partial(_read_part, names),
+    )
 
 
 class _Names:
@@ -111,17 +104,16 @@ def _identified(value: Any) -> Any:
     return {name: each for name, each in value.items() if name != "id"} if is_empty else value
 
 
-def _result(part: Object, own: Object, names: _Names, pointer: str) -> Piece:
+def _read_result(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
     response = convert(_identified(member(part, "function_response")), _Response, f"{pointer}/functionResponse")
-    piece = Piece(role="tool", own={**own, "parts": [part]}, answers=response.id or names.of(response.name))
+    piece.answers = response.id or names.of(response.name)
     piece.only = [_kind(inner) for inner in response.parts or ()]
     said = response.response or {}
     alone = said.get("output", said.get("result")) if len(said) == 1 else None
     piece.add_text(alone if isinstance(alone, str) else to_json(said) if said else "")
-    return piece
 
 
-def _read_part(part: Object, piece: Piece, names: _Names, pointer: str) -> None:
+def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
     text, called = member(part, "text"), member(part, "function_call")
     inline, file = member(part, "inline_data"), member(part, "file_data")
     if called is not None and piece.role == "assistant":
