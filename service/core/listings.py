@@ -13,14 +13,12 @@ from typing import Any, NamedTuple
 
 
 class ListedModel(NamedTuple):
-    """A model's figures in genai-prices: the window in tokens, prices in dollars for a million tokens."""
+    """A model's figures in genai-prices: the window in tokens, and prices as fields of ``Model``."""
 
     id: str
     provider: str
     context_window: int | None
-    input_price: float | None
-    cached_input_price: float | None
-    cache_write_price: float | None = None
+    prices: Mapping[str, Any] = MappingProxyType({})
 
 
 # The seller of a model, and genai-prices' own object.
@@ -69,14 +67,15 @@ def find_listed(name: str) -> ListedModel | None:
                 return found
     longer = [_listed(provider, model) for provider, model in _flavours(bare)]
     found = found or next((each for each in longer if each.provider in _MAKERS or _is_dated(each.id, bare)), None)
-    return found and found._replace(context_window=_window(longer) or _published(bare))
+    published = next((window for pattern, window in _PUBLISHED if pattern.fullmatch(bare)), None)
+    return found and found._replace(context_window=_window(longer) or published)
 
 
 def _groups(name: str, bare: str, makers: Sequence[_Entry]) -> Iterator[Sequence[_Entry]]:
     """Yield groups of entries for a name, the most reliable first."""
     yield makers
     yield _sold_as([bare])
-    yield _sold_as(_names_of(makers))
+    yield _sold_as({bare_name(alias) for _, model in makers for alias in _aliases(model)})
     yield [(each, model) for each in _PATTERNED if (model := _match(each, name)) is not None]
 
 
@@ -90,14 +89,6 @@ def listed_models() -> Iterator[ListedModel]:
     for model in _providers()[_FIRST_GATEWAY].models:
         if model.id.startswith(_LISTED_BY_A_GATEWAY) and not _NOT_CHAT.search(model.id):
             yield _listed(_FIRST_GATEWAY, model)._replace(id=bare_name(model.id))
-
-
-def dated_models(since: str) -> Iterator[str]:
-    """Yield the bare names of chat models that OpenRouter sells under a date from ``since`` (YYYYMMDD) on."""
-    for model in _providers()[_FIRST_GATEWAY].models:
-        dates = [match.group(1) for alias in _aliases(model) if (match := re.search(r"-(20\d{6})$", alias))]
-        if max(dates, default="") >= since and not _NOT_CHAT.search(model.id):
-            yield bare_name(model.id)
 
 
 def bare_name(name: str) -> str:
@@ -125,16 +116,11 @@ def _flavours(bare: str) -> list[_Entry]:
     """Entries of longer names: ``deepseek-v4`` is sold only as ``deepseek-v4-pro``. Only for names with a version."""
     if not re.search(r"\d", bare):
         return []
-    longer = (name for name in _sold() if name.startswith(bare + "-") and not _NOT_CHAT.search(name))
-    return _sold_as(longer)
+    return _sold_as(name for name in _sold() if name.startswith(bare + "-") and not _NOT_CHAT.search(name))
 
 
 def _is_dated(name: str, bare: str) -> bool:
     return re.fullmatch(re.escape(bare) + r"(-\d+)+", bare_name(name)) is not None
-
-
-def _names_of(entries: Sequence[_Entry]) -> set[str]:
-    return {bare_name(alias) for _, model in entries for alias in _aliases(model)}
 
 
 def _aliases(model: Any) -> Iterator[str]:
@@ -158,20 +144,15 @@ def _window(listed: Sequence[ListedModel]) -> int | None:
     return windows.most_common(1)[0][0] if windows else None
 
 
-def _published(bare: str) -> int | None:
-    return next((window for pattern, window in _PUBLISHED if pattern.fullmatch(bare)), None)
-
-
 def _listed(provider_id: str, model: Any) -> ListedModel:
     prices = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
-    return ListedModel(
-        model.id,
-        provider_id,
-        model.context_window,
-        _dollars(getattr(prices, "input_mtok", None)),
-        _dollars(getattr(prices, "cache_read_mtok", None)),
-        _dollars(getattr(prices, "cache_write_mtok", None)),
-    )
+    kinds = {
+        "input_price": "input_mtok",
+        "cached_input_price": "cache_read_mtok",
+        "cache_write_price": "cache_write_mtok",
+    }
+    dollars = {name: _dollars(getattr(prices, kind, None)) for name, kind in kinds.items()}
+    return ListedModel(model.id, provider_id, model.context_window, dollars)
 
 
 def _dollars(price: Any) -> float | None:
