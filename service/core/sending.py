@@ -11,7 +11,7 @@ from service.core.fillers import blank_line_tokens, filler_tokens, is_filled, jo
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.records import Record
-from service.core.results import RESULTS, Edit, line_cost, share
+from service.core.results import RESULTS, Edit, line_cost, shared_limits
 from service.core.view import History, View, unit_at, unit_costs
 
 _IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
@@ -144,16 +144,18 @@ class Trimming(msgspec.Struct, frozen=True):
         if self.options.tool_result_overflow != "trim":
             return view
         if self.options.stable:
-            view = self._shared(view, _pinned_results(view), room // 2)
+            # Also pinned groups whose other results have not come yet.
+            pinned = {unit_at(view.units, index) for index in view.history.records.pinned()}
+            view = self._shared(view, _results_in(view, sorted(pinned)), room // 2)
         free = room - beside - sum(view.always_costs().values())
         if free >= 0:
             return view
-        results = _required(view)
+        results = _results_in(view, view.always)
         return self._shared(view, results, min(room // 2, free + sum(map(view.cost_of, results))))
 
     def grown(self, view: View, room: int) -> View:
         """The view in which the cut results of required messages are longer by the remaining ``room``."""
-        cut = [seq for seq in _required(view) if seq in view.edits] if room > 0 and view.edits else []
+        cut = [seq for seq in _results_in(view, view.always) if seq in view.edits] if room > 0 and view.edits else []
         return view if self.options.stable or not cut else self._shared(view, cut, sum(map(view.cost_of, cut)) + room)
 
     def cleared(self, view: View, newest_seq: int) -> View:
@@ -174,9 +176,11 @@ class Trimming(msgspec.Struct, frozen=True):
     def _shared(self, view: View, results: Sequence[int], room: int) -> View:
         """The view with ``results`` cut so that together they cost ``room``, if possible."""
         lines = [self._line(view.record(seq), seq) for seq in results]
-        whole = [self._limit(view.record(seq), line) for seq, line in zip(results, lines, strict=True)]
+        whole = [record_cost(view.record(seq), self.model) for seq in results]
+        if (limit := self.options.tool_result_max_tokens) is not None:
+            whole = [min(cost, max(limit, line)) for cost, line in zip(whole, lines, strict=True)]
         least = [min(cost, line) for cost, line in zip(whole, lines, strict=True)]
-        costs = dict(zip(results, share(whole, least, room), strict=True))
+        costs = dict(zip(results, shared_limits(whole, least, room), strict=True))
         changed = recosted(view, costs, {seq: self._edit(view, seq, cost, cost) for seq, cost in costs.items()})
         edits = {seq: edit for seq, edit in changed.edits.items() if edit.saved}
         return msgspec.structs.replace(changed, edits=edits)
@@ -192,12 +196,6 @@ class Trimming(msgspec.Struct, frozen=True):
         limit = min(limit, self.options.tool_result_max_tokens or limit)
         return Edit(limit=limit, saved=record_cost(view.record(seq), self.model) - cost)
 
-    def _limit(self, record: Record, line: int) -> int:
-        """The largest cost of a result: whole, or cut to ``tool_result_max_tokens``."""
-        limit = self.options.tool_result_max_tokens
-        whole = record_cost(record, self.model)
-        return whole if limit is None else min(whole, max(limit, line))
-
     def _line(self, record: Record, seq: int, *, alone: bool = False) -> int:
         return line_cost(record, seq, self.place, self.model, alone=alone)
 
@@ -209,16 +207,9 @@ def _results(view: View) -> Iterable[int]:
     yield from (first + index for index, is_result in enumerate(roles.translate(_IS_RESULT)) if is_result)
 
 
-def _required(view: View) -> list[int]:
-    """Seqs of the tool results that are in every window."""
-    seqs = [*view.outside, *(seq for index in view.always for seq in _members(view, index))]
-    return [seq for seq in seqs if _is_result(view, seq)]
-
-
-def _pinned_results(view: View) -> list[int]:
-    """Seqs of the tool results in pinned groups, also in those whose other results have not come yet."""
-    indexes = {unit_at(view.units, index) for index in view.history.records.pinned()}
-    seqs = [*view.outside, *(seq for index in sorted(indexes) for seq in _members(view, index))]
+def _results_in(view: View, indexes: Iterable[int]) -> list[int]:
+    """Seqs of the tool results before the tail, and of those in these units."""
+    seqs = [*view.outside, *(seq for index in indexes for seq in _members(view, index))]
     return [seq for seq in seqs if _is_result(view, seq)]
 
 

@@ -41,6 +41,11 @@ class Refusals:
         """Note that the format cannot carry the part at ``place``, and why."""
         self.errors.append(Pointer(f"#/{place}", detail))
 
+    def add_only(self, place: str, kinds: Iterable[str], form: str) -> None:
+        """Note parts of these kinds in the message at ``place``, which only their own format can carry."""
+        for kind in kinds:
+            self.add(place, f"holds a part of kind {kind!r}, which only the {form} format can carry")
+
     def check(self) -> None:
         """Raise FormatCannotCarry if anything was noted."""
         if self.errors:
@@ -115,7 +120,8 @@ def read(
             answers = "" if call is None or call.as_it_came else call.id  # the call may be sent with another id
             yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
             continue
-        refuse_only(message.get("native"), outgoing.seq, refusals)
+        native = message.get("native") or {}
+        refusals.add_only(place, native.get("only", ()), native.get("format", ""))
         for each in unknown_members(message):
             if each.name not in _TOLD_ELSEWHERE:
                 refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
@@ -143,17 +149,6 @@ def is_of(message: dict[str, Any], form: str) -> bool:
     """Whether a chat message came in this form."""
     native = message.get("native")
     return native is not None and native["format"] == form
-
-
-def refuse_only(native: dict[str, Any] | None, seq: int, refusals: Refusals) -> None:
-    """Refuse the parts of a message that can be sent to no other provider than its own."""
-    for kind in native.get("only", ()) if native else ():
-        refusals.add(f"messages/{seq}", only_detail(kind, native["format"] if native else ""))
-
-
-def only_detail(kind: str, form: str) -> str:
-    """Return why a part cannot go to another provider."""
-    return f"holds a part of kind {kind!r}, which only the {form} format can carry"
 
 
 def words(parts: Iterable[Part], refusals: Refusals, whose: str) -> str:
@@ -192,13 +187,15 @@ class _Calls:
         return None
 
     def opened(self, outgoing: Outgoing, *, as_it_came: bool = False) -> list[Call]:
-        place = f"messages/{outgoing.seq}"
-        calls = []
-        for index, tool_call in enumerate(outgoing.message.get("tool_calls") or ()):
+        message, calls = outgoing.message, []
+        given = [("tool", f"tool_calls/{index}", call) for index, call in enumerate(message.get("tool_calls") or ())]
+        if legacy := message.get("function_call"):
+            given.append(("function", "function_call", {"id": f"function_{outgoing.seq}", "function": legacy}))
+        for role, place, tool_call in given:
             custom = tool_call.get("type") == "custom"
             body = tool_call.get("custom" if custom else "function") or {}
             call = Call(
-                place=f"{place}/tool_calls/{index}",
+                place=f"messages/{outgoing.seq}/{place}",
                 id=self._unique(str(tool_call.get("id", "")), outgoing.seq, as_it_came=as_it_came),
                 name=str(body.get("name", "")),
                 arguments=str(body.get("input" if custom else "arguments") or ""),
@@ -207,19 +204,7 @@ class _Calls:
                 order=len(self._ids),
                 as_it_came=as_it_came,
             )
-            self._open["tool", str(tool_call.get("id"))] = call
-            calls.append(call)
-        if legacy := outgoing.message.get("function_call"):
-            call = Call(
-                place=f"{place}/function_call",
-                id=self._unique(f"function_{outgoing.seq}", outgoing.seq),
-                name=str(legacy.get("name", "")),
-                arguments=str(legacy.get("arguments") or ""),
-                custom=False,
-                signature=None,
-                order=len(self._ids),
-            )
-            self._open["function", call.name] = call
+            self._open[role, str(tool_call.get("id")) if role == "tool" else call.name] = call
             calls.append(call)
         return calls
 

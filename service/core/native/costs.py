@@ -15,8 +15,7 @@ from service.core.files import FILE_CHARACTERS, UPLOADED_FILE
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.seals import SIGNATURES, billed_characters
 from service.core.native.sharing import fill, is_reference, repeated
-from service.core.strings import Pair
-from service.core.text import count_text
+from service.core.strings import Pair, text_tokens
 from service.core.unicode_scripts import Mix, mix_of
 
 SEALED_CHARACTERS: Final = 4
@@ -88,7 +87,7 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         (thoughts if is_thought(part) else rest).add(part, thoughts)
     rest.texts += repeated(thoughts.references + rest.references, message)
     wrappings, apart = _items_apart(message)
-    words, others = thoughts.tokens(), rest.tokens()
+    words, others = text_tokens(thoughts.texts), text_tokens(rest.texts)
     return Beside(
         format=native["format"],
         size=len(msgspec.json.encode(native)) + len(',"native":'),
@@ -119,10 +118,8 @@ def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
         return 0, (0, 0)
     texts = [_said(item) for item in fill(items, message)]
     whole = "".join(texts)
-    apart = (
-        _sum(texts, "o200k_base") - _sum([whole], "o200k_base"),
-        _sum(texts, "cl100k_base") - _sum([whole], "cl100k_base"),
-    )
+    parts, together = text_tokens(texts), text_tokens(whole)
+    apart = parts[0] - together[0], parts[1] - together[1]
     return len(items) - (1 if whole or not calls else 0), apart
 
 
@@ -168,9 +165,6 @@ class _Weighed:
         self.sealed = 0
         self.images: list[Image] = []
         self.estimated = 0
-
-    def tokens(self) -> Pair:
-        return _sum(self.texts, "o200k_base"), _sum(self.texts, "cl100k_base")
 
     def add(self, value: Any, thoughts: "_Weighed", key: str = "") -> None:
         """Add all that a value holds. A signature of thoughts is added to ``thoughts``, wherever it stands."""
@@ -237,7 +231,3 @@ class _Weighed:
         """Add an image: a data URL or base64, with the size that its header states; else an image of unknown size."""
         size = image_size(data if data.startswith("data:") else f"data:;base64,{data}") or (0, 0)
         self.images.append((*size, DETAILS.get(detail, 0)))
-
-
-def _sum(texts: list[str], encoding: Any) -> int:
-    return sum(count_text(text, encoding) for text in texts)
