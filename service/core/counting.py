@@ -393,7 +393,8 @@ def tools_tokens(
             cost += choice_tokens(tool_choice, model, named=7) + choice_tokens(function_call, model, named=4)
     if section:
         # No recorded bill of a family with headings has definitions and a format: assumed that definitions get a heading.
-        cost += section + (rules.joining + _heading(rules) + _BLANK_LINE if declared else 0)
+        heading = HEADING_TOKENS if rules.heads_system else 0
+        cost += section + (rules.joining + heading + _BLANK_LINE if declared else 0)
         marked = assistant_texts + (1 if rules.format_names_reply and not declared else 0)
         cost += marked * (2 + format_name_tokens(response_format, model))
     return math.ceil(cost * model.margin)
@@ -409,11 +410,7 @@ def _opening_tokens(first_system: Measure | None, model: Model) -> int:
         return rules.role_costs[SYSTEM]
     extra = first_system.extra or Extra()
     padding = extra.padding[column] if extra.padding else _BLANK_LINE
-    return rules.joining + padding + (_heading(rules) + extra.heading[column] if rules.heads_system else 0)
-
-
-def _heading(rules: Rules) -> int:
-    return HEADING_TOKENS if rules.heads_system else 0
+    return rules.joining + padding + (HEADING_TOKENS + extra.heading[column] if rules.heads_system else 0)
 
 
 # ---- whole requests

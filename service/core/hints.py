@@ -65,7 +65,7 @@ def _with_cache_control(request: Block, places: Places) -> Block:
     for message in request["messages"]:
         message["content"] = _as_blocks(message["content"])
     blocks = list(_blocks(request))
-    own = [index for index, block in enumerate(blocks) for each in (block, *_inner(block)) if each.get("cache_control")]
+    own = [index for index, block in enumerate(blocks) for each in (block, *_parts(block)) if each.get("cache_control")]
     # Marks with a lifetime of an hour must be before marks of five minutes, such as these.
     first = max((index + 1 for index in own if '"ttl":"1h"' in _text(blocks[index])), default=0)
     tools, system = len(request.get("tools") or ()), len(request.get("system") or ())
@@ -92,15 +92,9 @@ def _blocks(request: Block) -> Iterator[Block]:
         yield from message["content"]
 
 
-def _inner(block: Block) -> list[Block]:
-    """The blocks in a tool result, which may have marks too."""
-    content = block.get("content")
-    return [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
-
-
 def _text(block: Block) -> str:
     return msgspec.json.encode(
-        block.get("cache_control") or [each.get("cache_control") for each in _inner(block)]
+        block.get("cache_control") or [each.get("cache_control") for each in _parts(block)]
     ).decode()
 
 
@@ -157,6 +151,7 @@ def _last_markable(messages: list[Block], form: str) -> int | None:
 
 
 def _parts(message: Block) -> list[Block]:
+    """The parts of a message, or the blocks in a tool result, which may have marks too."""
     content = message.get("content")
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 

@@ -1,7 +1,6 @@
 """Tokens of images: sizes from file headers, and the providers' three ways of billing pixels."""
 
 import base64
-import binascii
 import math
 import re
 from io import BytesIO
@@ -20,24 +19,13 @@ _LONG_SIDE, _SHORT_SIDE, _TILE = 2048, 768, 512
 
 def image_size(url: str) -> tuple[int, int] | None:
     """Return the width and height, in pixels, that the header of a data URL states; None for anything else."""
-    if not url.startswith("data:"):
-        return None
     head, _, payload = url.partition(",")
-    if not head.endswith(";base64"):
+    if not head.startswith("data:") or not head.endswith(";base64"):
         return None
     try:
         data = base64.b64decode(payload)
-    except (binascii.Error, ValueError):
-        return None
-    return _header_size(data)
-
-
-def _header_size(data: bytes) -> tuple[int, int] | None:
-    if not _TAKEN.match(data):
-        return None
-    try:
-        width, height = imagesize.get(BytesIO(data), exif_rotation=False)
-    except Exception:  # noqa: BLE001 - a broken header may raise any exception; the size is then unknown
+        width, height = imagesize.get(BytesIO(data), exif_rotation=False) if _TAKEN.match(data) else (0, 0)
+    except Exception:  # noqa: BLE001 - bad base64, or a broken header, which may raise any exception
         return None
     return (width, height) if width > 0 and height > 0 else None
 

@@ -66,7 +66,9 @@ def find_listed(name: str) -> ListedModel | None:
             if found.context_window is not None:
                 return found
     longer = [_listed(provider, model) for provider, model in _flavours(bare)]
-    found = found or next((each for each in longer if each.provider in _MAKERS or _is_dated(each.id, bare)), None)
+    dated = re.compile(re.escape(bare) + r"(-\d+)+")
+    by_maker = (each for each in longer if each.provider in _MAKERS or dated.fullmatch(bare_name(each.id)))
+    found = found or next(by_maker, None)
     published = next((window for pattern, window in _PUBLISHED if pattern.fullmatch(bare)), None)
     return found and found._replace(context_window=_window(longer) or published)
 
@@ -117,10 +119,6 @@ def _flavours(bare: str) -> list[_Entry]:
     if not re.search(r"\d", bare):
         return []
     return _sold_as(name for name in _sold() if name.startswith(bare + "-") and not _NOT_CHAT.search(name))
-
-
-def _is_dated(name: str, bare: str) -> bool:
-    return re.fullmatch(re.escape(bare) + r"(-\d+)+", bare_name(name)) is not None
 
 
 def _aliases(model: Any) -> Iterator[str]:

@@ -91,7 +91,9 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
     text += _string(message.get("refusal"))
     counted = both(text)
     objects = [written_object(call) for call in functions_called(message)]
-    fields: dict[str, Any] = _named(message, role) | _media(images, files)
+    fields: dict[str, Any] = _named(message, role) | ({"images": images} if images else {})
+    if files.tokens:
+        fields |= {"estimated": files.tokens, "pages": files.pages, "paged": files.paged}
     if len(message) > _PLAIN_MEMBERS or type(said) is not str:
         unpriced = unpriced_tokens(message)
         fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
@@ -171,11 +173,6 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple
                 texts.append(text_in(part))
                 files = files.plus(guess(part))
     return "".join(texts), tuple(images), files
-
-
-def _media(images: tuple[Image, ...], files: Guess) -> dict[str, Any]:
-    fields: dict[str, Any] = {"images": images} if images else {}
-    return fields | ({"estimated": files.tokens, "pages": files.pages, "paged": files.paged} if files.tokens else {})
 
 
 def _image(value: Any, given: tuple[int, int] | None) -> Image:

@@ -77,18 +77,14 @@ def is_out_of_range(error: msgspec.ValidationError) -> bool:
 def out_of_range(body: bytes) -> BadRequest:
     """The problem of a number for which ``is_out_of_range``. The decoder's error has no names of members."""
     try:
-        value = json.loads(body, parse_float=_huge_or_zero, parse_int=_huge_or_length)
+        value = json.loads(
+            body,
+            parse_float=lambda number: _HUGE if math.isinf(float(number)) else 0.0,
+            parse_int=lambda number: _HUGE if len(number.lstrip("-")) > _MOST_DIGITS else 0.0,
+        )
     except ValueError:  # what follows the number is no JSON
         value = None
     return problem_at(_OUT_OF_RANGE[0], _pointer("", _steps_to_huge(value)), kind=BadRequest)
-
-
-def _huge_or_zero(number: str) -> float:
-    return _HUGE if math.isinf(float(number)) else 0.0
-
-
-def _huge_or_length(number: str) -> float:
-    return _HUGE if len(number.lstrip("-")) > _MOST_DIGITS else len(number)
 
 
 def _steps_to_huge(value: Any) -> list[str]:

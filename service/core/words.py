@@ -112,17 +112,15 @@ def _stems(runs: AbstractSet[bytes]) -> dict[bytes, bytes]:
 def said_in(message: Mapping[str, Any]) -> str:
     """The texts of a chat message: content, refusal, and tool calls with their arguments. Redacted texts are left out."""
     content = message.get("content")
-    parts = (content,) if isinstance(content, str) else ([_part(part) for part in content or ()])
+    parts = (
+        (content,) if isinstance(content, str) else [part.get("text") or part.get("refusal") for part in content or ()]
+    )
     said = [
         *parts,
         message.get("refusal"),
         *(call.get(member) for call in functions_called(message) for member in ("name", "arguments", "input")),
     ]
     return "\n".join(text for text in said if isinstance(text, str) and text != REDACTED_TEXT)
-
-
-def _part(part: Mapping[str, Any]) -> Any:
-    return part.get("text") or part.get("refusal")
 
 
 def pack_words(texts: Iterable[str], number: Numbering = plain_number) -> list[bytes]:

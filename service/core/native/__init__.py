@@ -24,8 +24,7 @@
 * The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -37,16 +36,7 @@ from service.core.native.pieces import ChatRequest, Object, Piece, chat_message
 from service.core.native.sharing import fill
 from service.problems import InvalidEntry
 
-_READ: Final[dict[str, Callable[[Mapping[str, Any], str], list[Piece]]]] = {
-    "responses": responses.read,
-    "anthropic": anthropic.read,
-    "gemini": gemini.read,
-}
-_REQUESTS: Final = {
-    "responses": responses.read_request,
-    "anthropic": anthropic.read_request,
-    "gemini": gemini.read_request,
-}
+_FORMATS: Final = {"responses": responses, "anthropic": anthropic, "gemini": gemini}
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -91,17 +81,19 @@ def _read(form: str, message: Any, pointer: str) -> list[Piece]:
         raise problem_at("Expected an object", f"#{pointer}")
     if other := foreign(message, pointer, form):
         raise other
-    return _READ[form](message, pointer)
+    pieces: list[Piece] = _FORMATS[form].read(message, pointer)
+    return pieces
 
 
 def read_request(form: str, request: Mapping[str, Any]) -> ChatRequest:
     """Return a provider's whole request in chat form. Raises InvalidEntry."""
-    return _REQUESTS[form](request, partial(_chat_messages, form))
 
+    def chat_messages(messages: Sequence[Any], pointer: str) -> list[Object]:
+        pointers = [f"{pointer}/{index}" for index in range(len(messages))]
+        return [turn.message for turn in read_messages(form, messages, pointers)]
 
-def _chat_messages(form: str, messages: Sequence[Any], pointer: str) -> list[Object]:
-    pointers = [f"{pointer}/{index}" for index in range(len(messages))]
-    return [turn.message for turn in read_messages(form, messages, pointers)]
+    chat: ChatRequest = _FORMATS[form].read_request(request, chat_messages)
+    return chat
 
 
 def restore(message: Mapping[str, Any]) -> list[Object]:
@@ -147,7 +139,7 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     try:
         native = msgspec.convert(message["native"], _Native)
         filled = fill(native.messages, message)
-        pieces = [piece for own in filled for piece in _READ[native.format](own, "")]
+        pieces = [piece for own in filled for piece in _FORMATS[native.format].read(own, "")]
     except (msgspec.ValidationError, InvalidEntry, LookupError, TypeError, ValueError):
         raise refused from None
     place, count = native.piece
