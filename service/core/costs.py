@@ -74,11 +74,6 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     return alike and (model.format == "openai" or not _empty(records))
 
 
-def needs_scripts(model: Model) -> bool:
-    """Whether a message's cost for the model depends on its scripts. Then its details are read."""
-    return model.ratios is not None
-
-
 @lru_cache(maxsize=64)
 def _around(role_costs: tuple[int, ...]) -> bytes:
     """Tokens around a plain message's text, by role, as a table for ``bytes.translate``."""

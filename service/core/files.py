@@ -32,10 +32,6 @@ class Guess(NamedTuple):
     pages: int = 0
     paged: int = 0
 
-    def plus(self, other: "Guess") -> "Guess":
-        """Return the sum of both."""
-        return Guess(*(a + b for a, b in zip(self, other, strict=True)))
-
 
 def guess(part: Mapping[str, Any]) -> Guess:
     """Return the estimate of an audio, file or unknown content part, without the text of a text file."""

@@ -161,7 +161,7 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple
         return content, (), Guess()
     texts: list[str] = []
     images: list[Image] = []
-    files = Guess()
+    files = [Guess()]
     for part in content or ():
         match part.get("type"):
             case "text" | "refusal" as kind:
@@ -171,8 +171,8 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple
                 images.append(_image(part.get("image_url"), given))
             case _:
                 texts.append(text_in(part))
-                files = files.plus(guess(part))
-    return "".join(texts), tuple(images), files
+                files.append(guess(part))
+    return "".join(texts), tuple(images), Guess(*map(sum, zip(*files, strict=True)))
 
 
 def _image(value: Any, given: tuple[int, int] | None) -> Image:

@@ -378,31 +378,19 @@ def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: st
                 raise mistakes.problem_at("Object missing required field 'type'", f"#{pointer}/content/{index}")
 
 
-_BEFORE_CONTENT = '{"role":"","content":'
-
-
 def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
     """Canonical JSON of a message, with the offsets of its content's value (0, 0 if there is none).
 
     The bytes are those of ``msgspec.json.encode(message)``. With the offsets, documents can be spliced into the content
     later without decoding the body.
     """
-    content = message.get("content")
-    if len(message) == 2 and type(content) is str and next(iter(message)) == "role":  # as nearly always
-        body = msgspec.json.encode(message)
-        return body, len(_BEFORE_CONTENT) + len(message["role"]), len(body) - 1
-    parts: list[bytes] = []
-    length = 1
-    start = end = 0
-    for key, value in message.items():
-        name = msgspec.json.encode(key)
-        encoded = msgspec.json.encode(value)
-        if key == "content":
-            start = length + len(name) + 1
-            end = start + len(encoded)
-        parts.append(name + b":" + encoded)
-        length += len(parts[-1]) + 1
-    return b"{" + b",".join(parts) + b"}", start, end
+    body = msgspec.json.encode(message)
+    if "content" not in message:
+        return body, 0, 0
+    names = list(message)
+    before = msgspec.json.encode({name: message[name] for name in names[: names.index("content")]})
+    start = (len(before) if before != b"{}" else 1) + len('"content":')  # a comma is in place of the brace
+    return body, start, start + len(msgspec.json.encode(message["content"]))
 
 
 def digest(value: Any, size_bytes: int) -> bytes:

@@ -151,12 +151,8 @@ def is_misspelt(name: str, known: frozenset[str]) -> bool:
 
 def did_you_mean(names: Sequence[str]) -> str:
     """The end of a sentence that suggests ``names``; empty if there are none."""
-    return f"; did you mean {quoted(names)}?" if names else ""
-
-
-def quoted(words: Sequence[str]) -> str:
-    """The words as an enumeration: ``'a', 'b' or 'c'``."""
-    return _joined([f"'{word}'" for word in words])
+    quoted = [f"'{name}'" for name in names]
+    return f"; did you mean {_joined(quoted)}?" if names else ""
 
 
 def _joined(words: Sequence[str]) -> str:

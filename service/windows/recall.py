@@ -29,8 +29,8 @@ from service.core.parameters import WindowQuery
 from service.core.ranking import Scores, best, fused, scores_of_matches, scores_of_vectors, scores_of_words
 from service.core.recall import Candidate, Recollection, Searched, candidates, choose, explained
 from service.core.records import DIGEST_BYTES, RECORD_BYTES, Record, Records
-from service.core.transcript import transcript
 from service.core.window import Window
+from service.core.words import transcript
 
 _FEWEST = 64
 _USUAL_COST = 4
