@@ -7,9 +7,8 @@ from operator import add
 from service.core.counting import REFERENCE_MODELS, message_tokens, reasoning_tokens
 from service.core.families import TOOL
 from service.core.models import Model
-from service.core.ratios import RATIOS
 from service.core.records import Record, Records
-from service.core.unicode_scripts import family_tokens
+from service.core.unicode_scripts import RATIOS, family_tokens
 
 
 def message_costs(records: Records, model: Model) -> list[int]:
@@ -34,7 +33,7 @@ def _empty(records: Records) -> list[int]:
 
 
 def estimated_texts(records: Records, ratios: str) -> list[int]:
-    """Tokens of each message's text for a family of ``ratios.RATIOS``: as counted in its vocabulary, else estimated."""
+    """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
     a, b = RATIOS[ratios]["latin"]
     newer, older, said = records.tokens(0), records.tokens(1), records.said
     texts = [math.ceil(a * o200k + b * cl100k) for o200k, cl100k in zip(newer, older, strict=True)]

@@ -28,7 +28,7 @@ from service.core.images import AUTO, image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.reasoning import Reasoning
-from service.core.strings import Pair, text_tokens
+from service.core.text import Pair, text_tokens
 from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost, thoughts_cost
 from service.core.vendors import VendorRules
 

@@ -16,11 +16,11 @@ from service.core.costs import record_cost
 from service.core.counting import message_tokens
 from service.core.estimates import estimate_factor
 from service.core.grounding import Grounded, Template, added_tokens, content_text, everything, take_whole, trim
-from service.core.measures import Extra, Measure, both
+from service.core.measures import Extra, Measure
 from service.core.models import Model
-from service.core.ratios import RATIOS
 from service.core.records import Record, StoredGrounding
-from service.core.unicode_scripts import mix_of
+from service.core.text import both
+from service.core.unicode_scripts import RATIOS, mix_of
 
 
 class Source(msgspec.Struct, frozen=True):

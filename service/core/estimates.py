@@ -7,10 +7,9 @@ import msgspec
 
 from service.core.calls import arguments_of, functions_called
 from service.core.files import text_in
-from service.core.measures import ZERO, Extra, Measure, both
+from service.core.measures import ZERO, Extra, Measure
 from service.core.models import Model
-from service.core.strings import Pair
-from service.core.text import count_text
+from service.core.text import Pair, both, count_text
 from service.core.text.vocabularies import Vocabulary
 from service.core.unicode_scripts import Mix, family_tokens, mix_of
 
@@ -24,7 +23,7 @@ _OF_A_PART = 1.03
 
 
 def estimated(measure: Measure, ratios: str) -> Measure:
-    """Return the measure with a family's estimated tokens (``ratios.RATIOS``) in place of the tokens of both encodings."""
+    """Return the measure with a family's estimated tokens (``RATIOS``) in place of the tokens of both encodings."""
     extra = measure.extra
     mix = extra.mix if extra is not None else None
     if extra is None:
@@ -54,13 +53,13 @@ def estimated(measure: Measure, ratios: str) -> Measure:
 
 
 def estimate_text(text: str, ratios: str) -> int:
-    """Return the tokens of a text for a family of ``ratios.RATIOS``."""
+    """Return the tokens of a text for a family of ``RATIOS``."""
     o200k, cl100k = both(text)
     return family_tokens(o200k, cl100k, mix_of(text, o200k, cl100k), ratios)
 
 
 def count_in(text: str, vocabulary: Vocabulary | str) -> int:
-    """Return a text's tokens in an installed vocabulary, in an encoding, or for a family of ``ratios.RATIOS``."""
+    """Return a text's tokens in an installed vocabulary, in an encoding, or for a family of ``RATIOS``."""
     match vocabulary:
         case Vocabulary():
             return vocabulary.count(text)
@@ -82,7 +81,7 @@ def pair_tokens(pair: Pair, mix: Mix | None, model: Model, part: float = 1.0) ->
 
 
 def estimate_factor(text: str, ratios: str) -> float:
-    """Return a family's tokens (``ratios.RATIOS``) for one o200k_base token of a text or of a part of it; at least 1."""
+    """Return a family's tokens (``RATIOS``) for one o200k_base token of a text or of a part of it; at least 1."""
     return max(1.0, _OF_A_PART * estimate_text(text, ratios) / max(1, count_text(text, "o200k_base")))
 
 

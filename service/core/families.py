@@ -197,7 +197,7 @@ RESPONSES: Mapping[str, Rules] = MappingProxyType(
 class Estimate(NamedTuple):
     """The counting of models whose names match ``pattern``, without their tokeniser: a family's rules, and a margin.
 
-    ``context_window`` is assumed if no source states it, in tokens. ``ratios`` is the row of ``ratios.RATIOS`` for text;
+    ``context_window`` is assumed if no source states it, in tokens. ``ratios`` is the row of ``RATIOS`` for text;
     without one, text is counted with o200k_base.
     """
 

@@ -10,9 +10,10 @@ from typing import Final
 
 from service.core.counting import message_tokens, plain_text_tokens
 from service.core.families import ASSISTANT, DEVELOPER, SYSTEM, USER
-from service.core.measures import Measure, both
+from service.core.measures import Measure
 from service.core.models import Model
 from service.core.records import Record
+from service.core.text import both
 from service.core.vendors import VendorRules
 from service.core.view import View
 

@@ -16,8 +16,7 @@ from service.core.files import Guess, guess, text_in
 from service.core.images import DETAILS, Image, image_size
 from service.core.native.costs import Beside, measure_beside
 from service.core.reasoning import Reasoning, reasoning_of
-from service.core.strings import Pair
-from service.core.text import count_text
+from service.core.text import Pair, both
 from service.core.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
 from service.core.unpriced import unpriced_tokens
 
@@ -111,11 +110,6 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
     if mix := mix_of(text + "".join(objects), counted[0] + in_objects[0], counted[1] + in_objects[1]):
         fields["mix"] = mix
     return Measure(role, *counted, Extra(**fields) if fields else None)
-
-
-def both(text: str) -> Pair:
-    """Return the tokens of ``text`` in both encodings."""
-    return (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) if text else ZERO
 
 
 _HEADING = "# Instructions\n\n"

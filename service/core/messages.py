@@ -388,6 +388,8 @@ def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
     if "content" not in message:
         return body, 0, 0
     names = list(message)
+    if names == ["role", "content"]:  # as nearly always
+        return body, len('{"role":"","content":') + len(message["role"]), len(body) - 1
     before = msgspec.json.encode({name: message[name] for name in names[: names.index("content")]})
     start = (len(before) if before != b"{}" else 1) + len('"content":')  # a comma is in place of the brace
     return body, start, start + len(msgspec.json.encode(message["content"]))

@@ -24,9 +24,9 @@ from msgspec import Meta
 from service.core import listings, openai_models
 from service.core.families import ESTIMATES, FAMILIES, RESPONSES, Rules
 from service.core.mistakes import did_you_mean
-from service.core.ratios import RATIOS
 from service.core.text import Encoding
 from service.core.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
+from service.core.unicode_scripts import RATIOS
 from service.core.vendors import VENDORS
 from service.problems import UnknownModel
 
@@ -59,7 +59,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     format: str = "openai"
     """The format in which messages are sent. Native parts of a message cost tokens only in their own format."""
     ratios: str | None = None
-    """The row of ``ratios.RATIOS`` for text; without one, text is counted with the encoding."""
+    """The row of ``RATIOS`` for text; without one, text is counted with the encoding."""
     vocabulary: Vocabulary | None = None
     """The vendor's own vocabulary, if it is installed; it then counts text."""
     own_vocabulary: bool = False

@@ -20,10 +20,9 @@ from typing import Any, Final
 
 import msgspec
 
-from service.core.native.costs import is_thought
+from service.core.native.costs import SIGNATURES, is_thought
 from service.core.native.pieces import Object
-from service.core.native.seals import SIGNATURES
-from service.core.strings import Pair, strings, text_tokens
+from service.core.text import Pair, strings, text_tokens
 from service.core.unicode_scripts import Mix, mix_of
 
 _PLAIN: Final = ("reasoning_content", "reasoning", "reasoning_details")

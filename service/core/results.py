@@ -14,12 +14,12 @@ import msgspec
 from service.core.counting import message_tokens
 from service.core.estimates import spoken_tokens
 from service.core.families import FUNCTION, TOOL
-from service.core.measures import ZERO, Extra, Measure, both, listed_tokens, measure
+from service.core.measures import ZERO, Extra, Measure, listed_tokens, measure
 from service.core.models import Model
 from service.core.native.pieces import Object
 from service.core.native.sharing import fill, share
 from service.core.records import Record
-from service.core.text import Encoding, count_text, cut_text
+from service.core.text import Encoding, both, count_text, cut_text
 from service.core.unicode_scripts import mix_of
 
 RESULTS = frozenset({TOOL, FUNCTION})

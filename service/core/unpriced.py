@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from service.core.reasoning import MEMBERS
-from service.core.strings import Pair, text_tokens
+from service.core.text import Pair, text_tokens
 
 _MESSAGE: Final = frozenset({"role", "content", "name", "refusal", "native"})
 _OF_ROLE: Final = {

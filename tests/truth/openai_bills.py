@@ -13,8 +13,9 @@ from service.core.counting import count_request
 from service.core.definitions import declared_functions, render_functions
 from service.core.families import FAMILIES, PatchRules
 from service.core.images import image_size
-from service.core.measures import both, recipient
+from service.core.measures import recipient
 from service.core.models import find_model
+from service.core.text import both
 
 FILES = ("vcr_chat", "kani_chat", "cookbook", "openai_chat_tokens", "openai_messages_token_helper", "more_chat")
 _FIELDS = ("messages", "tools", "tool_choice", "functions", "function_call", "response_format", "prediction")

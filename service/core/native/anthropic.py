@@ -75,6 +75,9 @@ class _Redacted(msgspec.Struct):
     data: str
 
 
+_SILENT: Final[dict[str, Any]] = {"thinking": _Thinking, "redacted_thinking": _Redacted, "compaction": _Compaction}
+
+
 def read(message: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one message, or of a whole reply. Raises InvalidEntry."""
     given = convert(message, _Message, pointer)
@@ -114,17 +117,13 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
         case "tool_use" if piece.role == "assistant":
             use = convert(block, _ToolUse, pointer)
             piece.add_call(use.id, use.name, to_json(use.input))
-        case "thinking":
-            convert(block, _Thinking, pointer)
-        case "redacted_thinking":
-            convert(block, _Redacted, pointer)
         case "search_result":
             found = convert(block, _SearchResult, pointer)
             piece.add_text("\n".join([found.title or "", found.source, *(text.text for text in found.content)]))
         case "image" | "document" as kind if piece.role == "user" and (part := _media(block, kind, pointer)):
             piece.parts.append(part)
-        case "compaction":  # it replaces messages, which are sent to other providers instead
-            convert(block, _Compaction, pointer)
+        case "thinking" | "redacted_thinking" | "compaction" as kind:  # not sent to other providers
+            convert(block, _SILENT[kind], pointer)
         case _:
             piece.only.append(_kind(block))
 

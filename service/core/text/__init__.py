@@ -6,9 +6,9 @@ message.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import tiktoken
 
@@ -21,6 +21,9 @@ except ImportError:  # no wheel for this platform: tiktoken gives the same count
 
 Encoding = Literal["o200k_base", "cl100k_base"]
 ENCODINGS: tuple[Encoding, ...] = ("o200k_base", "cl100k_base")
+
+Pair = tuple[int, int]
+"""Tokens in o200k_base and in cl100k_base."""
 
 HAS_TOKTOK = toktok is not None
 _EVERYTHING = 1 << 62
@@ -93,6 +96,42 @@ _TOKENISER = TOKTOK if toktok is not None else TIKTOKEN
 def count_text(text: str, encoding: Encoding) -> int:
     """Return the tokens of ``text``. Special tokens count as ordinary text."""
     return _TOKENISER.tokens(text, encoding)
+
+
+def both(text: str) -> Pair:
+    """Return the tokens of ``text`` in both encodings."""
+    return (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) if text else (0, 0)
+
+
+def text_tokens(value: Any) -> Pair:
+    """Return the tokens of all strings in a JSON value, including names of members and numbers.
+
+    This is an upper bound for members that are in no recorded bill.
+    """
+    o200k = cl100k = 0
+    for text in strings(value, names=True):
+        o200k += count_text(text, "o200k_base")
+        cl100k += count_text(text, "cl100k_base")
+    return o200k, cl100k
+
+
+def strings(value: Any, *, names: bool = False) -> Iterator[str]:
+    """Yield every string in a JSON value, in order; with ``names`` also the names of members, and numbers as text."""
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for name, each in value.items():
+                if names:
+                    yield name
+                yield from strings(each, names=names)
+        case list():
+            for each in value:
+                yield from strings(each, names=names)
+        case bool() | None:
+            pass
+        case _ if names:
+            yield str(value)
 
 
 def cut_text(text: str, encoding: Encoding, max_tokens: int, *, tokeniser: Tokeniser = _TOKENISER) -> str:
