@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from service.core.attachments import AUTO, image_tokens, is_guess
 from service.core.definitions import (
     choice_tokens,
     declared_functions,
@@ -24,7 +25,6 @@ from service.core.definitions import (
 )
 from service.core.estimates import estimated, known, pair_tokens, spoken_tokens, tokens_in
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, SYSTEM, TOOL, USER, Rules
-from service.core.images import AUTO, image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.reasoning import Reasoning

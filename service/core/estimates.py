@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
+from service.core.attachments import text_in
 from service.core.calls import arguments_of, functions_called
-from service.core.files import text_in
 from service.core.measures import ZERO, Extra, Measure
 from service.core.models import Model
 from service.core.text import Pair, both, count_text

@@ -10,10 +10,9 @@ from typing import Any
 
 import msgspec
 
+from service.core.attachments import DETAILS, Guess, Image, guess, image_size, text_in
 from service.core.calls import arguments_of, compact, functions_called, written_object
 from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL, USER
-from service.core.files import Guess, guess, text_in
-from service.core.images import DETAILS, Image, image_size
 from service.core.native.costs import Beside, measure_beside
 from service.core.reasoning import Reasoning, reasoning_of
 from service.core.text import Pair, both

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from service.core.attachments import image_tokens
 from service.core.definitions import Content, written_tokens
 from service.core.estimates import count_in, pair_tokens
 from service.core.families import TOOL
-from service.core.images import image_tokens
 from service.core.measures import Measure
 from service.core.models import Model
 from service.core.native.costs import Beside

@@ -9,10 +9,10 @@ from typing import Any
 from bills import Bill
 from recordings import TRUTH
 
+from service.core.attachments import image_size
 from service.core.counting import count_request
 from service.core.definitions import declared_functions, render_functions
 from service.core.families import FAMILIES, PatchRules
-from service.core.images import image_size
 from service.core.measures import recipient
 from service.core.models import find_model
 from service.core.text import both

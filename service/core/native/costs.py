@@ -25,8 +25,7 @@ from typing import Any, Final
 
 import msgspec
 
-from service.core.files import FILE_CHARACTERS, UPLOADED_FILE
-from service.core.images import DETAILS, Image, image_size
+from service.core.attachments import DETAILS, FILE_CHARACTERS, UPLOADED_FILE, Image, image_size
 from service.core.native.sharing import fill, is_reference, repeated
 from service.core.text import Pair, text_tokens
 from service.core.unicode_scripts import Mix, mix_of
