@@ -16,9 +16,8 @@ from service.core.counting import RequestCount, count_request, plain_text_tokens
 from service.core.fillers import OPENING
 from service.core.mistakes import foreign
 from service.core.models import Model
-from service.core.native import read_request
 from service.core.native.costs import SIGNATURES, is_of_vertex, parts_of
-from service.core.native.pieces import ChatRequest
+from service.core.native.requests import ChatRequest, read_request
 from service.core.text import strings
 from service.core.vendors import HOSTED, VENDORS, VendorRules
 from service.problems import InvalidEntry

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from recordings import NO_TRUTH, TRUTH
 
 from service.core.models import find_model
-from service.core.native import read_request
 from service.core.native.costs import SIGNATURES, is_of_vertex
+from service.core.native.requests import read_request
 from service.core.text import count_text
 
 MESSAGES = {"openai": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}

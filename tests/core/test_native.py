@@ -19,9 +19,10 @@ from service.core.formats.history import Outgoing
 from service.core.measures import measure
 from service.core.messages import validate_message
 from service.core.models import find_model
-from service.core.native import check_native, read_messages, read_request, restore
+from service.core.native import check_native, read_messages, restore
 from service.core.native.costs import parts_of
 from service.core.native.gemini import camel
+from service.core.native.requests import read_request
 from service.core.reasoning import without_reasoning
 from service.problems import InvalidEntry
 

@@ -32,7 +32,7 @@ import msgspec
 from service.core.messages import own_member
 from service.core.mistakes import foreign, problem_at
 from service.core.native import anthropic, gemini, responses
-from service.core.native.pieces import ChatRequest, Object, Piece, chat_message
+from service.core.native.pieces import Object, Piece, chat_message
 from service.core.native.sharing import fill
 from service.problems import InvalidEntry
 
@@ -83,17 +83,6 @@ def _read(form: str, message: Any, pointer: str) -> list[Piece]:
         raise other
     pieces: list[Piece] = _FORMATS[form].read(message, pointer)
     return pieces
-
-
-def read_request(form: str, request: Mapping[str, Any]) -> ChatRequest:
-    """Return a provider's whole request in chat form. Raises InvalidEntry."""
-
-    def chat_messages(messages: Sequence[Any], pointer: str) -> list[Object]:
-        pointers = [f"{pointer}/{index}" for index in range(len(messages))]
-        return [turn.message for turn in read_messages(form, messages, pointers)]
-
-    chat: ChatRequest = _FORMATS[form].read_request(request, chat_messages)
-    return chat
 
 
 def restore(message: Mapping[str, Any]) -> list[Object]:

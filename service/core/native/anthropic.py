@@ -11,33 +11,25 @@ import msgspec
 
 from service.core.messages import CallId
 from service.core.native.pieces import (
-    ChatRequest,
     Name,
     Object,
     Piece,
+    Text,
     convert,
     data_url,
     file_part,
-    function_tool,
-    named_choice,
     read_turn,
     rest_of,
-    schema_format,
     to_json,
 )
 
 _REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
 """Members of a reply that a request does not take."""
-_CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
 
 
 class _Message(msgspec.Struct):
     role: Literal["user", "assistant", "system"]
     content: str | list[Object]
-
-
-class _Text(msgspec.Struct):
-    text: str
 
 
 class _ToolUse(msgspec.Struct):
@@ -58,7 +50,7 @@ class _Source(msgspec.Struct):
 
 class _SearchResult(msgspec.Struct):
     source: str
-    content: list[_Text]
+    content: list[Text]
     title: str | None = None
 
 
@@ -113,7 +105,7 @@ def _read_result(block: Object, piece: Piece, pointer: str) -> None:
 def _read_block(block: Object, piece: Piece, pointer: str) -> None:
     match block.get("type"):
         case "text":
-            piece.add_text(convert(block, _Text, pointer).text)
+            piece.add_text(convert(block, Text, pointer).text)
         case "tool_use" if piece.role == "assistant":
             use = convert(block, _ToolUse, pointer)
             piece.add_call(use.id, use.name, to_json(use.input))
@@ -148,51 +140,3 @@ def _media(block: Object, kind: str, pointer: str) -> Object | None:
 def _kind(block: Object) -> str:
     kind = block.get("type")
     return kind if isinstance(kind, str) else "block"
-
-
-class _Request(msgspec.Struct):
-    messages: list[Object]
-    system: str | list[Object] | None = None
-    tools: list[Object] | None = None
-    tool_choice: Object | None = None
-    output_format: Object | None = None
-    output_config: Object | None = None
-
-
-def system_messages(request: _Request) -> list[Object]:
-    """Return the system text as a chat message; in Anthropic's request it stands outside the messages."""
-    if not request.system:
-        return []
-    if isinstance(request.system, str):
-        return [{"role": "system", "content": request.system}]
-    texts = [convert(block, _Text, f"/system/{index}").text for index, block in enumerate(request.system)]
-    return [{"role": "system", "content": [{"type": "text", "text": text} for text in texts]}]
-
-
-def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
-    """Read a request to ``/v1/messages``. ``read_messages`` turns its messages into chat messages. Raises InvalidEntry."""
-    given = convert(request, _Request, "")
-    output = given.output_format or (given.output_config or {}).get("format") or {}
-    tools = given.tools or []
-    return ChatRequest(
-        messages=[*system_messages(given), *read_messages(given.messages, "/messages")],
-        tools=[_tool(tool) for tool in tools if "input_schema" in tool],
-        tool_choice=_choice(given.tool_choice),
-        response_format=schema_format(output.get("schema")) if isinstance(output, dict) else None,
-        hosted=[tool for tool in tools if "input_schema" not in tool],
-        rest=rest_of(request, *_Request.__struct_fields__),
-    )
-
-
-def _tool(tool: Object) -> Object:
-    others = rest_of(tool, "type", "name", "description", "input_schema", "parameters")
-    return function_tool(tool.get("name"), tool.get("description"), tool["input_schema"], **others)
-
-
-def _choice(choice: Object | None) -> Any:
-    match choice:
-        case {"type": "tool", "name": str(name)}:
-            return named_choice(name)
-        case {"type": str(kind)}:
-            return _CHOICES.get(kind)
-    return None

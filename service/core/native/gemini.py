@@ -12,29 +12,16 @@ import msgspec
 
 from service.core.messages import CallId
 from service.core.mistakes import problem_at
-from service.core.native.pieces import (
-    ChatRequest,
-    Name,
-    Object,
-    Piece,
-    convert,
-    data_url,
-    file_part,
-    function_tool,
-    named_choice,
-    read_turn,
-    rest_of,
-    schema_format,
-    to_json,
-)
+from service.core.native.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, to_json
 
 _ROLES: Final = {"user": "user", "function": "user", "tool": "user", "model": "assistant", "system": "system"}
 _HOSTED: Final = ("executable_code", "code_execution_result", "tool_call", "tool_response")
-_MODES: Final = {"NONE": "none", "AUTO": "auto", "ANY": "required", "VALIDATED": "auto"}
 _SOUNDS: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 
 
-class _Content(msgspec.Struct):
+class Parts(msgspec.Struct):
+    """A content."""
+
     parts: list[Object] | Object | None = None
     role: str | None = None
 
@@ -70,7 +57,7 @@ def camel(name: str) -> str:
 
 def read(content: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one content. Raises InvalidEntry."""
-    given = convert(content, _Content, pointer)
+    given = convert(content, Parts, pointer)
     if given.role is None and given.parts is None:
         raise problem_at("Object missing required field 'parts'", f"#{pointer}")
     names = _Names()
@@ -156,79 +143,3 @@ def _kind(part: Object) -> str:
     """Return the member that says what a part is; ``part`` where it only adds to other parts, like a lone signature."""
     kinds = ("text", "inline_data", "file_data", "function_call", "function_response", *_HOSTED)
     return next((kind for kind in kinds if member(part, kind) is not None), "part")
-
-
-def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
-    """Read a request to ``generateContent``, in the form of HTTP or of the SDK (``config``). Raises InvalidEntry."""
-    config = request.get("config")
-    flat = {**request, **(config if isinstance(config, dict) else {})}
-    contents = [_content(content) for content in _list(flat.get("contents"))]
-    tools = [tool for tool in _list(flat.get("tools")) if isinstance(tool, dict)]
-    generation = member(flat, "generation_config")
-    generation = generation if isinstance(generation, dict) else flat
-    known = ("contents", "config", "tools", "system_instruction", "tool_config", "generation_config")
-    schema = member(generation, "response_json_schema") or member(generation, "response_schema")
-    return ChatRequest(
-        messages=[*_system(member(flat, "system_instruction")), *read_messages(contents, "/contents")],
-        tools=[
-            _tool(function)
-            for tool in tools
-            for function in _list(member(tool, "function_declarations"))
-            if isinstance(function, dict)
-        ],
-        tool_choice=_choice(member(flat, "tool_config")),
-        response_format=schema_format(schema),
-        hosted=[tool for tool in map(_without_functions, tools) if tool],
-        rest=rest_of(request, *known, *map(camel, known)),
-    )
-
-
-def _content(content: Any) -> Any:
-    """Return a content; a lone string or part is the user's."""
-    match content:
-        case str():
-            return {"role": "user", "parts": [{"text": content}]}
-        case dict() if "parts" not in content and "role" not in content:
-            return {"role": "user", "parts": [content]}
-        case _:
-            return content
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _system(instruction: Any) -> list[Object]:
-    match instruction:
-        case None:
-            return []
-        case str():
-            text = instruction
-        case _:
-            given = [convert(each, _Content, "/systemInstruction") for each in map(_content, _list(instruction))]
-            parts = [part for each in given for part in _list(each.parts)]
-            text = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-    return [{"role": "system", "content": text}] if text else []
-
-
-def _tool(function: Object) -> Object:
-    parameters = member(function, "parameters_json_schema") or member(function, "parameters")
-    known = ("name", "description", "parameters", "parameters_json_schema", "parametersJsonSchema")
-    return function_tool(function.get("name"), function.get("description"), parameters, **rest_of(function, *known))
-
-
-def _without_functions(tool: Object) -> Object:
-    """Return a tool's other members than its functions, such as search or code execution."""
-    return {
-        name: value for name, value in tool.items() if name not in ("functionDeclarations", "function_declarations")
-    }
-
-
-def _choice(config: Any) -> Any:
-    calling = member(config, "function_calling_config") if isinstance(config, dict) else None
-    if not isinstance(calling, dict):
-        return None
-    match member(calling, "allowed_function_names"):
-        case [str(name)] if calling.get("mode") == "ANY":
-            return named_choice(name)
-    return _MODES.get(str(calling.get("mode")))

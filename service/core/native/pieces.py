@@ -133,38 +133,10 @@ def read_turn(
     return pieces
 
 
-class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's whole request in chat form.
+class Text(msgspec.Struct):
+    """A part of which Sash reads the text."""
 
-    ``hosted`` are definitions of tools that the provider itself runs. ``rest`` are the members without a place in a chat
-    request. Both are as they came.
-    """
-
-    messages: list[Object]
-    tools: list[Object] = []
-    tool_choice: Any = None
-    response_format: Object | None = None
-    hosted: list[Object] = []
-    rest: Object = {}
-
-
-def function_tool(name: Any, description: Any, parameters: Any, **extra: Any) -> Object:
-    """Return a function's definition in chat form, without the members that are None."""
-    fields = {"name": name, "description": description, "parameters": parameters, **extra}
-    return {"type": "function", "function": {key: value for key, value in fields.items() if value is not None}}
-
-
-def named_choice(name: Any, kind: str = "function") -> Object:
-    """Return the choice of one tool, in chat form."""
-    return {"type": kind, kind: {"name": name}}
-
-
-def schema_format(schema: Any, name: Any = "response", **extra: Any) -> Object | None:
-    """Return a response format with a JSON schema, in chat form; None without a schema."""
-    if not isinstance(schema, dict):
-        return None
-    fields = {"name": name or "response", "schema": schema, **extra}
-    return {"type": "json_schema", "json_schema": {key: value for key, value in fields.items() if value is not None}}
+    text: str
 
 
 def rest_of(request: Mapping[str, Any], *known: str) -> Object:
