@@ -211,11 +211,9 @@ def _around_arguments(measure: Measure) -> int:
 
 def is_left_out(measure: Measure, form: str) -> bool:
     """Return whether a request in ``form``, which is not the chat form, leaves a message out: an empty assistant's."""
-    extra = measure.extra
     if measure.role != ASSISTANT or measure.o200k:
         return False
-    if extra is None:
-        return True
+    extra = measure.extra or Extra()
     came = extra.beside is not None and extra.beside.format == form
     thinks = extra.reasoning is not None and extra.reasoning.tokens(0, form) > 0
     return not (came or thinks or extra.calls or extra.images or extra.estimated)
@@ -266,9 +264,7 @@ def _thought_tokens(reasoning: Reasoning, model: Model, form: str) -> int:
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
     """Return the tokens of the signatures on a message's calls: its reasoning without thoughts."""
-    extra = measure.extra
-    if extra is None:
-        return 0
+    extra = measure.extra or Extra()
     beside = extra.beside if extra.beside is not None and extra.beside.format == "gemini" else None
     alone = msgspec.structs.replace(
         extra,
@@ -319,9 +315,7 @@ def _without_thinking(measure: Measure) -> Measure:
 def is_estimate(measure: Measure, model: Model) -> bool:
     """Return whether a message has parts that can only be estimated: audio, files, unknown members, an image of unknown
     size."""
-    extra = measure.extra
-    if extra is None:
-        return False
+    extra = measure.extra or Extra()
     if extra.estimated > 0 or any(extra.unpriced):
         return True
     if extra.beside is not None and extra.beside.format == model.format and extra.beside.is_estimate:

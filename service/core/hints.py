@@ -111,14 +111,13 @@ def _said_before_question(messages: list[Block]) -> int:
 
 def _markable(blocks: list[Block], end: int) -> int:
     """The last place up to ``end`` after a block that may be marked; not thoughts, empty text or deferred tools."""
-    while end and _is_unmarkable(blocks[end - 1]):
+    while end:
+        block = blocks[end - 1]
+        is_empty = block.get("type") == "text" and not block.get("text")
+        if not is_empty and str(block.get("type")) not in _UNMARKED and not block.get("defer_loading"):
+            break
         end -= 1
     return end
-
-
-def _is_unmarkable(block: Block) -> bool:
-    is_empty = block.get("type") == "text" and not block.get("text")
-    return str(block.get("type")) in _UNMARKED or is_empty or bool(block.get("defer_loading"))
 
 
 def _with_breakpoint(messages: list[Block], form: str, places: Places) -> list[Block]:

@@ -65,7 +65,10 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
     try:
         chat = read_request(form, request)
     except InvalidEntry:
-        if not _has_messages(form, request) or any(foreign(each, "", form) for each in request[_MESSAGES[form]]):
+        messages = request.get(_MESSAGES[form])
+        if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+            raise
+        if any(foreign(each, "", form) for each in messages):
             raise
         return _count_in_parts(form, request, model)
     return _count(form, request, chat, model)
@@ -108,11 +111,6 @@ def _as_billed(model: Model, chat: ChatRequest) -> Model:
 def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
     parts = parts_of(message["native"]["messages"]) if "native" in message else ()
     yield from (part[name] for part in parts if isinstance(part, dict) for name in SIGNATURES & part.keys())
-
-
-def _has_messages(form: str, request: Mapping[str, Any]) -> bool:
-    messages = request.get(_MESSAGES[form])
-    return isinstance(messages, list) and all(isinstance(message, dict) for message in messages)
 
 
 def _count_in_parts(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:

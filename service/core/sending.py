@@ -1,7 +1,6 @@
 """The costs of messages as they are sent: with their reasoning if it is sent, and with long tool results cut."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -13,8 +12,6 @@ from service.core.parameters import WindowQuery
 from service.core.records import Record
 from service.core.results import RESULTS, Edit, line_cost, shared_limits
 from service.core.view import History, View, unit_at, unit_costs
-
-_IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
 
 
 def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
@@ -117,7 +114,8 @@ class Trimming(msgspec.Struct, frozen=True):
         limit = self.options.tool_result_max_tokens
         if limit is None:
             return view
-        return self._cut(view, {seq: limit for seq in _results(view) if view.cost_of(seq) > limit})
+        results = _results_in(view, _groups(view))
+        return self._cut(view, {seq: limit for seq in results if view.cost_of(seq) > limit})
 
     def overlong(self, view: View, room: int) -> View:
         """The view with tool groups larger than ``room`` cut to half of it, wherever they are in the history.
@@ -166,8 +164,7 @@ class Trimming(msgspec.Struct, frozen=True):
         kept = self.options.tool_results_kept
         if kept is None:
             return view
-        groups = [index for index in range(len(view.units)) if _is_group(view, index)]
-        counted = [index for index in groups if view.seq(index) <= newest_seq]
+        counted = [index for index in _groups(view) if view.seq(index) <= newest_seq]
         if counted and newest_seq in _members(view, counted[-1]):
             kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
         old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
@@ -200,13 +197,6 @@ class Trimming(msgspec.Struct, frozen=True):
         return line_cost(record, seq, self.place, self.model, alone=alone)
 
 
-def _results(view: View) -> Iterable[int]:
-    """Seqs of all tool results that were read, by ascending seq."""
-    first, roles = view.history.first_seq, view.history.records.roles
-    yield from (seq for seq in view.outside if _is_result(view, seq))
-    yield from (first + index for index, is_result in enumerate(roles.translate(_IS_RESULT)) if is_result)
-
-
 def _results_in(view: View, indexes: Iterable[int]) -> list[int]:
     """Seqs of the tool results before the tail, and of those in these units."""
     seqs = [*view.outside, *(seq for index in indexes for seq in _members(view, index))]
@@ -222,5 +212,7 @@ def _members(view: View, index: int) -> range:
     return range(first + starts[index], first + starts[index + 1])
 
 
-def _is_group(view: View, index: int) -> bool:
-    return view.history.records.roles[view.units.starts[index + 1] - 1] in RESULTS
+def _groups(view: View) -> list[int]:
+    """Indexes of the units that end with a tool result."""
+    roles, ends = view.history.records.roles, view.units.starts[1:]
+    return [index for index, end in enumerate(ends) if roles[end - 1] in RESULTS]

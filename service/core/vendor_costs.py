@@ -79,22 +79,18 @@ def is_forced(choice: Any) -> bool:
     return choice == "required" or (isinstance(choice, Mapping) and choice.get("type") != "allowed_tools")
 
 
-_NO_PARAMETERS: Final = {"type": "object", "properties": {}}
-
-
 @lru_cache(maxsize=4_096)
 def _spelled_tokens(content: Content, vocabulary: str) -> int:
-    return sum(count_in(_spelled(function), vocabulary) for function in content.read())
-
-
-def _spelled(function: Mapping[str, Any]) -> str:
-    """A definition as text, as Claude reads it."""
-    told = {
-        "description": function.get("description") or "",
-        "name": function.get("name"),
-        "parameters": function.get("parameters") or _NO_PARAMETERS,
-    }
-    return f"<function>{json.dumps(told, ensure_ascii=False)}</function>\n"
+    """Tokens of definitions, each as the text that Claude reads."""
+    tokens = 0
+    for function in content.read():
+        told = {
+            "description": function.get("description") or "",
+            "name": function.get("name"),
+            "parameters": function.get("parameters") or {"type": "object", "properties": {}},
+        }
+        tokens += count_in(f"<function>{json.dumps(told, ensure_ascii=False)}</function>\n", vocabulary)
+    return tokens
 
 
 _READ: Final = frozenset({"name", "description", "parameters"})

@@ -57,7 +57,9 @@ def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -
     first = 0
     for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
         pieces = _read(form, message, pointer)
-        if said and not (pieces[0].role == "assistant" and _goes_on(form, said)):
+        # The assistant's next message joins those before it if they are items of a reply, or calls answered together.
+        goes_on = form == "responses" or any(piece.calls for piece in said)
+        if said and not (pieces[0].role == "assistant" and goes_on):
             turns.append(Turn(chat_message(form, said), first, index - 1))
             said = []
         if pieces[0].role == "assistant":
@@ -69,11 +71,6 @@ def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -
                 for place, piece in enumerate(pieces)
             ]
     return [*turns, Turn(chat_message(form, said), first, len(messages) - 1)] if said else turns
-
-
-def _goes_on(form: str, said: Sequence[Piece]) -> bool:
-    """Return whether the assistant's next message joins those before it: items of a reply, or calls answered together."""
-    return form == "responses" or any(piece.calls for piece in said)
 
 
 def _read(form: str, message: Any, pointer: str) -> list[Piece]:

@@ -67,16 +67,13 @@ def _tiktoken_encoding(encoding: Encoding) -> tiktoken.Encoding:
 
 def tiktoken_ids(text: str, codec: tiktoken.Encoding) -> list[int]:
     """Return the ids of ordinary text, however long."""
-    if len(text) < _LONGEST_WHITESPACE or not _has_long_whitespace(text):
+    runs = _WHITESPACE.finditer(text) if len(text) >= _LONGEST_WHITESPACE else ()
+    if not any(run.end() - run.start() >= _LONGEST_WHITESPACE for run in runs):
         return codec.encode_ordinary(text)
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415 - tiktoken's own dependency, needed for rare texts only
 
     pieces: list[str] = regex.findall(codec._pat_str, text)  # noqa: SLF001 - the pattern has no public name
     return [i for piece in pieces for i in codec._encode_single_piece(piece)]  # noqa: SLF001
-
-
-def _has_long_whitespace(text: str) -> bool:
-    return any(run.end() - run.start() >= _LONGEST_WHITESPACE for run in _WHITESPACE.finditer(text))
 
 
 def _tiktoken_count(text: str, encoding: Encoding) -> int:
